@@ -1,0 +1,62 @@
+# make install | install-train | test | demo | lint | bench | docs | lock
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+JOBS   ?= auto
+
+.PHONY: install install-train test demo lint format bench docs lock manifests clean
+
+install: $(VENV)/.installed
+
+# A torch that the chosen Python already has is used: the environment then sees its packages.
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@echo "install: Lockstep and its tools into $(VENV)"
+	@if [ ! -x $(BIN)/python ]; then \
+	  if $(PYTHON) -c 'import torch, sklearn' 2>/dev/null; then \
+	    $(PYTHON) -m venv --system-site-packages $(VENV); \
+	  else $(PYTHON) -m venv $(VENV); fi; fi
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+install-train: install
+	@$(BIN)/python -c 'import torch, sklearn' 2>/dev/null && echo "install: torch is there" || { \
+	  echo "install: torch and scikit-learn; about 5 GB and two minutes, once"; \
+	  $(BIN)/python -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r requirements-train.lock \
+	    | grep --line-buffered -E '^(Downloading|Installing|Successfully)' | cut -c1-100; \
+	  $(BIN)/python -c 'import torch, sklearn'; }
+
+test: install-train
+	@$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
+
+demo: install-train
+	@$(BIN)/python examples/demo/demo.py
+
+lint: install
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: install
+	@$(BIN)/ruff check --fix-only --quiet .
+	@$(BIN)/ruff format --quiet .
+
+bench: install
+	@$(BIN)/python -m bench
+
+docs: install
+	@$(BIN)/mkdocs build --strict
+
+manifests: install
+	@$(BIN)/lockstep manifests crds > deploy/crds.yaml
+
+# Needs uv; rewrites both lock files to the newest versions that fit.
+lock:
+	uv pip compile --universal --generate-hashes --python-version 3.11 --no-annotate --no-header -q \
+	  pyproject.toml --group dev --extra gpu -o requirements.lock
+	uv pip compile --universal --generate-hashes --python-version 3.11 --no-annotate --no-header -q \
+	  pyproject.toml --extra train -c requirements.lock -o requirements-train.lock
+
+clean:
+	rm -rf $(VENV) build dist site

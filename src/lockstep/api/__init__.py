@@ -1,0 +1,1 @@
+"""The kinds: Lockstep's own, and views of those of Kubernetes that it reads."""

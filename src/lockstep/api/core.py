@@ -1,0 +1,381 @@
+"""Views of the Kubernetes kinds that Lockstep reads: only the fields it needs."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import field
+
+from lockstep.api.meta import Condition, LabelSelector, ObjectMeta
+from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
+
+Quantity = str | int | float
+
+
+class Device(Wire, frozen=True):
+    """One GPU or NIC of a node, as the node states it in ``lockstep.dev/devices``.
+
+    ``memory`` is in MiB. ``nvlink`` numbers the NVLink domain inside the node; devices with the
+    same ``pcie`` share a PCIe root. ``healthy`` is false for a device that must not be used.
+    """
+
+    index: int
+    kind: Literal["gpu", "nic"] = "gpu"
+    model: str = ""
+    memory: int = 0
+    nvlink: int = 0
+    numa: int = 0
+    pcie: int = 0
+    rail: int = 0
+    uuid: str = ""
+    healthy: bool = True
+
+
+class ResourceRequirements(Wire, frozen=True):
+    """What a container asks for and may use at most."""
+
+    requests: dict[str, Quantity] = {}
+    limits: dict[str, Quantity] = {}
+
+
+class ContainerPort(Wire, frozen=True):
+    """A port that a container listens on."""
+
+    container_port: int
+    name: str = ""
+    protocol: str = "TCP"
+    host_port: int = 0
+
+
+class Container(Wire, frozen=True):
+    """The scheduling view of a container."""
+
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: list[ContainerPort] = []
+    restart_policy: str = ""
+
+
+class NodeSelectorRequirement(Wire, frozen=True):
+    """One requirement on a node's labels (or fields)."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    values: list[str] = []
+
+
+class NodeSelectorTerm(Wire, frozen=True):
+    """Requirements that must all hold."""
+
+    match_expressions: list[NodeSelectorRequirement] = []
+    match_fields: list[NodeSelectorRequirement] = []
+
+
+class NodeSelector(Wire, frozen=True):
+    """Terms of which one must hold."""
+
+    node_selector_terms: list[NodeSelectorTerm] = []
+
+
+class PreferredNodeTerm(Wire, frozen=True):
+    """A term that would be nice to have, with its weight 1..100."""
+
+    weight: int
+    preference: NodeSelectorTerm
+
+
+class NodeAffinity(Wire, frozen=True):
+    """Which nodes a pod must or would rather run on."""
+
+    required: NodeSelector | None = field(
+        default=None, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: list[PreferredNodeTerm] = field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Wire, frozen=True):
+    """A pod's affinities; only those to nodes are read."""
+
+    node_affinity: NodeAffinity | None = None
+
+
+class Toleration(Wire, frozen=True):
+    """Which taints a pod bears."""
+
+    key: str = ""
+    operator: Literal["Exists", "Equal", "Lt", "Gt"] = "Equal"
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class Taint(Wire, frozen=True):
+    """Why pods should stay away from a node."""
+
+    key: str
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    value: str = ""
+
+
+class SchedulingGate(Wire, frozen=True):
+    """A pod is not scheduled while it has one of these."""
+
+    name: str
+
+
+class PodSpec(Wire, frozen=True):
+    """The scheduling view of a pod's spec."""
+
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: int = 0
+    priority_class_name: str = ""
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    overhead: dict[str, Quantity] = {}
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
+    scheduling_gates: list[SchedulingGate] = []
+    restart_policy: str = "Always"
+    hostname: str = ""
+    subdomain: str = ""
+
+
+class StateTerminated(Wire, frozen=True):
+    """How a container ended."""
+
+    exit_code: int
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class StateWaiting(Wire, frozen=True):
+    """Why a container has not started."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class StateRunning(Wire, frozen=True):
+    """Since when a container runs."""
+
+    started_at: str | None = None
+
+
+class ContainerState(Wire, frozen=True):
+    """One of three states is set."""
+
+    running: StateRunning | None = None
+    terminated: StateTerminated | None = None
+    waiting: StateWaiting | None = None
+
+
+class ContainerStatus(Wire, frozen=True):
+    """What a container is doing."""
+
+    name: str
+    ready: bool = False
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+    container_id: str = field(default="", name="containerID")
+
+
+class PodStatus(Wire, frozen=True):
+    """What a pod is doing."""
+
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    conditions: list[Condition] = []
+    pod_ip: str = field(default="", name="podIP")
+    host_ip: str = field(default="", name="hostIP")
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    init_container_statuses: list[ContainerStatus] = []
+    container_statuses: list[ContainerStatus] = []
+
+
+class Pod(Wire, frozen=True):
+    """The scheduling view of a pod."""
+
+    metadata: ObjectMeta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+    api_version: str = ""
+    kind: str = ""
+
+
+class NodeSpec(Wire, frozen=True):
+    """The scheduling view of a node's spec."""
+
+    unschedulable: bool = False
+    taints: list[Taint] = []
+    provider_id: str = field(default="", name="providerID")
+
+
+class NodeStatus(Wire, frozen=True):
+    """A node's capacity and conditions."""
+
+    capacity: dict[str, Quantity] = {}
+    allocatable: dict[str, Quantity] = {}
+    conditions: list[Condition] = []
+
+
+class Node(Wire, frozen=True):
+    """The scheduling view of a node."""
+
+    metadata: ObjectMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+    api_version: str = ""
+    kind: str = ""
+
+
+class PriorityClass(Wire, frozen=True):
+    """A named priority."""
+
+    metadata: ObjectMeta
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str = "PreemptLowerPriority"
+
+
+class ServicePort(Wire, frozen=True):
+    """A port of a service."""
+
+    port: int
+    name: str = ""
+    protocol: str = "TCP"
+
+
+class ServiceSpec(Wire, frozen=True):
+    """The fields of a service that name resolution needs."""
+
+    selector: dict[str, str] = {}
+    cluster_ip: str = field(default="", name="clusterIP")
+    ports: list[ServicePort] = []
+    publish_not_ready_addresses: bool = False
+
+
+class Service(Wire, frozen=True):
+    """A service."""
+
+    metadata: ObjectMeta
+    spec: ServiceSpec = ServiceSpec()
+
+
+class ConfigMap(Wire, frozen=True):
+    """Configuration data; ``binary_data`` is base64."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] = {}
+    binary_data: dict[str, str] = {}
+
+
+class Secret(Wire, frozen=True):
+    """Secret data, base64."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] = {}
+    type: str = "Opaque"
+
+
+class ObjectReference(Wire, frozen=True):
+    """A pointer to any object."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class Event(Wire, frozen=True):
+    """Something that happened to an object (core/v1)."""
+
+    metadata: ObjectMeta
+    involved_object: ObjectReference = ObjectReference()
+    reason: str = ""
+    message: str = ""
+    type: str = "Normal"
+    count: int = 0
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+    event_time: str | None = None
+
+
+class LeaseSpec(Wire, frozen=True):
+    """Who holds a lease and until when."""
+
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int = 0
+
+
+class Lease(Wire, frozen=True):
+    """A lease (coordination.k8s.io)."""
+
+    metadata: ObjectMeta
+    spec: LeaseSpec = LeaseSpec()
+
+
+class AnyObject(Wire, frozen=True):
+    """Any object, as far as all of them are alike."""
+
+    metadata: ObjectMeta
+    api_version: str = ""
+    kind: str = ""
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
+class PodDisruptionBudgetStatus(Wire, frozen=True):
+    """How many disruptions a budget allows now."""
+
+    disruptions_allowed: int = 0
+
+
+class PodDisruptionBudgetSpec(Wire, frozen=True):
+    """Whom a budget protects."""
+
+    selector: LabelSelector | None = None
+
+
+class PodDisruptionBudget(Wire, frozen=True):
+    """A pod disruption budget."""
+
+    metadata: ObjectMeta
+    spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
+    status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
+
+
+PODS = Resource("", "v1", "pods", "Pod", True, Pod)
+NODES = Resource("", "v1", "nodes", "Node", False, Node)
+SERVICES = Resource("", "v1", "services", "Service", True, Service)
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True, ConfigMap)
+SECRETS = Resource("", "v1", "secrets", "Secret", True, Secret)
+EVENTS = Resource("", "v1", "events", "Event", True, Event)
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, AnyObject)
+LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True, Lease)
+PRIORITY_CLASSES = Resource(
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, PriorityClass
+)
+CRDS = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    False,
+    AnyObject,
+)

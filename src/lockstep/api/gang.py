@@ -1,0 +1,112 @@
+"""Gang: pods that start together or not at all."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from lockstep.api.meta import Condition, LabelSelector, ObjectMeta
+from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
+
+
+class TopologyWish(Wire, frozen=True):
+    """How close together the members must or should be; tiers are named by the Topology."""
+
+    required: Annotated[
+        str | None, Meta(description="Tier that all members must share, such as leaf.")
+    ] = None
+    preferred: Annotated[
+        str | None, Meta(description="Tier that members should share where that is possible.")
+    ] = None
+
+
+class GangGroup(Wire, frozen=True):
+    """Members that are alike: one role of a job."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=63, description="Name of the group.")]
+    min: Annotated[int, Meta(ge=0, description="Members without which the gang cannot start.")]
+    desired: Annotated[
+        int | None, Meta(ge=1, description="Members wanted; the minimum when left out.")
+    ] = None
+    selector: Annotated[
+        LabelSelector | None,
+        Meta(
+            description="Which pods of the gang belong to the group; by default those whose label "
+            "lockstep.dev/gang-group holds its name."
+        ),
+    ] = None
+    topology: Annotated[
+        TopologyWish | None, Meta(description="A wish of this group alone, inside the gang's.")
+    ] = None
+
+
+class GangSpec(Wire, frozen=True):
+    """What must be placed together."""
+
+    min_member: Annotated[
+        int | None, Meta(ge=1, description="Short form for a single group: how many pods at least.")
+    ] = None
+    groups: Annotated[
+        list[GangGroup], Meta(description="Long form: several groups of members.")
+    ] = []
+    topology: Annotated[
+        TopologyWish | None, Meta(description="How close together all members must be.")
+    ] = None
+    queue: Annotated[str, Meta(description="Queue that the gang waits in.")] = "default"
+    priority_class_name: Annotated[
+        str, Meta(description="PriorityClass that orders the gang in its queue.")
+    ] = ""
+    strategy: Annotated[
+        Literal["Binpack", "Spread"],
+        Meta(description="Fill nodes one after the other, or use as many as possible."),
+    ] = "Binpack"
+
+
+class GroupStatus(Wire, frozen=True):
+    """How many members of one group there are, and how far they are."""
+
+    name: str
+    members: int = 0
+    bound: int = 0
+    running: int = 0
+
+
+class GangStatus(Wire, frozen=True):
+    """How far the gang is, and why it waits."""
+
+    phase: Annotated[
+        Literal["Pending", "Placing", "Placed", "Running", "Finished"],
+        Meta(description="Pending, Placing, Placed, Running or Finished."),
+    ] = "Pending"
+    reason: Annotated[str, Meta(description="One word for why the gang waits.")] = ""
+    message: Annotated[str, Meta(description="Why the gang waits, in words and numbers.")] = ""
+    members: int = 0
+    bound: int = 0
+    running: int = 0
+    groups: list[GroupStatus] = []
+    domain: Annotated[
+        dict[str, str], Meta(description="Topology domain that holds the gang, by tier.")
+    ] = {}
+    position: Annotated[
+        int | None, Meta(description="Place in the order of waiting gangs, 1 is next.")
+    ] = None
+    waiting_since: str | None = None
+    placed_at: str | None = None
+    observed_generation: int = 0
+    conditions: list[Condition] = []
+
+
+class Gang(Wire, frozen=True):
+    """A gang: groups of pods that are placed as a whole."""
+
+    metadata: ObjectMeta
+    spec: GangSpec = GangSpec()
+    status: GangStatus = GangStatus()
+    api_version: str = API_VERSION
+    kind: str = "Gang"
+
+
+GANGS = Resource(GROUP, VERSION, "gangs", "Gang", True, Gang)

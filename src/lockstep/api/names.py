@@ -1,0 +1,47 @@
+"""Well-known labels, annotations, resource names and identities."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP: Final = "lockstep.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+SCHEDULER_NAME: Final = "lockstep"
+
+# Labels on pods.
+GANG_LABEL: Final = "lockstep.dev/gang"
+GANG_GROUP_LABEL: Final = "lockstep.dev/gang-group"
+JOB_LABEL: Final = "lockstep.dev/job"
+ROLE_LABEL: Final = "lockstep.dev/role"
+INDEX_LABEL: Final = "lockstep.dev/index"
+ATTEMPT_LABEL: Final = "lockstep.dev/attempt"
+QUEUE_LABEL: Final = "lockstep.dev/queue"
+
+# Annotations.
+GPUS_ANNOTATION: Final = "lockstep.dev/gpus"
+"""On a pod, written with its binding: indices of its GPUs on the node, as ``0,1,2``."""
+RANK_ANNOTATION: Final = "lockstep.dev/rank"
+DEVICES_ANNOTATION: Final = "lockstep.dev/devices"
+"""On a node: its devices as JSON, a list of ``lockstep.api.core.Device``."""
+RUNTIME_ANNOTATION: Final = "lockstep.dev/runtime"
+"""On a pod: how long it runs on a simulated node, in seconds; absent means until deleted."""
+FAIL_RATE_ANNOTATION: Final = "lockstep.dev/fail-rate"
+"""On a pod on a simulated node: chance in 0..1 that its run ends with an error."""
+FAIL_ANNOTATION: Final = "lockstep.dev/fail"
+"""On a running pod of a simulated node: fail now, with this exit code."""
+
+# Labels on nodes.
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+SPINE_LABEL: Final = "spine"
+LEAF_LABEL: Final = "leaf"
+NODE_KIND_LABEL: Final = "lockstep.dev/node"
+"""``process`` or ``simulated`` on nodes that Lockstep runs itself."""
+GPU_MODEL_LABEL: Final = "nvidia.com/gpu.product"
+
+# Resource names.
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+PODS: Final = "pods"
+GPU: Final = "nvidia.com/gpu"

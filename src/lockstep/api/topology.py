@@ -1,0 +1,52 @@
+"""Topology: the tiers of the network, widest first."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import API_VERSION, GROUP, HOSTNAME_LABEL, LEAF_LABEL, SPINE_LABEL, VERSION
+from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
+
+
+class Tier(Wire, frozen=True):
+    """One tier: nodes with the same value of a label share a domain of it."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=63, description="Name of the tier.")]
+    label: Annotated[
+        str, Meta(min_length=1, max_length=317, description="Node label that names the domain.")
+    ]
+
+
+class TopologySpec(Wire, frozen=True):
+    """The tiers, from the widest to the narrowest."""
+
+    tiers: Annotated[
+        list[Tier], Meta(min_length=1, max_length=16, description="Tiers, widest first.")
+    ]
+
+
+class Topology(Wire, frozen=True):
+    """The network's tiers; the object called ``default`` is the one in use."""
+
+    metadata: ObjectMeta
+    spec: TopologySpec
+    api_version: str = API_VERSION
+    kind: str = "Topology"
+
+
+TOPOLOGIES = Resource(GROUP, VERSION, "topologies", "Topology", False, Topology)
+
+DEFAULT_TOPOLOGY = Topology(
+    metadata=ObjectMeta(name="default"),
+    spec=TopologySpec(
+        tiers=[
+            Tier(name="spine", label=SPINE_LABEL),
+            Tier(name="leaf", label=LEAF_LABEL),
+            Tier(name="node", label=HOSTNAME_LABEL),
+        ]
+    ),
+)

@@ -1,0 +1,1 @@
+"""TrainingJob: from the job to its gang, its pods and its end."""

@@ -1,0 +1,1 @@
+"""Talking to any API server: client, informer, reconciler, leader election, events."""

@@ -1,0 +1,1 @@
+"""Running pods without a kubelet: as processes of this machine, or simulated."""

@@ -1,0 +1,1 @@
+"""The gang scheduler: a pure core and the shell that watches and binds."""

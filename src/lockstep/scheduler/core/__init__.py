@@ -1,0 +1,1 @@
+"""Decisions of the scheduler: functions of state and time over arrays."""
