@@ -11,6 +11,8 @@ from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
+Positive = Annotated[int, Meta(ge=1)]
+
 
 class TopologyWish(Wire, frozen=True):
     """How close together the members must or should be; tiers are named by the Topology."""
@@ -29,7 +31,7 @@ class GangGroup(Wire, frozen=True):
     name: Annotated[str, Meta(min_length=1, max_length=63, description="Name of the group.")]
     min: Annotated[int, Meta(ge=0, description="Members without which the gang cannot start.")]
     desired: Annotated[
-        int | None, Meta(ge=1, description="Members wanted; the minimum when left out.")
+        Positive | None, Meta(description="Members wanted; the minimum when left out.")
     ] = None
     selector: Annotated[
         LabelSelector | None,
@@ -47,7 +49,7 @@ class GangSpec(Wire, frozen=True):
     """What must be placed together."""
 
     min_member: Annotated[
-        int | None, Meta(ge=1, description="Short form for a single group: how many pods at least.")
+        Positive | None, Meta(description="Short form for a single group: how many pods at least.")
     ] = None
     groups: Annotated[
         list[GangGroup], Meta(description="Long form: several groups of members.")

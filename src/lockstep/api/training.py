@@ -7,13 +7,12 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from lockstep.api.duration import PATTERN as DURATION
-from lockstep.api.gang import TopologyWish
+from lockstep.api.gang import Positive, TopologyWish
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
-Degree = Annotated[int, Meta(ge=1)]
 Duration = Annotated[str, Meta(pattern=DURATION)]
 
 
@@ -33,26 +32,26 @@ class Role(Wire, frozen=True):
         dict[str, Any], Meta(description="Pod template (metadata and spec), as in a Deployment.")
     ]
     replicas: Annotated[int, Meta(ge=1, description="Pods wanted.")] = 1
-    min: Annotated[int | None, Meta(ge=1, description="Fewest pods that the job can run with.")] = (
+    min: Annotated[Positive | None, Meta(description="Fewest pods that the job can run with.")] = (
         None
     )
-    max: Annotated[int | None, Meta(ge=1, description="Most pods that the job can use.")] = None
+    max: Annotated[Positive | None, Meta(description="Most pods that the job can use.")] = None
     processes_per_node: Annotated[
-        int | None,
-        Meta(ge=1, description="Processes a pod starts; by default one for each of its GPUs."),
+        Positive | None,
+        Meta(description="Processes a pod starts; by default one for each of its GPUs."),
     ] = None
 
 
 class Parallelism(Wire, frozen=True):
     """How the ranks are split; their product divides the world size."""
 
-    tensor: Degree = 1
-    pipeline: Degree = 1
+    tensor: Positive = 1
+    pipeline: Positive = 1
     data: Annotated[
-        int | None, Meta(ge=1, description="What is left of the world size when left out.")
+        Positive | None, Meta(description="What is left of the world size when left out.")
     ] = None
-    context: Degree = 1
-    expert: Degree = 1
+    context: Positive = 1
+    expert: Positive = 1
 
 
 class Recovery(Wire, frozen=True):
