@@ -52,7 +52,8 @@ class GangSpec(Wire, frozen=True):
         Positive | None, Meta(description="Short form for a single group: how many pods at least.")
     ] = None
     groups: Annotated[
-        list[GangGroup], Meta(description="Long form: several groups of members.")
+        list[GangGroup],
+        Meta(max_length=64, description="Long form: several groups of members."),
     ] = []
     topology: Annotated[
         TopologyWish | None, Meta(description="How close together all members must be.")

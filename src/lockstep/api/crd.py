@@ -1,0 +1,280 @@
+"""CRD manifests, generated from the kinds.
+
+The structs are the only place where a field is written down; its description, bounds and default
+reach the server and ``kubectl explain`` from there.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, cast
+
+import msgspec
+from msgspec import inspect as shapes
+
+from lockstep.api.gang import GANGS, GangGroup, GangSpec
+from lockstep.api.meta import Condition, ObjectMeta
+from lockstep.api.queue import QUEUES, QueueSpec
+from lockstep.api.resource import Resource
+from lockstep.api.topology import TOPOLOGIES, Tier
+from lockstep.api.training import TRAINING_JOBS, Role, TrainingJobSpec
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Presentation:
+    """What a CRD says about a kind beyond its fields."""
+
+    resource: Resource[Any]
+    short_names: tuple[str, ...]
+    columns: tuple[tuple[str, str, str], ...]
+    """Printer columns: name, type and JSONPath; a name in parentheses shows with ``-o wide``."""
+
+
+PRESENTATIONS = (
+    Presentation(
+        TRAINING_JOBS,
+        ("tj", "tjob"),
+        (
+            ("Framework", "string", ".spec.framework"),
+            ("Phase", "string", ".status.phase"),
+            ("Restarts", "integer", ".status.restarts"),
+            ("Queue", "string", ".spec.queue"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+            ("(Message)", "string", ".status.message"),
+        ),
+    ),
+    Presentation(
+        GANGS,
+        (),
+        (
+            ("Phase", "string", ".status.phase"),
+            ("Members", "integer", ".status.members"),
+            ("Bound", "integer", ".status.bound"),
+            ("Queue", "string", ".spec.queue"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+            ("(Message)", "string", ".status.message"),
+        ),
+    ),
+    Presentation(
+        QUEUES,
+        (),
+        (
+            ("Parent", "string", ".spec.parent"),
+            ("Weight", "integer", ".spec.weight"),
+            ("Pending", "integer", ".status.pending"),
+            ("Running", "integer", ".status.running"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+    Presentation(
+        TOPOLOGIES,
+        (),
+        (
+            ("Tiers", "string", ".spec.tiers[*].name"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+)
+
+# Rules across fields, in CEL; each names the field, and says what to write instead.
+RULES: dict[type, tuple[tuple[str, str], ...]] = {
+    GangSpec: (
+        (
+            "has(self.minMember) != (has(self.groups) && size(self.groups) > 0)",
+            "exactly one of minMember (one group) and groups (several) must be set",
+        ),
+    ),
+    GangGroup: (
+        (
+            "!has(self.desired) || self.desired >= self.min",
+            "desired must not be less than min",
+        ),
+    ),
+    Role: (
+        ("!has(self.min) || self.min <= self.replicas", "min must not exceed replicas"),
+        ("!has(self.max) || self.replicas <= self.max", "max must not be less than replicas"),
+    ),
+    TrainingJobSpec: (
+        ("self.framework == oldSelf.framework", "framework cannot change; create another job"),
+        (
+            "self.framework != 'mpi' || (self.roles.exists(r, r.name == 'launcher')"
+            " && self.roles.exists(r, r.name == 'worker'))",
+            "framework mpi needs the roles launcher and worker",
+        ),
+    ),
+    QueueSpec: (),
+}
+
+# Lists whose items are told apart by a key, so that appliers can own single items.
+LIST_KEYS: dict[type, str] = {Condition: "type", Role: "name", GangGroup: "name", Tier: "name"}
+
+
+def manifests() -> list[Json]:
+    """Return the CRD of every kind, as plain objects."""
+    return [_manifest(shown) for shown in PRESENTATIONS]
+
+
+def to_yaml() -> str:
+    """Return every CRD as one YAML stream."""
+    import yaml
+
+    return yaml.safe_dump_all(manifests(), sort_keys=False, width=100)
+
+
+@cache
+def schema(kind: str) -> Json:
+    """Return the structural schema of our kind called *kind*.
+
+    Raises:
+        KeyError: when it is not one of ours.
+    """
+    by_kind = {shown.resource.kind: shown.resource for shown in PRESENTATIONS}
+    return _schema_of(by_kind[kind])
+
+
+def _manifest(shown: Presentation) -> Json:
+    res = shown.resource
+    version: Json = {
+        "name": res.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema(res.kind)},
+        "additionalPrinterColumns": [_column(*column) for column in shown.columns],
+    }
+    if "status" in schema(res.kind)["properties"]:
+        version["subresources"] = {"status": {}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{res.plural}.{res.group}"},
+        "spec": {
+            "group": res.group,
+            "scope": "Namespaced" if res.namespaced else "Cluster",
+            "names": {
+                "plural": res.plural,
+                "singular": res.kind.lower(),
+                "kind": res.kind,
+                "listKind": f"{res.kind}List",
+                "categories": ["lockstep"],
+                **({"shortNames": list(shown.short_names)} if shown.short_names else {}),
+            },
+            "versions": [version],
+        },
+    }
+
+
+def _column(name: str, type_: str, path: str) -> Json:
+    column: Json = {"name": name.strip("()"), "type": type_, "jsonPath": path}
+    if name.startswith("("):
+        column["priority"] = 1
+    return column
+
+
+def _schema_of(res: Resource[Any]) -> Json:
+    built = _struct(res.type)
+    properties = built["properties"]
+    properties["metadata"] = {"type": "object"}
+    for name in ("apiVersion", "kind"):
+        properties[name] = {"type": "string"}
+    built["required"] = [n for n in built.get("required", []) if n != "metadata"]
+    if not built["required"]:
+        del built["required"]
+    return built
+
+
+def _struct(type_: type[msgspec.Struct]) -> Json:
+    built: Json = {"type": "object"}
+    if doc := _doc(type_):
+        built["description"] = doc
+    properties: Json = {}
+    required: list[str] = []
+    info = cast(shapes.StructType, shapes.type_info(type_))
+    for f in info.fields:
+        properties[f.encode_name] = _with_default(_of(f.type), f)
+        if f.required:
+            required.append(f.encode_name)
+    built["properties"] = properties
+    if required:
+        built["required"] = required
+    if rules := RULES.get(type_):
+        built["x-kubernetes-validations"] = [{"rule": r, "message": m} for r, m in rules]
+    return built
+
+
+def _with_default(built: Json, f: shapes.Field) -> Json:
+    default = f.default
+    if isinstance(default, str | int | bool) and default != "":
+        return {**built, "default": default}
+    return built
+
+
+def _of(type_: shapes.Type) -> Json:
+    if isinstance(type_, shapes.Metadata):
+        built = _of(type_.type)
+        extra = type_.extra_json_schema or {}
+        return {
+            **built,
+            **({"description": extra["description"]} if "description" in extra else {}),
+        }
+    if isinstance(type_, shapes.UnionType):
+        return _union([t for t in type_.types if not isinstance(t, shapes.NoneType)])
+    if isinstance(type_, shapes.StructType):
+        if type_.cls is ObjectMeta:
+            return {"type": "object"}
+        return _struct(type_.cls)
+    if isinstance(type_, shapes.ListType):
+        return _list(type_)
+    if isinstance(type_, shapes.DictType):
+        return _dict(type_)
+    return _scalar(type_)
+
+
+def _union(types: list[shapes.Type]) -> Json:
+    if len(types) == 1:
+        return _of(types[0])
+    # The only wider union among the kinds is a quantity.
+    return {"x-kubernetes-int-or-string": True}
+
+
+def _list(type_: shapes.ListType) -> Json:
+    built: Json = {"type": "array", "items": _of(type_.item_type)}
+    if type_.min_length is not None:
+        built["minItems"] = type_.min_length
+    if type_.max_length is not None:
+        built["maxItems"] = type_.max_length
+    item = type_.item_type
+    if isinstance(item, shapes.StructType) and (key := LIST_KEYS.get(item.cls)):
+        built |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+    return built
+
+
+def _dict(type_: shapes.DictType) -> Json:
+    if isinstance(type_.value_type, shapes.AnyType):
+        return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {"type": "object", "additionalProperties": _of(type_.value_type)}
+
+
+def _scalar(type_: shapes.Type) -> Json:
+    if isinstance(type_, shapes.LiteralType):
+        return {"type": "string", "enum": list(type_.values)}
+    if isinstance(type_, shapes.BoolType):
+        return {"type": "boolean"}
+    if isinstance(type_, shapes.IntType):
+        bounds = {"minimum": type_.ge, "maximum": type_.le}
+        return {"type": "integer", **{k: v for k, v in bounds.items() if v is not None}}
+    if isinstance(type_, shapes.StrType):
+        limits = {
+            "minLength": type_.min_length,
+            "maxLength": type_.max_length,
+            "pattern": type_.pattern,
+        }
+        return {"type": "string", **{k: v for k, v in limits.items() if v is not None}}
+    raise TypeError(f"no structural schema for {type_}")
+
+
+def _doc(type_: type) -> str:
+    return (inspect.getdoc(type_) or "").split("\n\n")[0].replace("\n", " ")

@@ -1,0 +1,71 @@
+"""CRDs say what the structs say, and deploy/ holds what they say now."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lockstep.api import crd
+
+DEPLOYED = Path(__file__).parents[3] / "deploy" / "crds.yaml"
+
+
+def at(kind: str, path: str) -> dict[str, Any]:
+    node = crd.schema(kind)
+    for step in path.split("."):
+        node = node["items"] if step == "[]" else node["properties"][step]
+    return node
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "expected"),
+    [
+        ("TrainingJob", "spec.framework", {"enum": ["mpi", "plain", "pytorch"]}),
+        ("TrainingJob", "spec.roles", {"minItems": 1, "x-kubernetes-list-map-keys": ["name"]}),
+        ("TrainingJob", "spec.roles.[].replicas", {"type": "integer", "minimum": 1, "default": 1}),
+        ("TrainingJob", "spec.roles.[].template", {"x-kubernetes-preserve-unknown-fields": True}),
+        ("TrainingJob", "spec.queue", {"default": "default"}),
+        ("Gang", "spec.strategy", {"enum": ["Binpack", "Spread"], "default": "Binpack"}),
+        ("Gang", "spec.minMember", {"type": "integer", "minimum": 1}),
+        (
+            "Queue",
+            "spec.guaranteed",
+            {"additionalProperties": {"x-kubernetes-int-or-string": True}},
+        ),
+        ("Topology", "spec.tiers.[].name", {"type": "string", "minLength": 1}),
+        ("Gang", "status.conditions", {"x-kubernetes-list-map-keys": ["type"]}),
+    ],
+)
+def test_a_field_carries_its_type_bounds_and_default(
+    kind: str, path: str, expected: dict[str, Any]
+) -> None:
+    assert expected.items() <= at(kind, path).items()
+
+
+def test_every_field_of_a_spec_is_described_or_structured() -> None:
+    for shown in crd.PRESENTATIONS:
+        for name, field in crd.schema(shown.resource.kind)["properties"]["spec"][
+            "properties"
+        ].items():
+            assert "description" in field, f"{shown.resource.kind}.spec.{name}"
+
+
+def test_required_fields_are_those_without_a_default() -> None:
+    assert at("TrainingJob", "spec")["required"] == ["framework", "roles"]
+    assert at("Topology", "spec")["required"] == ["tiers"]
+    assert "required" not in at("Gang", "spec")
+
+
+def test_kinds_with_a_status_have_the_subresource() -> None:
+    statuses = {
+        m["spec"]["names"]["kind"]: "status" in m["spec"]["versions"][0].get("subresources", {})
+        for m in crd.manifests()
+    }
+    assert statuses == {"TrainingJob": True, "Gang": True, "Queue": True, "Topology": False}
+
+
+def test_the_deployed_manifest_is_up_to_date() -> None:
+    assert list(yaml.safe_load_all(DEPLOYED.read_text())) == crd.manifests(), (
+        "run `make manifests` and commit deploy/crds.yaml"
+    )
