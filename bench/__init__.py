@@ -1,0 +1,1 @@
+"""Benchmarks: each figure beside its bar or its peer."""

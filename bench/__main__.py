@@ -1,0 +1,78 @@
+"""``python -m bench [NAME ...]``: measure, print a table, write it as JSON.
+
+Every module of this package with a ``run() -> list[Figure]`` is a benchmark, called by its module's
+name. A benchmark judges nothing in CI: the machine is not known. It prints what was measured beside
+the bar and the peer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import pkgutil
+import platform
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+import bench
+from bench.figure import Figure
+
+
+def benchmarks() -> list[str]:
+    return [
+        m.name
+        for m in pkgutil.iter_modules(bench.__path__)
+        if m.name not in ("__main__", "figure", "support")
+    ]
+
+
+def measure(names: list[str], console: Console) -> list[Figure]:
+    figures: list[Figure] = []
+    for name in names:
+        start = time.perf_counter()
+        console.print(f"bench: {name} ...", style="dim")
+        figures += importlib.import_module(f"bench.{name}").run()
+        console.print(f"bench: {name} took {time.perf_counter() - start:.1f} s", style="dim")
+    return figures
+
+
+def table(figures: list[Figure]) -> Table:
+    out = Table("figure", "measured", "bar", "kept", "peer", "ratio")
+    for f in figures:
+        kept = {True: "yes", False: "[red]NO[/red]", None: ""}[f.met]
+        bar = "" if f.limit is None else f"{'>=' if f.better == 'higher' else '<='} {f.limit:g}"
+        peer = "" if f.peer is None else f"{f.peer:g} {f.peer_name} ({f.source})"
+        ratio = "" if f.ratio is None else f"{f.ratio:.2f}x"
+        out.add_row(f.name, f"{f.value:,.4g} {f.unit}", bar, kept, peer, ratio)
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("name", nargs="*", help=f"which; default all of: {', '.join(benchmarks())}")
+    parser.add_argument("--json", type=Path, default=Path("build/bench.json"))
+    args = parser.parse_args()
+    unknown = set(args.name) - set(benchmarks())
+    if unknown:
+        parser.error(
+            f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(benchmarks())}"
+        )
+    console = Console(stderr=True)
+    figures = measure(args.name or benchmarks(), console)
+    Console().print(table(figures))
+    args.json.parent.mkdir(parents=True, exist_ok=True)
+    machine = {"cpus": os.cpu_count(), "python": sys.version.split()[0], "os": platform.platform()}
+    args.json.write_text(
+        json.dumps({"machine": machine, "figures": [f.as_json() for f in figures]}, indent=1)
+    )
+    console.print(f"written to {args.json}", style="dim")
+
+
+if __name__ == "__main__":
+    main()

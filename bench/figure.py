@@ -1,0 +1,43 @@
+"""One measured figure and what it is held against."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure, its unit, and its limit or its peer.
+
+    ``limit`` is the bar that the figure must keep; ``peer`` is what somebody else's program, or the
+    naive way, reaches. ``source`` says where the peer's figure comes from: "same run", or a
+    published measurement.
+    """
+
+    name: str
+    value: float
+    unit: str
+    better: Literal["higher", "lower"] = "higher"
+    limit: float | None = None
+    peer: float | None = None
+    peer_name: str = ""
+    source: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Return whether the limit is kept; None where there is none."""
+        if self.limit is None:
+            return None
+        return self.value >= self.limit if self.better == "higher" else self.value <= self.limit
+
+    @property
+    def ratio(self) -> float | None:
+        """Return how many times better than the peer the figure is; None without a peer."""
+        if not self.peer or not self.value:
+            return None
+        return self.value / self.peer if self.better == "higher" else self.peer / self.value
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the figure with its verdict and ratio as plain data."""
+        return {**asdict(self), "met": self.met, "ratio": self.ratio}
