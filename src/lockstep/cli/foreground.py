@@ -1,0 +1,86 @@
+"""Running one part in the foreground: logging, signals, and the leash to a supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import Any
+
+from lockstep.cli.failure import CommandFailed
+
+log = logging.getLogger(__name__)
+
+STDIN = 0
+
+
+def announce(line: str) -> None:
+    """Print the line that says that the part works; it begins with ``ready``."""
+    print(line if line.startswith("ready") else f"ready {line}".rstrip(), flush=True)
+
+
+def serve(part: Coroutine[Any, Any, Any], *, leashed: bool, verbose: bool) -> None:
+    """Run *part* until it ends, or until SIGINT, SIGTERM or the end of the leash cancels it.
+
+    A part on a leash has a supervisor that holds the other end of its standard input: however the
+    supervisor ends, the part notices and ends too.
+
+    Raises:
+        CommandFailed: when the part cannot start or go on, in one line.
+    """
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname).1s %(name)s: %(message)s",
+    )
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_until_told(part, leashed=leashed))
+    except KeyboardInterrupt:
+        raise SystemExit(0) from None
+    except OSError as error:
+        log.debug("ended by an error", exc_info=True)
+        raise CommandFailed(f"{error}") from error
+
+
+def _loop_factory() -> Any:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _until_told(part: Coroutine[Any, Any, Any], *, leashed: bool) -> None:
+    task = asyncio.ensure_future(part)
+    loop = asyncio.get_running_loop()
+    told = False
+
+    def stop() -> None:
+        nonlocal told
+        told = True
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    if leashed:
+        os.set_blocking(STDIN, False)
+        loop.add_reader(STDIN, _on_leash, loop, stop)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not told:
+            raise
+
+
+def _on_leash(loop: asyncio.AbstractEventLoop, stop: Any) -> None:
+    with contextlib.suppress(BlockingIOError):
+        if os.read(STDIN, 4096):
+            return
+        loop.remove_reader(STDIN)
+        log.warning("the supervisor is gone; ending")
+        stop()

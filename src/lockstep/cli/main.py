@@ -1,0 +1,125 @@
+"""The root of the ``lockstep`` command.
+
+Commands are named here and imported when they are called, so that ``lockstep --help`` and shell
+completion stay fast however large the rest grows.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+from lockstep.cli.failure import CommandFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command that has not been imported yet."""
+
+    name: str
+    section: str
+    help: str
+    module: str
+    group: bool = False
+    """Whether the module's app is a group of that name, or holds the command among others."""
+
+
+RUN = "Run Lockstep"
+JOBS = "Jobs"
+CLUSTER = "Cluster"
+PARTS = "Parts of Lockstep, each alone against any API server"
+
+ENTRIES = (
+    Entry("apiserver", PARTS, "Run the embedded API server.", "processes"),
+    Entry("scheduler", PARTS, "Run the gang scheduler.", "processes"),
+    Entry("controllers", PARTS, "Run the job controllers.", "processes"),
+    Entry("process-node", PARTS, "Make this machine a node that runs pods.", "processes"),
+    Entry("simulate-nodes", PARTS, "Simulate nodes with GPUs.", "processes"),
+)
+
+
+class LazyGroup(TyperGroup):
+    """A group that knows its commands by name and imports one when it is needed."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order in which help shows them."""
+        return [entry.name for entry in ENTRIES]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import the command called *cmd_name*; None when there is none."""
+        entry = next((e for e in ENTRIES if e.name == cmd_name), None)
+        if entry is None:
+            return None
+        app = import_module(f"lockstep.cli.{entry.module}").app
+        group = typer.main.get_group(app)
+        if entry.group:
+            group.name = entry.name
+            return group
+        return group.commands[entry.name]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that *args* begins with, or say which ones look like it."""
+        # The parent class looks for similar names among commands that are loaded.
+        self.commands = cast("Any", dict.fromkeys(self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands by section, without importing any of them."""
+        for section in dict.fromkeys(entry.section for entry in ENTRIES):
+            with formatter.section(section):
+                formatter.write_dl([(e.name, e.help) for e in ENTRIES if e.section == section])
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Complete a command's name without importing any of them."""
+        from typer._click.shell_completion import CompletionItem
+
+        return [
+            CompletionItem(e.name, help=e.help) for e in ENTRIES if e.name.startswith(incomplete)
+        ]
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    help="Run AI workloads on GPU clusters: gangs, training jobs, an embedded control plane.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from lockstep import __version__
+
+        typer.echo(f"lockstep {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the client's version.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; ends the process with the exit code."""
+    try:
+        app(prog_name="lockstep")
+    except CommandFailed as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        if failure.hint:
+            print(f"hint: {failure.hint}", file=sys.stderr)
+        sys.exit(1)
