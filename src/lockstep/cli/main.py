@@ -35,6 +35,8 @@ CLUSTER = "Cluster"
 PARTS = "Parts of Lockstep, each alone against any API server"
 
 ENTRIES = (
+    Entry("up", RUN, "Run the embedded control plane on this machine.", "up.command"),
+    Entry("down", RUN, "Stop it.", "up.command"),
     Entry("apiserver", PARTS, "Run the embedded API server.", "processes"),
     Entry("scheduler", PARTS, "Run the gang scheduler.", "processes"),
     Entry("controllers", PARTS, "Run the job controllers.", "processes"),

@@ -1,0 +1,1 @@
+"""``lockstep up``: the embedded control plane as a few supervised processes."""

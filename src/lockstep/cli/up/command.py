@@ -1,0 +1,185 @@
+"""``lockstep up`` and ``lockstep down``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lockstep.cli.failure import CommandFailed
+from lockstep.cli.up import lock
+from lockstep.cli.up.parts import HOST, Settings
+from lockstep.cli.up.paths import DEFAULT_PORT, default_data
+
+app = typer.Typer(rich_markup_mode=None)
+
+DOWN_WITHIN = 60.0
+
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        help="Directory of everything that lasts; $XDG_DATA_HOME/lockstep by default.",
+        show_default=False,
+    ),
+]
+
+
+@app.command()
+def up(
+    *,
+    data: Data = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port on loopback; 0 chooses a free one.")
+    ] = DEFAULT_PORT,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Write the kubeconfig here too, besides DATA/kubeconfig.")
+    ] = None,
+    simulate: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Simulate nodes: NODESxGPUS with options, or a file.",
+            show_default=False,
+        ),
+    ] = None,
+    process_node: Annotated[
+        bool,
+        typer.Option(
+            "--process-node/--no-process-node", help="Let this machine run pods as processes."
+        ),
+    ] = True,
+    detach: Annotated[
+        bool, typer.Option("--detach", help="Return when it is ready and go on in the background.")
+    ] = False,
+) -> None:
+    """Run the embedded control plane on this machine.
+
+    It stays in the foreground until SIGINT or SIGTERM. With the same --data it goes on where it
+    was.
+
+    \b
+    Examples:
+      lockstep up
+      lockstep up --data ./cluster --port 0 --simulate 64x8,nodes-per-leaf=8,leaves-per-spine=4
+      lockstep up --detach && lockstep list; lockstep down
+    """
+    directory = (data or default_data()).absolute()
+    if simulate is not None:
+        _check_spec(simulate)
+    if detach:
+        from lockstep.cli.up.detach import start
+
+        start(
+            directory,
+            port=port,
+            kubeconfig=kubeconfig,
+            simulate=simulate,
+            process_node=process_node,
+        )
+        return
+    held = lock.take(directory)
+    try:
+        settings = Settings(directory, choose_port(port), kubeconfig, simulate, process_node)
+        asyncio.run(_foreground(settings, held.fd))
+    finally:
+        held.release()
+
+
+@app.command()
+def down(*, data: Data = None) -> None:
+    """Stop the embedded control plane and the pods on this machine.
+
+    Its data stays; `lockstep up` goes on from there.
+
+    Example: lockstep down --data ./cluster
+    """
+    directory = (data or default_data()).absolute()
+    pid = lock.holder(directory)
+    if pid is None:
+        typer.echo(f"lockstep up does not run on {directory}", err=True)
+        return
+    typer.echo(f"stopping process {pid}", err=True)
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        typer.echo("it is gone already; waiting for its parts", err=True)
+    end = time.monotonic() + DOWN_WITHIN
+    while lock.holder(directory) is not None:
+        if time.monotonic() > end:
+            raise CommandFailed(
+                f"process {pid} still runs after {DOWN_WITHIN:.0f} s",
+                f"its logs are in {directory / 'log'}; `kill -9 {pid}` ends it and its parts",
+            )
+        time.sleep(0.05)
+    typer.echo("stopped", err=True)
+
+
+def choose_port(port: int) -> int:
+    """Return *port*, or a free one for 0.
+
+    Raises:
+        CommandFailed: when somebody else listens on it.
+    """
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise CommandFailed(
+                f"cannot listen on {HOST}:{port}: {error.strerror}",
+                "choose another port with --port N, or any free one with --port 0",
+            ) from error
+        return int(probe.getsockname()[1])
+
+
+def _check_spec(spec: str) -> None:
+    from lockstep.nodes.simulated.spec import parse
+
+    try:
+        parse(spec)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--simulate") from error
+
+
+async def _foreground(settings: Settings, held: int) -> None:
+    from lockstep.cli.up.supervisor import Supervisor
+
+    supervisor = Supervisor(settings, lock=held, say=_progress(time.monotonic()))
+    task = asyncio.create_task(supervisor.run(lambda: _announce(settings)))
+    told = False
+
+    def stop() -> None:
+        nonlocal told
+        if told:
+            supervisor.kill()
+        told = True
+        task.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, stop)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not told:
+            raise
+
+
+def _announce(settings: Settings) -> None:
+    kubeconfig = (settings.kubeconfig or settings.admin_kubeconfig).absolute()
+    print(f"ready https://{HOST}:{settings.port} export KUBECONFIG={kubeconfig}", flush=True)
+
+
+def _progress(began: float) -> Callable[[str], None]:
+    def say(text: str) -> None:
+        print(f"[{time.monotonic() - began:5.1f}s] {text}", file=sys.stderr, flush=True)
+
+    return say

@@ -1,0 +1,64 @@
+"""``lockstep up --detach``: the supervisor in the background, shown until it is ready."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from lockstep.cli.failure import CommandFailed
+from lockstep.cli.up import lock
+
+
+def start(
+    data: Path,
+    *,
+    port: int,
+    kubeconfig: Path | None,
+    simulate: str | None,
+    process_node: bool,
+) -> None:
+    """Start the supervisor in a session of its own and return once it is ready.
+
+    Raises:
+        CommandFailed: when it ends instead, or runs already.
+    """
+    pid = lock.holder(data)
+    if pid is not None:
+        raise CommandFailed(
+            f"lockstep up already runs on {data} (process {pid})",
+            f"stop it with `lockstep down --data {data}`, or choose another --data directory",
+        )
+    arguments = ["up", "--data", str(data), "--port", str(port)]
+    if kubeconfig is not None:
+        arguments += ["--kubeconfig", str(kubeconfig.absolute())]
+    if simulate is not None:
+        arguments += ["--simulate", simulate]
+    if not process_node:
+        arguments.append("--no-process-node")
+    log = data / "log" / "up.log"
+    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with log.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
+            [sys.executable, "-P", "-m", "lockstep", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    _follow(process, log)
+
+
+def _follow(process: subprocess.Popen[bytes], log: Path) -> None:
+    with log.open() as lines:
+        while True:
+            ended = process.poll() is not None
+            while line := lines.readline():
+                if line.startswith("ready"):
+                    print(line, end="", flush=True)
+                    return
+                print(line, end="", file=sys.stderr, flush=True)
+            if ended:
+                raise CommandFailed("lockstep up ended before it was ready", f"its log is {log}")
+            time.sleep(0.05)

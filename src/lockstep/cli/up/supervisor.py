@@ -1,0 +1,98 @@
+"""Starts the control plane's processes in order, keeps them running, and ends them in order."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from lockstep.cli.failure import CommandFailed
+from lockstep.cli.up.child import Child, Part
+from lockstep.cli.up.logfile import last_lines
+from lockstep.cli.up.parts import Settings, api_server, others
+
+READY_WITHIN = 60.0
+
+
+class Supervisor:
+    """The processes of one control plane."""
+
+    def __init__(self, settings: Settings, *, lock: int, say: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._lock = lock
+        self._say = say
+        self._children: list[Child] = []
+
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Run until cancelled, then end every process.
+
+        Raises:
+            CommandFailed: when a part cannot be started.
+        """
+        try:
+            await self._up()
+            on_ready()
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.shield(self._down())
+
+    def kill(self) -> None:
+        """End every process at once; for somebody who does not want to wait."""
+        for child in self._children:
+            child.kill()
+
+    async def _up(self) -> None:
+        settings = self._settings
+        self._say("starting the API server")
+        server = self._add(api_server(settings))
+        await _ready(server)
+        if settings.kubeconfig is not None:
+            _copy(settings.admin_kubeconfig, settings.kubeconfig)
+        self._say("applying the kinds and defaults")
+        from lockstep.cli.up.bootstrap import bootstrap
+
+        await bootstrap(settings.admin_kubeconfig, topology=settings.simulate is not None)
+        waiting = [self._add(part) for part in others(settings)]
+        self._say("starting " + ", ".join(child.part.name for child in waiting))
+        await asyncio.gather(*(_ready(child) for child in waiting))
+
+    def _add(self, part: Part) -> Child:
+        child = Child(part, self._settings.log_dir, lock=self._lock, say=self._say)
+        self._children.append(child)
+        return child
+
+    async def _down(self) -> None:
+        if not self._children:
+            return
+        self._say("stopping")
+        server, *rest = self._children
+        # The others still write what became of them, so the API server is the last to go.
+        await asyncio.gather(*(child.stop() for child in rest))
+        await server.stop()
+
+
+async def _ready(child: Child) -> None:
+    ready = asyncio.create_task(child.ready.wait())
+    await asyncio.wait(
+        [ready, child.task], timeout=READY_WITHIN, return_when=asyncio.FIRST_COMPLETED
+    )
+    if child.task.done():
+        ready.cancel()
+        child.task.result()
+    if not ready.done():
+        ready.cancel()
+        tail = "".join(f"\n  {line}" for line in last_lines(child.log_path, 5))
+        raise CommandFailed(
+            f"{child.part.name} is not ready after {READY_WITHIN:.0f} s{tail}",
+            f"its log is {child.log_path}",
+        )
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    with os.fdopen(handle, "wb") as file:
+        file.write(source.read_bytes())
+    Path(partial).replace(target)
