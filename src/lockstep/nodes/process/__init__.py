@@ -1,0 +1,1 @@
+"""The process node: runs pods as real processes of this machine, without containers."""

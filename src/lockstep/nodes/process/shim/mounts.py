@@ -1,0 +1,102 @@
+"""The container's view of the file system: volumes where it wants them, the host's elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+from lockstep.nodes.process.shim.calls import (
+    MNT_DETACH,
+    MS_BIND,
+    MS_REC,
+    PIVOT_ROOT,
+    Refused,
+    bind,
+    check,
+    libc,
+    mount,
+)
+
+
+class View:
+    """The mounts of one container, made in its own namespace."""
+
+    def __init__(self, scratch: str) -> None:
+        self.scratch = scratch
+        self.volumes: list[str] = []
+        self.made: set[str] = set()
+
+    def mount_all(self, mounts: list[dict[str, Any]]) -> None:
+        """Mount every volume where the container wants it, parents before children.
+
+        Raises:
+            Refused: when the kernel or the file system says no.
+        """
+        for one in sorted(mounts, key=lambda one: str(one["target"]).count("/")):
+            source, target = one["source"], one["target"]
+            parent = os.path.realpath(os.path.dirname(target))
+            place = os.path.realpath(os.path.join(parent, os.path.basename(target)))
+            if not os.path.lexists(place):
+                self.make_room(place, directory=os.path.isdir(source))
+            bind(source, place, read_only=one["read_only"])
+            self.volumes.append(place)
+
+    def make_room(self, target: str, *, directory: bool) -> None:
+        """Make the mount point *target* exist, without writing into the host's directories."""
+        missing = [target]
+        while not os.path.isdir(base := os.path.dirname(missing[-1])):
+            missing.append(base)
+        if not self.ours(base):
+            self.mirror(base)
+        for path in reversed(missing):
+            if path == target and not directory:
+                os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+            else:
+                os.mkdir(path)
+                self.made.add(path)
+
+    def ours(self, directory: str) -> bool:
+        """Tell whether *directory* is a volume's or made here, and so may be written to."""
+        inside = any(directory == one or directory.startswith(one + "/") for one in self.volumes)
+        return inside or directory in self.made
+
+    def mirror(self, base: str) -> None:
+        """Replace *base*, for this container alone, by a copy whose entries are the originals."""
+        copy = os.path.join(self.scratch, str(len(self.made)))
+        os.makedirs(copy)
+        about = os.stat(base)
+        os.chmod(copy, about.st_mode & 0o7777)
+        with contextlib.suppress(OSError):
+            os.chown(copy, about.st_uid, about.st_gid)
+        mount(copy, copy, MS_BIND)
+        for entry in os.scandir(base):
+            place = os.path.join(copy, entry.name)
+            if entry.is_symlink():
+                os.symlink(os.readlink(entry.path), place)
+                continue
+            if entry.is_dir():
+                os.mkdir(place)
+            else:
+                os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+            bind(entry.path, place)
+        if base == "/":
+            pivot(copy)
+        else:
+            mount(copy, base, MS_BIND | MS_REC)
+        self.made.add(base)
+
+
+def pivot(root: str) -> None:
+    """Make *root* the root of this namespace and let go of the old one.
+
+    Raises:
+        Refused: when the kernel says no or the machine's call number is not known.
+    """
+    os.chdir(root)
+    number = PIVOT_ROOT.get(os.uname().machine)
+    if number is None:
+        raise Refused(f"changing the root is not known for {os.uname().machine}")
+    check(libc.syscall(number, b".", b"."), "change the root")
+    check(libc.umount2(b".", MNT_DETACH), "let go of the old root")
+    os.chdir("/")
