@@ -1,0 +1,78 @@
+"""Regular expressions of Go's dialect (RE2) in Python's."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+_POSIX = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "ascii": "\\x00-\\x7f",
+    "blank": "\\t ",
+    "cntrl": "\\x00-\\x1f\\x7f",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": "!-/:-@\\[-`{-~",
+    "space": "\\t\\n\\v\\f\\r ",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+_PIECE = re.compile(r"\\.|\[:\^?\w+:\]|\[|\]|\$|.", re.DOTALL)
+
+
+def translate(pattern: str) -> str:
+    """Return the pattern for Python that matches what *pattern* matches in Go.
+
+    Raises:
+        ValueError: where it uses what Python's expressions cannot say.
+    """
+    parts: list[str] = []
+    in_class = False
+    for piece in _PIECE.findall(pattern):
+        if piece.startswith("\\"):
+            parts.append(_escape(piece))
+        elif piece.startswith("[:") and in_class:
+            parts.append(_posix(piece))
+        elif piece == "[" and not in_class:
+            in_class = True
+            parts.append(piece)
+        elif piece == "]" and in_class and parts[-1] not in ("[", "[^"):
+            in_class = False
+            parts.append(piece)
+        elif piece == "^" and parts and parts[-1] == "[":
+            parts[-1] = "[^"
+        elif piece == "$" and not in_class:
+            parts.append("\\Z")
+        else:
+            parts.append("\\[" if piece == "[" else piece)
+    return "".join(parts)
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return *pattern* ready to search with.
+
+    Raises:
+        ValueError: when it is no regular expression.
+    """
+    try:
+        return re.compile(translate(pattern), re.ASCII)
+    except re.error as broken:
+        raise ValueError(str(broken)) from broken
+
+
+def _escape(piece: str) -> str:
+    if piece == "\\z":
+        return "\\Z"
+    if piece in ("\\p", "\\P"):
+        raise ValueError("Unicode classes such as \\p{L} are not supported here")
+    return piece
+
+
+def _posix(piece: str) -> str:
+    name = piece[2:-2]
+    if name.startswith("^") or name not in _POSIX:
+        raise ValueError(f"character class {piece} is not supported here")
+    return _POSIX[name]
