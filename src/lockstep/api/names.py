@@ -22,6 +22,8 @@ QUEUE_LABEL: Final = "lockstep.dev/queue"
 # Annotations.
 GPUS_ANNOTATION: Final = "lockstep.dev/gpus"
 """On a pod, written with its binding: indices of its GPUs on the node, as ``0,1,2``."""
+SIZE_ANNOTATION: Final = "lockstep.dev/size"
+"""On a job's pod: the sizes of the roles that its environment was made for."""
 RANK_ANNOTATION: Final = "lockstep.dev/rank"
 DEVICES_ANNOTATION: Final = "lockstep.dev/devices"
 """On a node: its devices as JSON, a list of ``lockstep.api.core.Device``."""

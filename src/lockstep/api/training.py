@@ -102,6 +102,10 @@ class TrainingJobSpec(Wire, frozen=True):
 class ReplicaStatus(Wire, frozen=True):
     """Pods of one role by state."""
 
+    created: Annotated[
+        int,
+        Meta(description="Pods of this attempt that have existed; one of them missing is lost."),
+    ] = 0
     active: int = 0
     ready: int = 0
     succeeded: int = 0
@@ -118,6 +122,16 @@ class TrainingJobStatus(Wire, frozen=True):
     message: Annotated[str, Meta(description="What the job waits for or why it ended.")] = ""
     restarts: int = 0
     attempt: Annotated[int, Meta(description="Number of the present set of pods, from 0.")] = 0
+    failures_in_a_row: Annotated[
+        int, Meta(description="Failures since the job last ran for a while; they set the back-off.")
+    ] = 0
+    retry_at: Annotated[
+        str | None, Meta(description="When the pods of the next attempt are created.")
+    ] = None
+    replacing: Annotated[
+        dict[str, str],
+        Meta(description="Failures counted already: pods being replaced, with their uids."),
+    ] = {}
     replica_statuses: dict[str, ReplicaStatus] = {}
     start_time: str | None = None
     completion_time: str | None = None

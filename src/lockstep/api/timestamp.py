@@ -1,0 +1,19 @@
+"""Times as the API writes them (``metav1.Time``: UTC, whole seconds)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def show(seconds: float) -> str:
+    """Return the Unix time *seconds* as RFC 3339, rounded down to a second."""
+    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse(text: str) -> float:
+    """Return the Unix time of an RFC 3339 *text*.
+
+    Raises:
+        ValueError: when it is not one.
+    """
+    return datetime.fromisoformat(text).timestamp()

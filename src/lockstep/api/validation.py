@@ -1,0 +1,179 @@
+"""Rules across the fields of a TrainingJob, beyond what its schema says.
+
+They are checked before a job is sent, and again by its controller; the most important ones are
+also CEL rules of the CRD.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from lockstep.api import duration
+from lockstep.api.names import SCHEDULER_NAME
+from lockstep.api.roles import containers, gpus, most, pod_name, processes, world_size
+from lockstep.api.training import Parallelism, Role, TrainingJob
+
+_DNS_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_HOST_NAME_LENGTH: Final = 63
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with an object: where, what was given, and what is allowed instead."""
+
+    field: str
+    given: object
+    allowed: str
+
+    def __str__(self) -> str:
+        given = "" if self.given is None else f": given {self.given!r}"
+        return f"{self.field}{given}; {self.allowed}"
+
+
+def problems(job: TrainingJob) -> list[Problem]:
+    """Return what is wrong with *job* across its fields; nothing when it can run."""
+    found = [*_name(job), *_duplicates(job), *_durations(job)]
+    for i, role in enumerate(job.spec.roles):
+        at = f"spec.roles[{i}]"
+        found += [*_sizes(role, at), *_host_names(job, role, at), *_template(job, role, at)]
+    if job.spec.framework == "mpi":
+        found += _mpi(job)
+    return found or list(_parallelism(job))
+
+
+def _name(job: TrainingJob) -> Iterator[Problem]:
+    name = job.metadata.name
+    if name and not _DNS_LABEL.fullmatch(name):
+        yield Problem(
+            "metadata.name",
+            name,
+            "must start with a letter and hold only lower-case letters, digits and '-', because "
+            "it is the name of the job's service",
+        )
+
+
+def _duplicates(job: TrainingJob) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for i, role in enumerate(job.spec.roles):
+        if role.name in seen:
+            yield Problem(f"spec.roles[{i}].name", role.name, "must differ from the other roles'")
+        seen.add(role.name)
+
+
+def _durations(job: TrainingJob) -> Iterator[Problem]:
+    policy = job.spec.run_policy
+    for field, text in (
+        ("spec.runPolicy.activeDeadline", policy.active_deadline),
+        ("spec.runPolicy.timeToLive", policy.time_to_live),
+        ("spec.maxWait", job.spec.max_wait),
+    ):
+        try:
+            if text is not None:
+                duration.parse(text)
+        except ValueError:
+            yield Problem(field, text, "must be a duration such as 90s, 30m, 2h or 1h30m")
+
+
+def _sizes(role: Role, at: str) -> Iterator[Problem]:
+    if role.min is not None and role.min > role.replicas:
+        yield Problem(f"{at}.min", role.min, f"must not exceed replicas ({role.replicas})")
+    if role.max is not None and role.max < role.replicas:
+        yield Problem(f"{at}.max", role.max, f"must not be less than replicas ({role.replicas})")
+
+
+def _host_names(job: TrainingJob, role: Role, at: str) -> Iterator[Problem]:
+    longest = pod_name(job.metadata.name, role.name, most(role) - 1)
+    if len(longest) > _HOST_NAME_LENGTH:
+        yield Problem(
+            f"{at}.name",
+            role.name,
+            f"together with the job's name must be shorter by {len(longest) - _HOST_NAME_LENGTH}: "
+            f"the pod's host name {longest!r} may have at most {_HOST_NAME_LENGTH} characters",
+        )
+
+
+def _template(job: TrainingJob, role: Role, at: str) -> Iterator[Problem]:
+    spec = role.template.get("spec")
+    if not isinstance(spec, dict):
+        yield Problem(f"{at}.template.spec", spec, "must be the spec of a pod with containers")
+        return
+    if not containers(role):
+        yield Problem(
+            f"{at}.template.spec.containers", spec.get("containers"), "must name one container"
+        )
+        return
+    yield from _pod_fields(job, spec, f"{at}.template.spec")
+    try:
+        gpus(role)
+    except ValueError as error:
+        yield Problem(f"{at}.template.spec.containers[0].resources", None, str(error))
+
+
+def _pod_fields(job: TrainingJob, spec: dict[str, Any], at: str) -> Iterator[Problem]:
+    if (policy := spec.get("restartPolicy")) not in (None, "Never", "OnFailure"):
+        yield Problem(
+            f"{at}.restartPolicy", policy, "must be Never or OnFailure: the pods of a job end"
+        )
+    if (scheduler := spec.get("schedulerName")) not in (None, "", SCHEDULER_NAME):
+        yield Problem(f"{at}.schedulerName", scheduler, f"must be {SCHEDULER_NAME} or left out")
+    wanted = job.spec.priority_class_name
+    if (given := spec.get("priorityClassName")) and wanted and given != wanted:
+        yield Problem(
+            f"{at}.priorityClassName",
+            given,
+            f"must equal spec.priorityClassName ({wanted}) or be left out",
+        )
+    for field, owner in (
+        ("nodeName", "the scheduler's"),
+        ("hostname", "the pod's name"),
+        ("subdomain", "the job's name"),
+    ):
+        if spec.get(field):
+            yield Problem(f"{at}.{field}", spec[field], f"must be left out; it is {owner}")
+
+
+def _mpi(job: TrainingJob) -> Iterator[Problem]:
+    roles = {role.name: role for role in job.spec.roles}
+    if sorted(roles) != ["launcher", "worker"]:
+        yield Problem(
+            "spec.roles", sorted(roles), "framework mpi needs the roles launcher and worker"
+        )
+        return
+    launcher = roles["launcher"]
+    if (launcher.replicas, most(launcher)) != (1, 1):
+        at = f"spec.roles[{job.spec.roles.index(launcher)}]"
+        yield Problem(f"{at}.replicas", launcher.replicas, "must be 1: mpirun runs once")
+
+
+def _parallelism(job: TrainingJob) -> Iterator[Problem]:
+    mpi = job.spec.framework == "mpi"
+    ranks = [role for role in job.spec.roles if not mpi or role.name == "worker"]
+    world = world_size(ranks)
+    split = job.spec.parallelism
+    product = split.tensor * split.pipeline * split.context * (split.data or 1)
+    if split.data is not None and product != world:
+        allowed = f"must multiply to the world size {_world(ranks)}, not to {product}"
+        yield Problem("spec.parallelism", _shape(split), allowed)
+    elif world % product:
+        allowed = f"must multiply to a divisor of the world size {_world(ranks)}, not to {product}"
+        yield Problem("spec.parallelism", _shape(split), allowed)
+    elif world % (experts := split.tensor * split.pipeline * split.expert):
+        yield Problem(
+            "spec.parallelism.expert",
+            split.expert,
+            f"times tensor and pipeline must divide the world size {_world(ranks)}, which "
+            f"{experts} does not",
+        )
+
+
+def _shape(split: Parallelism) -> str:
+    names = ("tensor", "pipeline", "context", "data")
+    return ", ".join(f"{n} {v}" for n in names if (v := getattr(split, n)) not in (1, None))
+
+
+def _world(roles: list[Role]) -> str:
+    terms = " + ".join(f"{r.replicas} x {processes(r)}" for r in roles)
+    return f"{world_size(roles)} ({terms})"
