@@ -1,0 +1,1 @@
+"""What people see of objects: pure functions of objects and the time."""

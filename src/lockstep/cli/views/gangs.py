@@ -1,0 +1,87 @@
+"""Gangs as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from lockstep.api.gang import Gang, TopologyWish
+from lockstep.cli.views.table import NAMESPACE, Column, Table, table
+from lockstep.cli.views.times import ago
+
+COLUMNS = (
+    NAMESPACE,
+    "Name",
+    "Phase",
+    Column("Bound", number=True),
+    Column("Running", number=True, wide=True),
+    "Queue",
+    Column("Priority", wide=True),
+    Column("Topology", wide=True),
+    "Domain",
+    Column("Position", number=True, wide=True),
+    "Age",
+    "Why it waits",
+)
+
+
+def minimum(gang: Gang) -> int:
+    """Return how many members the gang cannot start without."""
+    if gang.spec.groups:
+        return sum(group.min for group in gang.spec.groups)
+    return gang.spec.min_member or 0
+
+
+def waits(gang: Gang) -> bool:
+    """Return whether the gang has no place yet."""
+    return gang.status.phase in ("Pending", "Placing")
+
+
+def why(gang: Gang) -> str:
+    """Return why the gang waits; empty when it does not."""
+    if not waits(gang):
+        return ""
+    return gang.status.message or gang.status.reason or "not looked at yet"
+
+
+def wish(topology: TopologyWish | None) -> str:
+    """Return a topology wish in one word: ``leaf``, or ``leaf?`` where it is only preferred."""
+    if topology is None:
+        return ""
+    if topology.required:
+        return topology.required
+    return f"{topology.preferred}?" if topology.preferred else ""
+
+
+def domain(gang: Gang) -> str:
+    """Return where the gang is, widest tier first: ``spine-0/leaf-3``."""
+    return "/".join(gang.status.domain.values())
+
+
+def gang_table(gangs: Iterable[Gang], now: datetime) -> Table:
+    """Return the gangs as a table, those that wait in their order after those that run."""
+    ordered = sorted(gangs, key=_order)
+    return table(COLUMNS, (_row(gang, now) for gang in ordered))
+
+
+def _order(gang: Gang) -> tuple[bool, int, str, str]:
+    meta = gang.metadata
+    return (waits(gang), gang.status.position or 0, meta.creation_timestamp or "", meta.name)
+
+
+def _row(gang: Gang, now: datetime) -> tuple[object, ...]:
+    spec, status = gang.spec, gang.status
+    return (
+        gang.metadata.namespace,
+        gang.metadata.name,
+        status.phase,
+        f"{status.bound}/{minimum(gang)}",
+        status.running,
+        spec.queue,
+        spec.priority_class_name,
+        wish(spec.topology),
+        domain(gang),
+        status.position if waits(gang) else None,
+        ago(gang.metadata.creation_timestamp, now),
+        why(gang),
+    )

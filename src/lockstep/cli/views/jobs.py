@@ -1,0 +1,85 @@
+"""Training jobs as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from lockstep.api.gang import Gang
+from lockstep.api.training import TrainingJob
+from lockstep.cli.views import gangs as gang_views
+from lockstep.cli.views.table import NAMESPACE, Column, Table, table
+from lockstep.cli.views.times import ago, between
+
+COLUMNS = (
+    NAMESPACE,
+    "Name",
+    "Framework",
+    "Phase",
+    Column("Gang", number=True),
+    "Queue",
+    Column("Priority", wide=True),
+    Column("Topology", wide=True),
+    Column("Domain", wide=True),
+    Column("Restarts", number=True),
+    Column("Runtime", wide=True),
+    "Age",
+    "Why it waits",
+)
+ENDED = ("Succeeded", "Failed")
+
+Key = tuple[str, str]
+
+
+def ended(job: TrainingJob) -> bool:
+    """Return whether the job is over."""
+    return job.status.phase in ENDED
+
+
+def why(job: TrainingJob, gang: Gang | None) -> str:
+    """Return why the job does not run; empty when it runs or has succeeded.
+
+    The gang knows it best while the job waits for its place.
+    """
+    if job.status.phase in ("Running", "Succeeded"):
+        return ""
+    if not ended(job) and gang is not None and (reason := gang_views.why(gang)):
+        return reason
+    return job.status.message
+
+
+def members(job: TrainingJob, gang: Gang | None) -> str:
+    """Return how many members have a place, of how many the job needs: ``2/2``."""
+    if gang is not None:
+        return f"{gang.status.bound}/{gang_views.minimum(gang)}"
+    needed = sum(role.min or role.replicas for role in job.spec.roles)
+    return f"0/{needed}"
+
+
+def job_table(jobs: Iterable[TrainingJob], gangs: Mapping[Key, Gang], now: datetime) -> Table:
+    """Return the jobs as a table, oldest first."""
+    ordered = sorted(jobs, key=lambda job: (job.metadata.creation_timestamp or "", _key(job)))
+    return table(COLUMNS, (_row(job, gangs.get(_key(job)), now) for job in ordered))
+
+
+def _key(job: TrainingJob) -> Key:
+    return (job.metadata.namespace, job.metadata.name)
+
+
+def _row(job: TrainingJob, gang: Gang | None, now: datetime) -> tuple[object, ...]:
+    spec, status = job.spec, job.status
+    return (
+        job.metadata.namespace,
+        job.metadata.name,
+        spec.framework,
+        status.phase,
+        members(job, gang),
+        spec.queue,
+        spec.priority_class_name,
+        gang_views.wish(spec.topology),
+        gang_views.domain(gang) if gang else "",
+        status.restarts,
+        between(status.start_time, status.completion_time, now),
+        ago(job.metadata.creation_timestamp, now),
+        why(job, gang),
+    )
