@@ -2,5 +2,6 @@
 
 from lockstep.apiserver.builtin.kind import Kind
 from lockstep.apiserver.builtin.registry import BUILTINS
+from lockstep.apiserver.builtin.reviews import REVIEWS
 
-__all__ = ["BUILTINS", "Kind"]
+__all__ = ["BUILTINS", "REVIEWS", "Kind"]
