@@ -1,0 +1,105 @@
+"""A manifest is checked before anything is sent; an error names field, value and remedy."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lockstep.cli.failure import CommandFailed
+from lockstep.cli.load import Document, check, documents, problems
+
+WORKER = {
+    "name": "worker",
+    "replicas": 2,
+    "template": {"spec": {"containers": [{"name": "main", "image": "none", "command": ["true"]}]}},
+}
+
+
+def job(**spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "lockstep.dev/v1alpha1",
+        "kind": "TrainingJob",
+        "metadata": {"name": "j"},
+        "spec": {"framework": "plain", "roles": [WORKER], **spec},
+    }
+
+
+def kind(name: str, **spec: Any) -> dict[str, Any]:
+    return {**job(), "kind": name, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("obj", "said"),
+    [
+        (job(framework="tf"), 'spec.framework: Unsupported value: "tf": supported values: "mpi"'),
+        (job(queu="a"), "spec.queu: unknown field; did you mean queue?"),
+        (job(roles=[]), "spec.roles"),
+        (job(maxWait="soon"), "spec.maxWait"),
+        (job(roles=[{**WORKER, "replica": 1}]), "spec.roles[0].replica: unknown field; did you"),
+        (job(roles=[{**WORKER, "min": 3}]), "spec.roles[0].min: given 3; must not exceed"),
+        (job(framework="mpi"), "launcher"),
+        (
+            job(roles=[{**WORKER, "template": {"spec": {"containers": [{"image": "x"}]}}}]),
+            "spec.roles[0].template",
+        ),
+        (kind("Gang", minMember=0), "spec.minMember: Invalid value: 0"),
+        (kind("Topology"), "spec.tiers: Required value"),
+        (kind("Gangs", minMember=1), "kind: given 'Gangs'; allowed are"),
+        ({**kind("Gang", minMember=1), "apiVersion": "v1"}, "apiVersion: given 'v1'; Gang is in"),
+        ({"apiVersion": "v1", "kind": "Pod", "spec": {"container": []}}, "spec.container: unknown"),
+    ],
+)
+def test_what_is_wrong_is_named(obj: dict[str, Any], said: str) -> None:
+    assert any(said in line for line in problems(obj)), problems(obj)
+    with pytest.raises(CommandFailed) as failure:
+        check(Document(obj, "x.yaml, document 1"))
+    assert "x.yaml, document 1" in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        job(),
+        job(maxWait="2h", topology={"required": "leaf"}, parallelism={"tensor": 2}),
+        kind("Gang", minMember=4),
+        kind("Queue", guaranteed={"nvidia.com/gpu": 8}, weight=2),
+        kind("Topology", tiers=[{"name": "leaf", "label": "leaf"}]),
+        {"apiVersion": "example.com/v1", "kind": "Foreign", "spec": {"any": "thing"}},
+    ],
+)
+def test_what_is_right_passes(obj: dict[str, Any]) -> None:
+    assert problems(obj) == []
+
+
+def test_several_documents_and_lists_are_unpacked(tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    both = {"apiVersion": "v1", "kind": "List", "items": [job(), kind("Gang", minMember=1)]}
+    file.write_text(yaml.safe_dump_all([both, None, kind("Queue")]))
+    assert [(d.obj["kind"], d.origin) for d in documents(file)] == [
+        ("TrainingJob", f"{file}, document 1"),
+        ("Gang", f"{file}, document 1"),
+        ("Queue", f"{file}, document 3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [1", "line 1: not YAML"),
+        ("", "holds no object"),
+        ("[]", "is a list, not an object"),
+        ("kind: Gang", "apiVersion is missing"),
+    ],
+)
+def test_what_is_no_manifest_is_said_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "bad.yaml"
+    file.write_text(text)
+    with pytest.raises(CommandFailed, match=said) as failure:
+        documents(file)
+    assert str(file) in str(failure.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandFailed, match=r"none\.yaml: No such file"):
+        documents(tmp_path / "none.yaml")
