@@ -40,7 +40,7 @@ def kind(name: str, **spec: Any) -> dict[str, Any]:
         (job(roles=[{**WORKER, "min": 3}]), "spec.roles[0].min: given 3; must not exceed"),
         (job(framework="mpi"), "launcher"),
         (
-            job(roles=[{**WORKER, "template": {"spec": {"containers": [{"image": "x"}]}}}]),
+            job(roles=[{**WORKER, "template": {"spec": {"containers": "main"}}}]),
             "spec.roles[0].template",
         ),
         (kind("Gang", minMember=0), "spec.minMember: Invalid value: 0"),
@@ -86,7 +86,7 @@ def test_several_documents_and_lists_are_unpacked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: [1", "line 1: not YAML"),
+        ("a: }", "line 1: not YAML"),
         ("", "holds no object"),
         ("[]", "is a list, not an object"),
         ("kind: Gang", "apiVersion is missing"),
