@@ -1,0 +1,129 @@
+"""The API: from a request to its answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+
+from lockstep.apiserver import status
+from lockstep.apiserver.catalog import Catalog, Served
+from lockstep.apiserver.handlers import binding, delete, read, write
+from lockstep.apiserver.handlers.call import Call
+from lockstep.apiserver.handlers.system import Discovery, Health, version
+from lockstep.apiserver.http import Request, Response, Stream
+from lockstep.apiserver.objects import Objects
+from lockstep.apiserver.routes import Route, resource_route, verb_of
+from lockstep.apiserver.status import StatusError
+from lockstep.apiserver.store import Store, StoreUnavailable
+from lockstep.apiserver.watch import Hub
+
+logger = logging.getLogger(__name__)
+
+_encode = msgspec.json.Encoder().encode
+
+Answer = Response | Stream
+Handle = Callable[[Call], Awaitable[Answer]]
+
+
+class Api:
+    """Answers requests: who asks, what is asked for, whether it is allowed, and the doing."""
+
+    def __init__(
+        self, store: Store, catalog: Catalog, hub: Hub, objects: Objects, *, address: str
+    ) -> None:
+        self.store = store
+        self.catalog = catalog
+        self.hub = hub
+        self.objects = objects
+        self.health = Health()
+        self._discovery = Discovery(catalog, [], address)
+
+    async def __call__(self, request: Request) -> Answer:
+        """Answer *request*; failures become Status objects."""
+        try:
+            return await self._answer(request)
+        except StatusError as error:
+            return failure(error)
+        except StoreUnavailable as error:
+            return failure(status.internal(str(error)))
+        except Exception as error:
+            logger.exception("%s %s failed", request.method, request.path)
+            return failure(status.internal(f"{type(error).__name__}: {error}"))
+
+    async def _answer(self, request: Request) -> Answer:
+        route = resource_route(request.path)
+        if route is None:
+            return self._system(request)
+        served = self.catalog.find(route.group, route.version, route.plural)
+        if served is None:
+            raise status.no_such_path()
+        verb = verb_of(request.method, route, watch=request.flag("watch"))
+        return await self._dispatch(Call(request, route, verb, served))
+
+    def _system(self, request: Request) -> Answer:
+        if request.method not in ("GET", "HEAD"):
+            raise status.no_such_path()
+        if found := self._discovery.answer(request):
+            return found
+        match request.path.strip("/").split("/")[0]:
+            case "version":
+                return version()
+            case "healthz" | "livez" | "readyz":
+                return self.health.answer(request)
+        raise status.no_such_path()
+
+    async def _dispatch(self, call: Call) -> Answer:
+        _check_scope(call.served, call.route, call.verb)
+        if call.route.subresource:
+            return await self._subresource(call)
+        match call.verb:
+            case "get":
+                return read.get(self.store, call)
+            case "list":
+                return read.list_(self.store, call)
+            case "watch":
+                return read.watch(self.store, self.hub, call)
+            case "create":
+                return await write.create(self.objects, call)
+            case "update":
+                return await write.update(self.objects, call)
+            case "patch":
+                return await write.patch(self.objects, call)
+            case "delete":
+                return await delete.delete(self.objects, call)
+            case "deletecollection":
+                return await delete.delete_collection(self.objects, call)
+        raise status.method_not_allowed("the server does not allow this method on the resource")
+
+    async def _subresource(self, call: Call) -> Answer:
+        name = call.route.subresource
+        if name not in call.served.kind.subresources:
+            raise status.no_such_path()
+        match name, call.verb:
+            case "status", "get":
+                return read.get(self.store, call)
+            case "status", "update":
+                return await write.update(self.objects, call)
+            case "status", "patch":
+                return await write.patch(self.objects, call)
+            case "binding", "create":
+                return await binding.bind(self.objects, call)
+        raise status.method_not_allowed("the server does not allow this method on the resource")
+
+
+def _check_scope(served: Served, route: Route, verb: str) -> None:
+    if served.kind.namespaced:
+        if not route.namespace and (route.name or verb not in ("list", "watch")):
+            raise status.bad_request("an empty namespace may not be set during creation")
+    elif route.namespace:
+        raise status.no_such_path()
+
+
+def failure(error: StatusError) -> Response:
+    """Return the answer that tells *error*."""
+    headers = []
+    if error.retry_after is not None:
+        headers.append(("Retry-After", str(error.retry_after)))
+    return Response(error.code, _encode(error.to_object()), headers=headers)

@@ -1,0 +1,78 @@
+"""A request together with what it is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lockstep.apiserver.catalog import Served
+from lockstep.apiserver.http import Request, Response
+from lockstep.apiserver.negotiation import accepted
+from lockstep.apiserver.objects import Result, WriteOptions
+from lockstep.apiserver.representation import MetadataOnly, Representation, Whole
+from lockstep.apiserver.routes import Route
+from lockstep.apiserver.status import bad_request
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Call:
+    """A request for a resource."""
+
+    request: Request
+    route: Route
+    verb: str
+    served: Served
+
+    def representation(self) -> Representation:
+        """Return the form that the client wants objects in."""
+        for accept in accepted(self.request):
+            if accept.as_ in ("PartialObjectMetadata", "PartialObjectMetadataList"):
+                return MetadataOnly(self.served)
+            if not accept.as_:
+                return Whole(self.served)
+        return Whole(self.served)
+
+    def options(self) -> WriteOptions:
+        """Return the options of a write.
+
+        Raises:
+            StatusError: when one of them has a value that it cannot have.
+        """
+        query = self.request.query
+        dry_run = query.get("dryRun", "")
+        if dry_run not in ("", "All"):
+            raise bad_request(f'Invalid value: "{dry_run}": dryRun: supported values: "All"')
+        validation = query.get("fieldValidation") or "Warn"
+        if validation not in ("Strict", "Warn", "Ignore"):
+            raise bad_request(
+                f'fieldValidation: Unsupported value: "{validation}": '
+                'supported values: "Ignore", "Strict", "Warn"'
+            )
+        return WriteOptions(
+            dry_run=bool(dry_run), manager=self._manager(), validation=validation
+        )
+
+    def _manager(self) -> str:
+        named = self.request.query.get("fieldManager")
+        if named:
+            return named
+        agent = self.request.headers.get("user-agent", "")
+        return agent.partition("/")[0][:128] or "unknown"
+
+
+def warning_headers(warnings: list[str]) -> list[tuple[str, str]]:
+    """Return the ``Warning`` headers that carry *warnings* (RFC 7234, code 299)."""
+    return [("Warning", f'299 - "{_quoted(text)}"') for text in warnings]
+
+
+def _quoted(text: str) -> str:
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    safe = printable.encode("ascii", "backslashreplace").decode()
+    return safe.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def written(result: Result, code: int = 200) -> Response:
+    """Return the answer to a write."""
+    return Response(code, result.data, headers=warning_headers(result.warnings))

@@ -1,0 +1,128 @@
+"""What belongs to the server itself: discovery, version, health, metrics."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from lockstep import __version__
+from lockstep.apiserver import discovery, status
+from lockstep.apiserver.builtin import Kind
+from lockstep.apiserver.catalog import Catalog
+from lockstep.apiserver.http import Request, Response
+from lockstep.apiserver.negotiation import accepted
+
+Json = dict[str, Any]
+
+_encode = msgspec.json.Encoder().encode
+_TEXT = "text/plain; charset=utf-8"
+# The release whose API is served; clients compare their own with it.
+MAJOR, MINOR = "1", "36"
+
+
+def version() -> Response:
+    """Answer ``/version``."""
+    return Response(
+        body=_encode(
+            {
+                "major": MAJOR,
+                "minor": MINOR,
+                "gitVersion": f"v{MAJOR}.{MINOR}.0+lockstep-{__version__}",
+                "gitCommit": "",
+                "gitTreeState": "clean",
+                "buildDate": "1970-01-01T00:00:00Z",
+                "goVersion": f"python{platform.python_version()}",
+                "compiler": platform.python_implementation(),
+                "platform": f"{platform.system().lower()}/{platform.machine()}",
+            }
+        )
+    )
+
+
+class Health:
+    """The checks behind ``/livez``, ``/readyz`` and ``/healthz``."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Callable[[], bool]] = {"ping": lambda: True}
+
+    def add(self, name: str, check: Callable[[], bool]) -> None:
+        """Let *check* decide, too."""
+        self._checks[name] = check
+
+    def answer(self, request: Request) -> Response:
+        """Answer a health request: of all checks, or of the one that the path names."""
+        endpoint, _, one = request.path.strip("/").partition("/")
+        if one and one not in self._checks:
+            raise status.no_such_path()
+        excluded = request.query.get("exclude", "")
+        names = [one] if one else [name for name in self._checks if name != excluded]
+        results = {name: self._checks[name]() for name in names}
+        healthy = all(results.values())
+        if healthy and "verbose" not in request.query:
+            return Response(200, b"ok", _TEXT)
+        lines = [
+            f"[+]{name} ok" if good else f"[-]{name} failed: reason withheld"
+            for name, good in results.items()
+        ]
+        lines.append(f"{endpoint} check {'passed' if healthy else 'failed'}")
+        return Response(200 if healthy else 500, "\n".join([*lines, ""]).encode(), _TEXT)
+
+
+class Discovery:
+    """Answers what is served, from documents made once for each change of the catalogue."""
+
+    def __init__(self, catalog: Catalog, reviews: list[Kind], address: str) -> None:
+        self._catalog = catalog
+        self._reviews = reviews
+        self._address = address
+        self._made_for = -1
+        self._documents: dict[tuple[str, str], bytes] = {}
+
+    def answer(self, request: Request) -> Response | None:
+        """Answer a discovery request, or None when *request* is none."""
+        parts = request.path.strip("/").split("/")
+        if parts[0] not in ("api", "apis") or len(parts) > 3:
+            return None
+        as_ = self._aggregated(request) if len(parts) == 1 else ""
+        if self._made_for != self._catalog.changes:
+            self._documents.clear()
+            self._made_for = self._catalog.changes
+        key = "/".join(parts), as_
+        body = self._documents.get(key)
+        if body is None:
+            document = self._make(parts, as_)
+            if document is None:
+                return None
+            body = self._documents[key] = _encode(document)
+        if not as_:
+            return Response(body=body)
+        return Response(
+            body=body,
+            content_type=f"application/json;g=apidiscovery.k8s.io;v={as_};as=APIGroupDiscoveryList",
+        )
+
+    def _aggregated(self, request: Request) -> str:
+        first = accepted(request)[0]
+        if first.as_ == "APIGroupDiscoveryList" and first.version in ("v2", "v2beta1"):
+            return first.version
+        return ""
+
+    def _make(self, parts: list[str], as_: str) -> Json | None:
+        kinds = [served.kind for served in self._catalog] + self._reviews
+        match parts:
+            case ["api"] | ["apis"] if as_:
+                return discovery.group_discovery(kinds, legacy=parts[0] == "api", version=as_)
+            case ["api"]:
+                return discovery.api_versions(self._address)
+            case ["apis"]:
+                return discovery.api_group_list(kinds)
+            case ["api", "v1"]:
+                return discovery.api_resource_list(kinds, "", "v1")
+            case ["apis", group]:
+                return discovery.api_group(kinds, group)
+            case ["apis", group, version_]:
+                return discovery.api_resource_list(kinds, group, version_)
+        return None

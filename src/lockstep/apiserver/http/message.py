@@ -1,0 +1,72 @@
+"""Requests and responses, apart from how they travel."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+Write = Callable[[bytes], Awaitable[None]]
+"""Sends a chunk; returns when the client keeps up, raises ConnectionError when it is gone."""
+
+
+@dataclass(slots=True)
+class Peer:
+    """The other end of a connection."""
+
+    address: str = ""
+    certificate: dict[str, Any] | None = None
+    """The verified client certificate, as ``ssl.SSLSocket.getpeercert`` gives it."""
+
+
+class Request:
+    """One request, its body read."""
+
+    __slots__ = ("_query", "body", "headers", "method", "path", "peer", "raw_query")
+
+    def __init__(
+        self, method: str, target: str, headers: dict[str, str], body: bytes, peer: Peer
+    ) -> None:
+        path, _, self.raw_query = target.partition("?")
+        self.method = method
+        self.path = unquote(path) if "%" in path else path
+        self.headers = headers
+        """Header values by lower-case name."""
+        self.body = body
+        self.peer = peer
+        self._query: dict[str, str] | None = None
+
+    @property
+    def query(self) -> dict[str, str]:
+        """Return the query parameters; of one given twice, the first."""
+        if self._query is None:
+            pairs = parse_qsl(self.raw_query, keep_blank_values=True) if self.raw_query else ()
+            self._query = {}
+            for name, value in pairs:
+                self._query.setdefault(name, value)
+        return self._query
+
+    def flag(self, name: str) -> bool:
+        """Return whether a boolean query parameter is set, as Kubernetes reads them."""
+        return self.query.get(name, "false").lower() not in ("", "false", "0", "f")
+
+
+@dataclass(slots=True)
+class Response:
+    """A response that is sent whole."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str = "application/json"
+    headers: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Stream:
+    """A response that is produced while it is sent; its length is not known beforehand."""
+
+    produce: Callable[[Write], Awaitable[None]]
+    status: int = 200
+    content_type: str = "application/json"
+    headers: list[tuple[str, str]] = field(default_factory=list)

@@ -1,0 +1,99 @@
+"""The server's process: files, certificates, the listening socket, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from lockstep.apiserver.api import Api
+from lockstep.apiserver.auth.files import private_directory
+from lockstep.apiserver.auth.kubeconfig import write_kubeconfig
+from lockstep.apiserver.auth.pki import Pki
+from lockstep.apiserver.bootstrap import create_namespaces
+from lockstep.apiserver.catalog import Catalog
+from lockstep.apiserver.http.server import HttpServer, tls_context
+from lockstep.apiserver.objects import Objects
+from lockstep.apiserver.store import Store
+from lockstep.apiserver.watch import Hub
+
+logger = logging.getLogger(__name__)
+
+COMPONENTS = {
+    "scheduler": "system:kube-scheduler",
+    "controllers": "system:kube-controller-manager",
+    "process-node": "lockstep:process-node",
+    "simulate-nodes": "lockstep:simulate-nodes",
+}
+
+
+async def run(
+    *,
+    data: Path,
+    port: int = 0,
+    host: str = "127.0.0.1",
+    kubeconfig: Path | None = None,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve the API from the directory *data* until SIGINT or SIGTERM.
+
+    *ready* is called with a line once requests are answered; by then the administrator's
+    kubeconfig and those of the components are written.
+
+    Raises:
+        LogInUse: when another server has the directory open.
+        OSError: when the port is taken or the directory cannot be written.
+    """
+    private_directory(data)
+    pki = Pki(data / "pki")
+    store = Store(data / "store.db")
+    catalog, hub = Catalog(), Hub()
+    store.subscribe(hub.publish)
+    objects = Objects(store, catalog)
+    await create_namespaces(objects)
+    pair = pki.serving(_names(host))
+    server = HttpServer(tls_context(pair.certificate, pair.key, pki.ca))
+    port = await server.bind(host, port)
+    url = f"https://{_bracketed(_reachable(host))}:{port}"
+    server.serve(Api(store, catalog, hub, objects, address=url.removeprefix("https://")))
+    target = kubeconfig or data / "kubeconfig"
+    write_kubeconfigs(pki, data, target, url)
+    ready(f"ready: serving {url}, kubeconfig {target}")
+    await _until_told()
+    await server.close()
+    await store.close()
+
+
+def write_kubeconfigs(pki: Pki, data: Path, target: Path, url: str) -> None:
+    """Write the administrator's kubeconfig to *target*, and each component's own below *data*."""
+    admin = pki.client("admin", user="kubernetes-admin", groups=["system:masters"])
+    write_kubeconfig(target, server=url, ca=pki.ca, user="kubernetes-admin", pair=admin)
+    for name, user in COMPONENTS.items():
+        groups = ["system:nodes"] if "node" in name else []
+        pair = pki.client(name, user=user, groups=groups)
+        path = data / "kubeconfigs" / f"{name}.kubeconfig"
+        write_kubeconfig(path, server=url, ca=pki.ca, user=user, pair=pair)
+
+
+async def _until_told() -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    await stop.wait()
+
+
+def _reachable(host: str) -> str:
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _names(host: str) -> list[str]:
+    local = ["localhost", "127.0.0.1", "::1"]
+    inside = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+    return list(dict.fromkeys([*local, *inside, _reachable(host)]))

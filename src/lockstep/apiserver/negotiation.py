@@ -1,0 +1,51 @@
+"""Content negotiation: which representation an ``Accept`` header asks for."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from lockstep.apiserver.http import Request
+
+
+class Accept(NamedTuple):
+    """One acceptable media type and the parameters that choose a representation."""
+
+    type: str
+    as_: str = ""
+    group: str = ""
+    version: str = ""
+
+
+_JSON = Accept("application/json")
+_TYPES = {
+    "application/json": "application/json",
+    "application/*": "application/json",
+    "*/*": "application/json",
+    "application/yaml": "application/yaml",
+}
+
+
+@lru_cache(maxsize=256)
+def parse_accept(header: str) -> tuple[Accept, ...]:
+    """Return what *header* accepts and the server can make, the first choice first.
+
+    Protobuf, which clients of the official libraries ask for, is passed over: they name JSON
+    next, and take it where they do not.
+    """
+    found: list[Accept] = []
+    for part in header.split(","):
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        made = _TYPES.get(name.lower())
+        if made is None:
+            continue
+        values = dict(p.partition("=")[::2] for p in parameters)
+        found.append(
+            Accept(made, values.get("as", ""), values.get("g", ""), values.get("v", ""))
+        )
+    return tuple(found) or (_JSON,)
+
+
+def accepted(request: Request) -> tuple[Accept, ...]:
+    """Return what the client accepts, the first choice first."""
+    return parse_accept(request.headers.get("accept", ""))

@@ -1,0 +1,218 @@
+"""Creating, changing and deleting objects: every write of the server comes through here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lockstep.apiserver import metadata, status
+from lockstep.apiserver.admission import Admission
+from lockstep.apiserver.catalog import Catalog, Served
+from lockstep.apiserver.deletion import Deletion, plan_deletion
+from lockstep.apiserver.store import Key, Record, Store
+
+Json = dict[str, Any]
+Mutate = Callable[[Json], Json]
+
+_encode = msgspec.json.Encoder().encode
+_GENERATE_ATTEMPTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a write's query parameters ask for."""
+
+    dry_run: bool = False
+    manager: str = "lockstep"
+    validation: str = "Warn"
+
+
+class Result(NamedTuple):
+    """The outcome of a write: the object as JSON, and what to warn about."""
+
+    data: bytes
+    warnings: list[str]
+    deleted: bool = False
+    """Whether the write took the object away."""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A change while it is worked out."""
+
+    served: Served
+    key: Key
+    old: Json
+    new: Json
+    options: WriteOptions
+    subresource: str
+    warnings: list[str] = field(default_factory=list)
+
+
+class Objects:
+    """Writes objects of every kind: strategy, admission, defaults, validation, then the store.
+
+    Each method decides without awaiting anything, so nothing comes between reading an object
+    and deciding what becomes of it; it returns once the decision is durable.
+    """
+
+    def __init__(
+        self, store: Store, catalog: Catalog, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.store = store
+        self.catalog = catalog
+        self.clock = clock
+        self._admission = Admission(store)
+
+    def find(self, served: Served, namespace: str, name: str) -> Record:
+        """Return the newest state of an object, for those about to change it.
+
+        Raises:
+            StatusError: when it does not exist.
+        """
+        record = self.store.newest(Key(served.storage, namespace, name))
+        if record is None:
+            raise status.not_found(served.kind.group, served.kind.plural, name)
+        return record
+
+    async def create(
+        self, served: Served, namespace: str, obj: Json, options: WriteOptions
+    ) -> Result:
+        """Create *obj*.
+
+        Raises:
+            StatusError: when it may not be created as it is.
+        """
+        kind = served.kind
+        key = self._name(served, namespace, obj)
+        now = self.clock()
+        metadata.begin(obj, kind, namespace, now)
+        self._admission.create(served, namespace, obj)
+        kind.prepare(obj, None)
+        if causes := kind.validate(obj, None):
+            raise status.invalid(kind.group, kind.kind, key.name, causes)
+        if options.dry_run:
+            return Result(_encode(obj), [])
+        record = await self.store.put(key, served.to_storage(obj))
+        return Result(served.read(record), [])
+
+    def _name(self, served: Served, namespace: str, obj: Json) -> Key:
+        kind = served.kind
+        meta = obj.setdefault("metadata", {})
+        name = meta.get("name")
+        attempts = 1
+        if not name and (prefix := meta.get("generateName")):
+            name, attempts = metadata.generate_name(prefix), _GENERATE_ATTEMPTS
+        if not name:
+            raise status.name_required(kind.group, kind.kind)
+        key = Key(served.storage, namespace, name)
+        while self.store.newest(key) is not None:
+            attempts -= 1
+            if not attempts:
+                raise status.already_exists(kind.group, kind.plural, key.name)
+            key = key._replace(name=metadata.generate_name(meta["generateName"]))
+        meta["name"] = key.name
+        return key
+
+    async def change(
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        mutate: Mutate,
+        options: WriteOptions,
+        *,
+        subresource: str = "",
+    ) -> Result:
+        """Replace an object with what *mutate* makes of it.
+
+        Raises:
+            StatusError: when there is no such object, *mutate* refuses, or the outcome is wrong.
+        """
+        record = self.find(served, namespace, name)
+        old = served.tree(record)
+        new = mutate(served.tree(record))
+        draft = _Draft(served, record.key, old, new, options, subresource)
+        self._work_out(draft)
+        new = draft.new
+        if metadata.unchanged(new, old):
+            return Result(served.read(record), draft.warnings)
+        if options.dry_run:
+            return Result(_encode(new), draft.warnings)
+        new = served.to_storage(new)
+        if _is_finished(new):
+            gone = await self.store.remove(record.key, new)
+            return Result(served.read(gone), draft.warnings, deleted=True)
+        written = await self.store.put(record.key, new)
+        return Result(served.read(written), draft.warnings)
+
+    def _work_out(self, draft: _Draft) -> None:
+        kind = draft.served.kind
+        self._require_same(draft)
+        if draft.subresource == "status":
+            draft.new = metadata.only_status(draft.new, draft.old)
+        elif kind.has_status and not draft.subresource:
+            metadata.keep_status(draft.new, draft.old)
+        metadata.carry_over(draft.new, draft.old)
+        kind.prepare(draft.new, draft.old)
+        if causes := kind.validate(draft.new, draft.old):
+            raise status.invalid(kind.group, kind.kind, draft.key.name, causes)
+        if kind.counts_generation:
+            metadata.count(draft.new, draft.old)
+
+    def _require_same(self, draft: _Draft) -> None:
+        kind = draft.served.kind
+        new, old = draft.new["metadata"], draft.old["metadata"]
+        version, uid = new.get("resourceVersion"), new.get("uid")
+        if version and version != old["resourceVersion"]:
+            raise status.conflict(kind.group, kind.plural, draft.key.name)
+        if uid and uid != old["uid"]:
+            raise status.uid_conflict(kind.group, kind.plural, draft.key.name, uid, old["uid"])
+
+    async def delete(
+        self, served: Served, namespace: str, name: str, deletion: Deletion, *, dry_run: bool = False
+    ) -> Result:
+        """Delete an object, or mark it where it has to be finalised or ended first.
+
+        Raises:
+            StatusError: when there is none, or it is not the one that the preconditions mean.
+        """
+        record = self.find(served, namespace, name)
+        obj = record.object()
+        self._require_preconditions(served, obj, deletion)
+        gone = plan_deletion(served.kind, obj, deletion, self.clock())
+        if dry_run:
+            return Result(_encode(obj), [], deleted=gone)
+        if gone:
+            gone_record = await self.store.remove(record.key, obj)
+            return Result(served.read(gone_record), [], deleted=True)
+        if metadata.unchanged(obj, record.object()):
+            return Result(served.read(record), [])
+        return Result(served.read(await self.store.put(record.key, obj)), [])
+
+    def _require_preconditions(self, served: Served, obj: Json, deletion: Deletion) -> None:
+        kind, meta = served.kind, obj["metadata"]
+        if deletion.uid and deletion.uid != meta["uid"]:
+            raise status.uid_conflict(
+                kind.group, kind.plural, meta["name"], deletion.uid, meta["uid"]
+            )
+        if deletion.resource_version and deletion.resource_version != meta["resourceVersion"]:
+            raise status.version_conflict(
+                kind.group,
+                kind.plural,
+                meta["name"],
+                deletion.resource_version,
+                meta["resourceVersion"],
+            )
+
+
+def _is_finished(obj: Json) -> bool:
+    """Return whether the last finalizer of an object that is being deleted is gone."""
+    meta = obj["metadata"]
+    if not meta.get("deletionTimestamp") or meta.get("finalizers"):
+        return False
+    return not meta.get("deletionGracePeriodSeconds")

@@ -1,0 +1,58 @@
+"""From a path and a method to what is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_READS = frozenset({"GET", "HEAD"})
+_ROOTS = {"api": 1, "apis": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path under ``/api`` or ``/apis`` that names a resource."""
+
+    group: str
+    version: str
+    plural: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    rest: str = ""
+    """What follows the subresource, as in ``proxy/PATH``."""
+
+
+def resource_route(path: str) -> Route | None:
+    """Return what *path* names, or None when it is no path of a resource."""
+    parts = path.strip("/").split("/")
+    width = _ROOTS.get(parts[0])
+    if width is None or len(parts) <= width + 1 or "" in parts:
+        return None
+    group, version = ("", parts[1]) if width == 1 else (parts[1], parts[2])
+    rest = parts[width + 1 :]
+    namespace = ""
+    # /namespaces/NS/status and /namespaces/NS/finalize are subresources of the namespace itself.
+    own = len(rest) == 3 and rest[2] in ("status", "finalize")
+    if rest[0] == "namespaces" and len(rest) > 2 and not own:
+        namespace = rest[1]
+        rest = rest[2:]
+    return Route(
+        group,
+        version,
+        rest[0],
+        namespace,
+        rest[1] if len(rest) > 1 else "",
+        rest[2] if len(rest) > 2 else "",
+        "/".join(rest[3:]),
+    )
+
+
+def verb_of(method: str, route: Route, *, watch: bool) -> str:
+    """Return the API verb, as RBAC knows it."""
+    if method in _READS:
+        if not route.name:
+            return "watch" if watch else "list"
+        return "get"
+    if method == "DELETE":
+        return "delete" if route.name else "deletecollection"
+    return {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(method, method.lower())

@@ -1,0 +1,117 @@
+"""The log on disk: one row per revision in an SQLite file in WAL mode."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS log (
+    revision INTEGER PRIMARY KEY,
+    resource TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    deleted INTEGER NOT NULL,
+    data BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+INSERT OR IGNORE INTO meta VALUES ('compacted', 0);
+"""
+
+# Rows per INSERT. sqlite3 gives up the interpreter lock at every step, and getting it back from
+# a busy event loop takes milliseconds; many rows in one statement make that one wait per batch.
+CHUNKS = (128, 32, 8, 1)
+
+
+class Row(NamedTuple):
+    """One revision of one object, as stored."""
+
+    revision: int
+    resource: str
+    namespace: str
+    name: str
+    deleted: int
+    data: bytes
+
+
+class LogInUse(Exception):
+    """Another process has the data directory open."""
+
+
+class Log:
+    """An append-only table of revisions; only compaction deletes from it.
+
+    It is opened exclusively: two servers on one directory would hand out the same revisions.
+
+    Raises:
+        LogInUse: when another process has the file open.
+    """
+
+    def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
+        self._db = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, timeout=0.5
+        )
+        try:
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute(f"PRAGMA synchronous = {synchronous}")
+            self._db.executescript(SCHEMA)
+        except sqlite3.OperationalError as error:
+            self._db.close()
+            if "locked" in str(error):
+                raise LogInUse(f"{path} is in use by another API server") from error
+            raise
+
+    @property
+    def compacted(self) -> int:
+        """Return the revision up to which history has been given up."""
+        (value,) = self._db.execute("SELECT value FROM meta WHERE key = 'compacted'").fetchone()
+        return int(value)
+
+    def rows(self) -> Iterator[Row]:
+        """Return all rows in the order of their revisions."""
+        query = "SELECT revision, resource, namespace, name, deleted, data FROM log"
+        return map(Row._make, self._db.execute(query + " ORDER BY revision"))
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Write *rows* in one transaction; when this returns they are durable."""
+        if len(rows) in CHUNKS:
+            self._insert(rows)
+            return
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            start = 0
+            for size in CHUNKS:
+                while len(rows) - start >= size:
+                    self._insert(rows[start : start + size])
+                    start += size
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        places = ",".join(["(?,?,?,?,?,?)"] * len(rows))
+        values = [value for row in rows for value in row]
+        self._db.execute(f"INSERT INTO log VALUES {places}", values)  # noqa: S608
+
+    def compact(self, upto: int, superseded: Sequence[int]) -> None:
+        """Give up history up to *upto*: delete the rows *superseded* that nobody can ask for."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.executemany(
+                "DELETE FROM log WHERE revision = ?", [(revision,) for revision in superseded]
+            )
+            self._db.execute("UPDATE meta SET value = ? WHERE key = 'compacted'", (upto,))
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        """Close the file, folding the write-ahead log into it."""
+        self._db.close()

@@ -1,0 +1,154 @@
+"""The store: optimistic decisions on the event loop, durable before they are acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lockstep.apiserver.store.commits import Committer
+from lockstep.apiserver.store.history import Compacted, History
+from lockstep.apiserver.store.log import Log
+from lockstep.apiserver.store.record import Event, Key, Record
+
+_encode = msgspec.json.Encoder().encode
+
+Listener = Callable[[Sequence[Event]], None]
+
+
+class Store:
+    """All objects, in memory and on disk, under one strictly increasing revision.
+
+    Decisions are made on the event loop's one thread: between :meth:`newest` and :meth:`put` or
+    :meth:`remove` without an ``await`` nothing can change, so a write is never half-checked.
+    Readers see a change only once it is durable.
+    """
+
+    def __init__(
+        self, path: Path, *, synchronous: str = "FULL", max_events: int = 50_000,
+        max_bytes: int = 256 << 20,
+    ) -> None:
+        self._log = Log(path, synchronous=synchronous)
+        self._objects: dict[str, dict[str, dict[str, Record]]] = {}
+        self._ahead: dict[Key, Event] = {}
+        self._listeners: list[Listener] = []
+        self._history = History(self._log.compacted, max_events=max_events, max_bytes=max_bytes)
+        self._load()
+        self._decided = self.revision
+        self._commits = Committer(self._log, self._apply, self._ahead.clear)
+
+    def _load(self) -> None:
+        self.revision = self._history.compacted
+        for row in self._log.rows():
+            key = Key(row.resource, row.namespace, row.name)
+            event = Event(
+                Record(key, row.revision, row.data), self.get(key), deleted=bool(row.deleted)
+            )
+            self._place(event)
+            if row.revision > self._history.compacted:
+                self._history.add(event)
+                self.revision = row.revision
+
+    @property
+    def compacted(self) -> int:
+        """Return the oldest revision from which a watch may resume."""
+        return self._history.compacted
+
+    def get(self, key: Key) -> Record | None:
+        """Return the durable state of an object."""
+        namespaces = self._objects.get(key.resource)
+        names = namespaces.get(key.namespace) if namespaces else None
+        return names.get(key.name) if names else None
+
+    def newest(self, key: Key) -> Record | None:
+        """Return the newest decided state of an object, durable or about to be."""
+        ahead = self._ahead.get(key)
+        if ahead is None:
+            return self.get(key)
+        return None if ahead.deleted else ahead.record
+
+    def put(self, key: Key, obj: dict[str, Any]) -> asyncio.Future[Record]:
+        """Write *obj*, giving it its resource version; the future is done once it is durable."""
+        return self._decide(key, obj, deleted=False)
+
+    def remove(self, key: Key, obj: dict[str, Any]) -> asyncio.Future[Record]:
+        """Delete an object whose last state is *obj*; the future is done once that is durable."""
+        return self._decide(key, obj, deleted=True)
+
+    def _decide(self, key: Key, obj: dict[str, Any], *, deleted: bool) -> asyncio.Future[Record]:
+        previous = self.newest(key)
+        self._decided += 1
+        obj["metadata"]["resourceVersion"] = str(self._decided)
+        event = Event(Record(key, self._decided, _encode(obj)), previous, deleted=deleted)
+        self._ahead[key] = event
+        return self._commits.submit(event)
+
+    def _apply(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._place(event)
+            self._history.add(event)
+            if self._ahead.get(event.record.key) is event:
+                del self._ahead[event.record.key]
+        self.revision = events[-1].revision
+        for listener in self._listeners:
+            listener(events)
+        if self._history.overfull():
+            self.compact()
+
+    def _place(self, event: Event) -> None:
+        resource, namespace, name = event.record.key
+        namespaces = self._objects.setdefault(resource, {})
+        names = namespaces.setdefault(namespace, {})
+        if not event.deleted:
+            names[name] = event.record
+            return
+        names.pop(name, None)
+        if not names:
+            del namespaces[namespace]
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call *listener* with each durable batch of events, in order."""
+        self._listeners.append(listener)
+
+    def compact(self, upto: int | None = None) -> None:
+        """Give up the oldest tenth of the history, or all of it up to *upto*."""
+        freed = self._history.trim(upto)
+        self._commits.compact(self._history.compacted, freed)
+
+    def objects(self, resource: str, namespace: str = "") -> list[Record]:
+        """Return the durable objects of *resource*, of one namespace or of all."""
+        namespaces = self._objects.get(resource, {})
+        if namespace:
+            return list(namespaces.get(namespace, {}).values())
+        return [record for names in namespaces.values() for record in names.values()]
+
+    def objects_at(self, resource: str, namespace: str, revision: int) -> list[Record]:
+        """Return the objects of *resource* as they were at *revision*.
+
+        Raises:
+            Compacted: when that can no longer be told.
+        """
+        then = self._history.undo(resource, revision)
+        now = self.objects(resource, namespace)
+        kept = [r for r in now if (r.key.namespace, r.key.name) not in then]
+        undone = [r for r in then.values() if r and namespace in ("", r.key.namespace)]
+        return kept + undone
+
+    def since(self, resource: str, revision: int) -> list[Event]:
+        """Return the events of *resource* after *revision*.
+
+        Raises:
+            Compacted: when some of them are gone.
+        """
+        if revision > self.revision:
+            # Nobody can have seen a revision that was never acknowledged: it is from a store
+            # that is gone, and to wait for it would be to skip everything until then.
+            raise Compacted(revision, self.compacted)
+        return self._history.since(resource, revision)
+
+    async def close(self) -> None:
+        """Finish what is under way and close the file."""
+        await self._commits.close()

@@ -1,0 +1,49 @@
+"""The versions of one resource: stored in one, served in each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+Json = dict[str, Any]
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder()
+
+CORE_EVENTS, NEW_EVENTS = "v1", "events.k8s.io/v1"
+_EVENT_FIELDS = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+_EVENT_FIELDS_BACK = {new: old for old, new in _EVENT_FIELDS.items()}
+
+
+def convert(obj: Json, api_version: str) -> Json:
+    """Return *obj* in another version of its kind.
+
+    Events have fields of other names in the two groups that serve them. CRDs are served
+    without conversion, which leaves only the version to be replaced.
+    """
+    given = obj.get("apiVersion")
+    if given == api_version:
+        return obj
+    if (given, api_version) == (CORE_EVENTS, NEW_EVENTS):
+        obj = _renamed(obj, _EVENT_FIELDS)
+    elif (given, api_version) == (NEW_EVENTS, CORE_EVENTS):
+        obj = _renamed(obj, _EVENT_FIELDS_BACK)
+    return {**obj, "apiVersion": api_version}
+
+
+def convert_bytes(data: bytes, api_version: str) -> bytes:
+    """Return the JSON *data* of an object in another version of its kind."""
+    return _encode(convert(_decode.decode(data), api_version))
+
+
+def _renamed(obj: Json, names: dict[str, str]) -> Json:
+    return {names.get(name, name): value for name, value in obj.items()}
