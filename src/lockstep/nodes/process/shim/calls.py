@@ -37,9 +37,19 @@ def check(result: int, doing: str) -> None:
         raise Refused(f"{doing}: {os.strerror(ctypes.get_errno())}")
 
 
-def mount(source: str, target: str, flags: int, kind: str = "none") -> None:
-    """Mount *source* on *target*."""
-    done = libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), None)
+def mount(source: str, target: str, flags: int, kind: str = "none", data: str = "") -> None:
+    """Mount *source* on *target*.
+
+    Raises:
+        Refused: when the kernel says no.
+    """
+    done = libc.mount(
+        os.fsencode(source),
+        os.fsencode(target),
+        kind.encode(),
+        ctypes.c_ulong(flags),
+        data.encode() or None,
+    )
     check(done, f"mount {source} on {target}")
 
 

@@ -77,6 +77,7 @@ def run(orders: Orders) -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    os.set_inheritable(orders["lock"], False)
     state = orders["state"]
     log = Log(orders["log"], orders["log_bytes"], orders["log_files"])
     kills = out_of_memory_kills(orders["oom"])

@@ -1,0 +1,242 @@
+"""What is kept on disk of a pod, so that it survives the node's own restart.
+
+``DATA/pods/UID/record.json`` says whose directory it is and what was decided; below
+``containers/NAME/ATTEMPT`` the node notes that it began a run, and the run's shim how it went. A
+shim holds the lock of its run while it lives.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from lockstep.nodes.process import backoff, paths
+from lockstep.nodes.process.facts import Exit, Run, Verdict
+
+
+class Record(msgspec.Struct, kw_only=True):
+    """What the node decided about a pod."""
+
+    namespace: str
+    name: str
+    uid: str
+    accepted_at: float
+    address: str = ""
+    gpus: list[int] = []
+    verdict: dict[str, Any] | None = None
+    released: bool = False
+    told: list[str] = []
+    """Remarks already made as events."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunHome:
+    """The directory of one run of a container."""
+
+    path: Path
+    attempt: int
+
+    def lock(self) -> int:
+        """Return a descriptor that holds the run's lock.
+
+        Raises:
+            BlockingIOError: when the run's shim is alive.
+        """
+        fd = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            raise
+        return fd
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether the run's shim lives."""
+        try:
+            os.close(self.lock())
+        except BlockingIOError:
+            return True
+        return False
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """Return a note, or none when there is none."""
+        try:
+            content = json.loads((self.path / f"{name}.json").read_bytes())
+        except (FileNotFoundError, ValueError):
+            return None
+        return content if isinstance(content, dict) else None
+
+    def begin(self, waited: float | None) -> None:
+        """Note that the run begins, after a back-off of *waited* seconds."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.path / "begin.json", json.dumps({"waited": waited}).encode())
+
+    @property
+    def waited(self) -> float | None:
+        """Return the back-off before this run; none for the first."""
+        begun = self.read("begin")
+        return begun["waited"] if begun else None
+
+    def run(self) -> Run | None:
+        """Return the run as the notes tell it; none when its process never started."""
+        started, ended = self.read("run"), self.read("exit")
+        if ended is not None and "error" in ended:
+            return None
+        if started is None:
+            return None
+        run = Run(self.attempt, started["started"], started["pid"])
+        if ended is None and self.alive:
+            return run
+        ended = ended or self.read("exit")
+        return Run(run.attempt, run.started, run.pid, _exit(ended))
+
+    @property
+    def error(self) -> str | None:
+        """Return why the process could not be started, if that was so."""
+        ended = self.read("exit") or {}
+        return ended.get("error")
+
+    def backoff(self, run: Run) -> float:
+        """Return the wait before the run after *run*."""
+        end = run.exit.finished if run.exit else run.started
+        return backoff.after(self.waited, end - run.started)
+
+
+LOST = Exit(
+    137,
+    9,
+    "ContainerStatusUnknown",
+    "the process that watched the container was killed, and the container with it",
+)
+
+
+def _exit(ended: dict[str, Any] | None) -> Exit:
+    if ended is None:
+        import time
+
+        return Exit(LOST.code, LOST.signal, LOST.reason, LOST.message, time.time())
+    code = ended["exit_code"]
+    reason = "Completed" if code == 0 else "Error"
+    if ended.get("oom") and code != 0:
+        reason = "OOMKilled"
+    return Exit(code, ended["signal"], reason, "", ended["finished"])
+
+
+@dataclass(frozen=True, slots=True)
+class PodHome:
+    """The directory of one pod."""
+
+    path: Path
+    logs: Path
+    record: Record = field(repr=False)
+
+    @classmethod
+    def at(cls, data: Path, record: Record) -> PodHome:
+        """Return the home of a pod below the node's *data*.
+
+        Raises:
+            paths.UnsafeName: when the pod's names cannot be paths.
+        """
+        folder = "_".join(
+            (paths.label(record.namespace), paths.pod_name(record.name), paths.uid(record.uid))
+        )
+        return cls(data / "pods" / record.uid, data / "logs" / folder, record)
+
+    @classmethod
+    def load(cls, data: Path, uid: str) -> PodHome | None:
+        """Return the home of the pod *uid* as it was left, or none."""
+        try:
+            content = (data / "pods" / paths.uid(uid) / "record.json").read_bytes()
+            return cls.at(data, msgspec.json.decode(content, type=Record))
+        except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError, paths.UnsafeName):
+            return None
+
+    def save(self) -> None:
+        """Write the record down."""
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o711)
+        write_atomically(self.path / "record.json", msgspec.json.encode(self.record))
+
+    @property
+    def hosts(self) -> Path:
+        """Return where the pod's hosts file is."""
+        return self.path / "hosts"
+
+    @property
+    def volumes(self) -> Path:
+        """Return where the pod's volumes are."""
+        return self.path / "volumes"
+
+    def containers(self) -> list[str]:
+        """Return the names of the containers that ever began."""
+        root = self.path / "containers"
+        return sorted(one.name for one in root.iterdir()) if root.exists() else []
+
+    def attempts(self, container: str) -> list[RunHome]:
+        """Return the runs of *container* that are still on record, oldest first."""
+        root = self.path / "containers" / paths.label(container)
+        if not root.exists():
+            return []
+        numbers = sorted(int(one.name) for one in root.iterdir() if one.name.isdigit())
+        return [RunHome(root / str(number), number) for number in numbers]
+
+    def attempt(self, container: str, number: int) -> RunHome:
+        """Return the directory of one run of *container*."""
+        return RunHome(self.path / "containers" / paths.label(container) / str(number), number)
+
+    def log(self, container: str, attempt: int) -> Path:
+        """Return the log of one run of *container*."""
+        return self.logs / paths.label(container) / f"{attempt}.log"
+
+    def forget_before(self, container: str, attempt: int) -> None:
+        """Drop the runs older than *attempt*, with their logs."""
+        for old in self.attempts(container):
+            if old.attempt < attempt:
+                shutil.rmtree(old.path, ignore_errors=True)
+                for log in self.logs.glob(f"{paths.label(container)}/{old.attempt}.log*"):
+                    log.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove everything that is kept of the pod, logs too."""
+        shutil.rmtree(self.logs, ignore_errors=True)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def verdict_of(record: Record) -> Verdict | None:
+    """Return the verdict on record."""
+    return Verdict(**record.verdict) if record.verdict else None
+
+
+def with_verdict(record: Record, verdict: Verdict) -> None:
+    """Put *verdict* on record."""
+    record.verdict = asdict(verdict)
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write *data* so that a reader sees all of it or nothing, and only the node's user at all."""
+    fresh = path.with_name(path.name + ".new")
+    fd = os.open(fresh, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as out:
+        out.write(data)
+    fresh.replace(path)
+
+
+def rewrite(path: Path, text: str) -> None:
+    """Change a file in place, so that whoever has it mounted sees the new content."""
+    data = text.encode()
+    fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    try:
+        if os.fstat(fd).st_size == len(data) and os.pread(fd, len(data), 0) == data:
+            return
+        os.pwrite(fd, data, 0)
+        os.ftruncate(fd, len(data))
+        os.fchmod(fd, 0o644)
+    finally:
+        os.close(fd)
