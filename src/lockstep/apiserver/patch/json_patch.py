@@ -1,0 +1,222 @@
+"""JSON patch (RFC 6902), with the error texts of the Kubernetes API server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from lockstep.apiserver.patch.errors import PatchError, inapplicable, malformed
+
+Json = dict[str, Any]
+MAX_OPERATIONS: Final = 10_000
+_ABSENT: Final = object()
+_Change = Callable[[Any, str], None]
+
+
+def json_patch(doc: Json, operations: Any) -> Json:
+    """Return the document after all operations; the given one is left as it was.
+
+    Raises:
+        PatchError: The patch is not well formed (400), has too many operations (413), or one of
+            its operations does not fit the document (422).
+    """
+    if not isinstance(operations, list) or not all(isinstance(op, dict) for op in operations):
+        raise malformed("error decoding patch: a JSON patch is a list of operations")
+    if len(operations) > MAX_OPERATIONS:
+        raise PatchError(
+            413,
+            "RequestEntityTooLarge",
+            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, "
+            f"got {len(operations)}",
+        )
+    result: Any = doc
+    for operation in operations:
+        kind = operation.get("op", "unknown")
+        handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
+        if handler is None:
+            raise inapplicable(f"Unexpected kind: {kind}")
+        result = handler(result, operation)
+    if not isinstance(result, dict):
+        raise inapplicable("the patched document is not an object")
+    return result
+
+
+def _add(doc: Any, operation: Json) -> Any:
+    path, value = _pointer(operation, "path"), _value(operation)
+    return _put(doc, path, value, "add")
+
+
+def _put(doc: Any, path: str, value: Any, name: str) -> Any:
+    def change(parent: Any, key: str) -> None:
+        if isinstance(parent, dict):
+            parent[key] = value
+        else:
+            index = len(parent) if key == "-" else _index(parent, key, past_end=True)
+            parent.insert(index, value)
+
+    return _changed(doc, path, value, change, name)
+
+
+def _remove(doc: Any, operation: Json) -> Any:
+    path = _pointer(operation, "path")
+    return _changed(doc, path, None, _delete, "remove")
+
+
+def _delete(parent: Any, key: str) -> None:
+    if isinstance(parent, dict):
+        if key not in parent:
+            raise inapplicable(f"Unable to remove nonexistent key: {key}: missing value")
+        del parent[key]
+    else:
+        del parent[_index(parent, key)]
+
+
+def _replace(doc: Any, operation: Json) -> Any:
+    path, value = _pointer(operation, "path"), _value(operation)
+
+    def change(parent: Any, key: str) -> None:
+        if isinstance(parent, dict):
+            if key not in parent:
+                raise inapplicable(
+                    f"replace operation does not apply: doc is missing key: {path}: missing value"
+                )
+            parent[key] = value
+        else:
+            parent[_index(parent, key)] = value
+
+    return _changed(doc, path, value, change, "replace")
+
+
+def _move(doc: Any, operation: Json) -> Any:
+    source, path = _pointer(operation, "from"), _pointer(operation, "path")
+    value = _found(doc, source, "move")
+    if path == source:
+        return doc
+    if path.startswith(f"{source}/"):
+        raise inapplicable(f"move operation does not apply: {path} lies inside {source}")
+    return _put(_changed(doc, source, None, _delete, "move"), path, value, "move")
+
+
+def _copy(doc: Any, operation: Json) -> Any:
+    source, path = _pointer(operation, "from"), _pointer(operation, "path")
+    return _put(doc, path, _found(doc, source, "copy"), "copy")
+
+
+def _test(doc: Any, operation: Json) -> Any:
+    path = _pointer(operation, "path")
+    expected = operation.get("value")
+    found = _lookup(doc, path)
+    if found is _ABSENT and expected is not None:
+        raise inapplicable(f"test operation does not apply: is missing path: {path}: missing value")
+    if found is not _ABSENT and not _same(found, expected):
+        raise inapplicable(f"testing value {path} failed: test failed")
+    return doc
+
+
+_HANDLERS: Final[dict[str, Callable[[Any, Json], Any]]] = {
+    "add": _add,
+    "remove": _remove,
+    "replace": _replace,
+    "move": _move,
+    "copy": _copy,
+    "test": _test,
+}
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether two JSON values are equal; unlike Python's, ``True`` is not ``1`` here."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(_same(left[k], right[k]) for k in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return bool(left == right)
+
+
+def _pointer(operation: Json, member: str) -> str:
+    path = operation.get(member)
+    if not isinstance(path, str):
+        text = (
+            "operation missing path field" if member == "path" else "operation, missing from field"
+        )
+        raise inapplicable(f"{text}: missing value")
+    if path and not path.startswith("/"):
+        raise inapplicable(
+            f'{operation["op"]} operation does not apply: doc is missing path: "{path}": '
+            "missing value"
+        )
+    return path
+
+
+def _value(operation: Json) -> Any:
+    if "value" not in operation:
+        raise inapplicable("operation, missing value field: missing value")
+    return operation["value"]
+
+
+def _tokens(path: str) -> list[str]:
+    return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+
+
+def _index(parent: list[Any], key: str, *, past_end: bool = False) -> int:
+    if not (key.isascii() and key.isdigit()) or (key[0] == "0" and key != "0"):
+        raise inapplicable(f"value was not a proper array index: '{key}': invalid syntax")
+    index = int(key)
+    if index >= len(parent) + past_end:
+        raise inapplicable(f"Unable to access invalid index: {index}: invalid index referenced")
+    return index
+
+
+def _lookup(doc: Any, path: str) -> Any:
+    value = doc
+    for token in _tokens(path):
+        if isinstance(value, dict) and token in value:
+            value = value[token]
+        elif isinstance(value, list):
+            value = value[_index(value, token)]
+        else:
+            return _ABSENT
+    return value
+
+
+def _found(doc: Any, path: str, name: str) -> Any:
+    value = _lookup(doc, path)
+    if value is _ABSENT:
+        raise inapplicable(
+            f"{name} operation does not apply: doc is missing from path: {path}: missing value"
+        )
+    return value
+
+
+def _changed(doc: Any, path: str, whole: Any, change: _Change, name: str) -> Any:
+    """Return the document with one place changed; containers on the way there are copied."""
+    tokens = _tokens(path)
+    if not tokens:
+        return whole
+    root = parent = _shallow(doc)
+    for token in tokens[:-1]:
+        key: Any = token
+        if isinstance(parent, list):
+            key = _index(parent, token)
+        elif not isinstance(parent, dict) or token not in parent:
+            raise _missing(name, path)
+        child = _shallow(parent[key])
+        parent[key] = child
+        parent = child
+    if not isinstance(parent, dict | list):
+        raise _missing(name, path)
+    change(parent, tokens[-1])
+    return root
+
+
+def _missing(name: str, path: str) -> PatchError:
+    return inapplicable(
+        f'{name} operation does not apply: doc is missing path: "{path}": missing value'
+    )
+
+
+def _shallow(value: Any) -> Any:
+    if isinstance(value, dict):
+        return dict(value)
+    return list(value) if isinstance(value, list) else value

@@ -1,0 +1,32 @@
+"""JSON merge patch (RFC 7386)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockstep.apiserver.patch.errors import malformed
+
+Json = dict[str, Any]
+
+
+def merge_patch(doc: Json, patch: Any) -> Json:
+    """Return the document with the patch merged in; neither of the two is changed.
+
+    Raises:
+        PatchError: The patch is not an object.
+    """
+    if not isinstance(patch, dict):
+        raise malformed("Invalid JSON Patch")
+    return _merged(doc, patch)
+
+
+def _merged(target: Any, patch: Json) -> Json:
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict):
+            result[key] = _merged(result.get(key), value)
+        else:
+            result[key] = value
+    return result

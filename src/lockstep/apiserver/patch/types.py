@@ -1,0 +1,168 @@
+"""How the parts of an object merge: maps and lists that are one value, or many.
+
+The types are read from OpenAPI v3 components (``x-kubernetes-list-type`` and its kin for
+server-side apply, ``x-kubernetes-patch-strategy`` for strategic merge patches), each when it is
+first met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from lockstep.apiserver.schema.components import components
+
+Json = dict[str, Any]
+
+_SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
+_RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+
+
+class Type:
+    """The type of one place in an object, as far as merging needs it."""
+
+    __slots__ = (
+        "_catalog",
+        "_fields",
+        "_items",
+        "_schema",
+        "_values",
+        "default",
+        "is_list",
+        "is_map",
+        "is_scalar",
+        "keys",
+        "list_is_atomic",
+        "map_is_atomic",
+        "merge_key",
+        "strategies",
+    )
+
+    def __init__(self, schema: Json, catalog: Catalog, outer: Json | None = None) -> None:
+        site = {**schema, **outer} if outer else schema
+        kind = schema.get("type", "")
+        untyped = not kind and "oneOf" not in schema
+        if site.get("x-kubernetes-int-or-string"):
+            kind, untyped = "string", False
+        self.is_map = kind == "object" or untyped
+        self.is_list = kind == "array" or untyped
+        self.is_scalar = kind in _SCALARS or "oneOf" in schema or untyped
+        self.keys: tuple[str, ...] = tuple(site.get("x-kubernetes-list-map-keys") or ())
+        self.list_is_atomic = site.get("x-kubernetes-list-type", "atomic") == "atomic"
+        self.map_is_atomic = site.get("x-kubernetes-map-type") == "atomic"
+        self.merge_key: str = site.get("x-kubernetes-patch-merge-key", "")
+        self.strategies = frozenset(
+            filter(None, site.get("x-kubernetes-patch-strategy", "").split(","))
+        )
+        self.default = site.get("default")
+        self._schema = schema
+        self._catalog = catalog
+        self._fields: dict[str, tuple[str, Type]] | None = None
+        self._values: Type | None = None
+        self._items: Type | None = None
+
+    @property
+    def fields(self) -> dict[str, tuple[str, Type]]:
+        """The named fields: by name, their key in a field set and their type."""
+        if self._fields is None:
+            members: Json = self._schema.get("properties") or {}
+            self._fields = {
+                name: (f"f:{name}", self._catalog.part(part)) for name, part in members.items()
+            }
+        return self._fields
+
+    @property
+    def values(self) -> Type:
+        """The type of members without a name of their own."""
+        if self._values is None:
+            additional = self._schema.get("additionalProperties")
+            part = additional if isinstance(additional, dict) else {}
+            self._values = self._catalog.part(part) if part else DEDUCED
+        return self._values
+
+    @property
+    def is_open(self) -> bool:
+        """Whether members other than the named fields may be there."""
+        additional = self._schema.get("additionalProperties")
+        if additional is not None:
+            return bool(additional)
+        return not self._schema.get("properties") or self._catalog.preserves(self._schema)
+
+    @property
+    def items(self) -> Type:
+        """The type of a list's items."""
+        if self._items is None:
+            part = self._schema.get("items")
+            self._items = self._catalog.part(part) if part else DEDUCED
+        return self._items
+
+    def member(self, name: str) -> Type:
+        """Return the type of a map's member."""
+        found = self.fields.get(name)
+        return found[1] if found else self.values
+
+
+class Catalog:
+    """Types by the name of their component, each made once."""
+
+    def __init__(self, named: Mapping[str, Json]) -> None:
+        self._named = named
+        self._types: dict[str, Type] = {}
+
+    def type_of(self, name: str) -> Type:
+        """Return the type of a component.
+
+        Raises:
+            KeyError: There is no such component.
+        """
+        found = self._types.get(name)
+        if found is None:
+            schema = {} if name == _RAW else self._named[name]
+            found = self._types[name] = Type(schema, self)
+        return found
+
+    def part(self, schema: Json) -> Type:
+        """Return the type of a schema that stands inside another one."""
+        ref = schema.get("$ref") or next(
+            (p["$ref"] for p in schema.get("allOf", ()) if p.get("$ref")), None
+        )
+        if ref is None:
+            return Type(schema, self)
+        name = ref.rpartition("/")[2]
+        outer = {key: value for key, value in schema.items() if key.startswith("x-kubernetes-")}
+        return Type(self._named[name], self, outer) if outer else self.type_of(name)
+
+    def preserves(self, schema: Json) -> bool:
+        """Whether a schema keeps members that it does not name."""
+        return bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+
+
+DEDUCED: Final = Type({}, Catalog({}))
+"""Of a value without a schema: maps merge by member, lists are one value."""
+
+
+@cache
+def _builtin() -> Catalog:
+    return Catalog(components())
+
+
+def builtin(schema_name: str) -> Type:
+    """Return the type of a built-in kind by the name of its component.
+
+    Raises:
+        KeyError: There is no such component.
+    """
+    return _builtin().type_of(schema_name)
+
+
+def custom(schema: Json | None) -> Type:
+    """Return the type of a custom resource by its structural schema."""
+    metadata = {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
+    text = {"type": "string"}
+    properties = dict((schema or {}).get("properties") or {})
+    common = {"apiVersion": text, "kind": text, "metadata": metadata}
+    whole: Json = {**(schema or {}), "type": "object", "properties": {**properties, **common}}
+    if not properties:
+        whole["x-kubernetes-preserve-unknown-fields"] = True
+    return Type(whole, _builtin())
