@@ -1,0 +1,188 @@
+"""Between bytes and views: decoders compiled once for each view, lists decoded without GC."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+
+from lockstep.api.wire import Wire, to_builtins
+from lockstep.kube.errors import Status
+
+T = TypeVar("T", bound=Wire)
+
+encode = msgspec.json.encode
+
+
+class ListMeta(Wire, frozen=True):
+    """The metadata of a page of a list."""
+
+    resource_version: str = ""
+    # The wire calls it "continue", which Python keeps for itself.
+    next_page: str = msgspec.field(default="", name="continue")
+
+
+class Page(msgspec.Struct, Generic[T], gc=False):
+    """One page of a list."""
+
+    metadata: ListMeta
+    items: list[T] | None = None
+
+
+class _RawPage(msgspec.Struct, gc=False):
+    metadata: ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class _Metadata(Wire, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Head(Wire, frozen=True):
+    metadata: _Metadata = _Metadata()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that does not fit its view."""
+
+    namespace: str
+    name: str
+    resource_version: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent(Generic[T]):
+    """One event of a watch; *object* is None for bookmarks and for what cannot be read.
+
+    *synced* marks the bookmark after which the initial events are complete.
+    """
+
+    type: str
+    object: T | None
+    resource_version: str
+    synced: bool = False
+    unreadable: Unreadable | None = None
+
+
+class _Event(msgspec.Struct, Generic[T], gc=False):
+    type: str
+    object: T
+
+
+class _RawEvent(msgspec.Struct, gc=False):
+    type: str
+    object: msgspec.Raw
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+_RAW_PAGE = msgspec.json.Decoder(_RawPage)
+_RAW_EVENT = msgspec.json.Decoder(_RawEvent)
+_STATUS = msgspec.json.Decoder(Status)
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+@lru_cache(maxsize=256)
+def _decoder(type_: type[Wire]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(type_)
+
+
+@lru_cache(maxsize=256)
+def _page_decoder(type_: type[Wire]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(Page[type_])  # type: ignore[valid-type]
+
+
+@lru_cache(maxsize=256)
+def _event_decoder(type_: type[Wire]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_Event[type_])  # type: ignore[valid-type]
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """Keep the garbage collector from walking a big list again and again while it grows."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def decode(type_: type[T], data: bytes) -> T:
+    """Return the object in *data*.
+
+    Raises:
+        msgspec.ValidationError: when it does not fit the view; names the path.
+    """
+    return cast("T", _decoder(type_).decode(data))
+
+
+def decode_page(type_: type[T], data: bytes) -> tuple[Page[T], list[Unreadable]]:
+    """Return a page of a list, and what in it does not fit the view."""
+    with gc_paused():
+        try:
+            return _page_decoder(type_).decode(data), []
+        except msgspec.ValidationError:
+            return _decode_one_by_one(type_, data)
+
+
+def _decode_one_by_one(type_: type[T], data: bytes) -> tuple[Page[T], list[Unreadable]]:
+    raw = _RAW_PAGE.decode(data)
+    items: list[T] = []
+    unreadable: list[Unreadable] = []
+    for item in raw.items or ():
+        try:
+            items.append(_decoder(type_).decode(item))
+        except msgspec.ValidationError as error:
+            unreadable.append(_unreadable(item, error))
+    return Page(metadata=raw.metadata, items=items), unreadable
+
+
+def _unreadable(raw: msgspec.Raw, error: Exception) -> Unreadable:
+    meta = _HEAD.decode(raw).metadata
+    return Unreadable(meta.namespace, meta.name, meta.resource_version, str(error))
+
+
+def decode_event(type_: type[T], line: bytes) -> WatchEvent[T] | Status:
+    """Return the event in one line of a watch; a Status stands for an ERROR event."""
+    try:
+        event = _event_decoder(type_).decode(line)
+    except msgspec.ValidationError:
+        return _decode_odd_event(type_, line)
+    if event.type in ("ADDED", "MODIFIED", "DELETED"):
+        return WatchEvent(event.type, event.object, event.object.metadata.resource_version)
+    return _decode_odd_event(type_, line)
+
+
+def _decode_odd_event(type_: type[T], line: bytes) -> WatchEvent[T] | Status:
+    """Decode bookmarks and errors, which need not look like the kind, and unreadable objects."""
+    event = _RAW_EVENT.decode(line)
+    if event.type == "ERROR":
+        return _STATUS.decode(event.object)
+    meta = _HEAD.decode(event.object).metadata
+    if event.type == "BOOKMARK":
+        synced = (meta.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+        return WatchEvent("BOOKMARK", None, meta.resource_version, synced=synced)
+    try:
+        _decoder(type_).decode(event.object)
+    except msgspec.ValidationError as error:
+        problem = _unreadable(event.object, error)
+        return WatchEvent(event.type, None, meta.resource_version, unreadable=problem)
+    return WatchEvent(event.type, None, meta.resource_version)
+
+
+def with_identity(api_version: str, kind: str, obj: Wire | dict[str, Any]) -> dict[str, Any]:
+    """Return *obj* as a plain tree that says what it is; views leave defaults out."""
+    tree = dict(obj) if isinstance(obj, dict) else to_builtins(obj)
+    return {**tree, "apiVersion": api_version, "kind": kind}

@@ -1,0 +1,53 @@
+"""Where the configuration is looked for when nobody says which one to use."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def embedded_data(env: Mapping[str, str] | None = None) -> Path:
+    """Return the directory in which ``lockstep up`` keeps its data by default."""
+    base = (os.environ if env is None else env).get("XDG_DATA_HOME", "")
+    return (Path(base) if base else Path.home() / ".local" / "share") / "lockstep"
+
+
+def embedded_kubeconfig(data: Path) -> Path | None:
+    """Return the kubeconfig of the ``lockstep up`` that runs on *data*, if one does.
+
+    Whoever runs there holds a lock on ``up.lock``, which ends with its process.
+    """
+    kubeconfig = data / "kubeconfig"
+    try:
+        fd = os.open(data / "up.lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return kubeconfig if kubeconfig.is_file() else None
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return None
+
+
+def kubeconfig_files(env: Mapping[str, str] | None = None) -> list[Path]:
+    """Return the files to read, in the order in which their entries win; empty for in-cluster.
+
+    The order is ``$KUBECONFIG`` (several files are merged), a running ``lockstep up``,
+    ``~/.kube/config``.
+    """
+    named = (os.environ if env is None else env).get("KUBECONFIG", "")
+    if named:
+        return [Path(part).expanduser() for part in named.split(os.pathsep) if part]
+    embedded = embedded_kubeconfig(embedded_data(env))
+    if embedded is not None:
+        return [embedded]
+    usual = Path.home() / ".kube" / "config"
+    return [usual] if usual.is_file() else []
