@@ -1,0 +1,97 @@
+"""Why a unit waits before any node is looked at: something about itself is missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lockstep.scheduler.core import words
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.units import Muster, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a unit waits: one word for programs, and words and numbers for people."""
+
+    reason: str
+    message: str
+
+
+def blocked(cluster: Cluster, unit: Unit) -> Verdict | None:
+    """Return what keeps the unit from being considered at all; None when nothing does."""
+    if unit.is_gang and unit.gang is None:
+        return Verdict(
+            "GangMissing",
+            f"Gang {unit.key.namespace}/{unit.key.name} does not exist and "
+            f"{words.count(len(unit.members), 'pod')} waits for it; create it, or remove the label "
+            "lockstep.dev/gang to place the pods one by one",
+        )
+    return _missing(unit) or _unknown_tier(cluster, unit)
+
+
+def _missing(unit: Unit) -> Verdict | None:
+    short = [muster for muster in unit.musters if muster.missing]
+    if not short:
+        return None
+    gates = sorted({gate for m in short for member in m.gated for gate in member.gates})
+    if not unit.is_gang:
+        return Verdict("Gated", f"held back by scheduling gates: {', '.join(gates)}")
+    parts = [_has(muster) for muster in short]
+    if gates and all(len(m.gated) >= m.missing for m in short):
+        return Verdict(
+            "Gated", f"{words.listing(parts)}; scheduling gates hold pods back: {', '.join(gates)}"
+        )
+    strays = ""
+    if unit.strays:
+        names = ", ".join(member.name for member in unit.strays[:3])
+        strays = (
+            f"; {words.count(len(unit.strays), 'pod')} of the gang in none of its groups "
+            f"({names}): the label lockstep.dev/gang-group names a pod's group"
+        )
+    return Verdict("MembersMissing", f"{words.listing(parts)}{strays}")
+
+
+def _has(muster: Muster) -> str:
+    held = f" ({len(muster.gated)} of them gated)" if muster.gated else ""
+    whose = f"group {muster.group.name} " if muster.group.name else ""
+    return f"{whose}has {muster.total} of {words.count(muster.group.minimum, 'pod')}{held}"
+
+
+def _unknown_tier(cluster: Cluster, unit: Unit) -> Verdict | None:
+    tiers = cluster.table.tiers
+    wishes = [unit.wish, *(muster.group.wish for muster in unit.musters)]
+    for wish in wishes:
+        if wish.required and tiers.level(wish.required) is None:
+            return Verdict(
+                "UnknownTier",
+                f"requires the tier {wish.required}, which the Topology does not have; "
+                f"its tiers are {', '.join(tiers.names)}",
+            )
+    return None
+
+
+def warnings(cluster: Cluster, unit: Unit) -> list[Verdict]:
+    """Return what is odd about a gang and yet does not keep it from starting."""
+    gang = unit.gang
+    if gang is None:
+        return []
+    found = []
+    if gang.spec.queue not in cluster.queues:
+        found.append(
+            Verdict("QueueMissing", f"queue {gang.spec.queue} does not exist; no limits apply")
+        )
+    named = gang.spec.priority_class_name
+    if named and named not in cluster.priority_classes:
+        found.append(
+            Verdict(
+                "PriorityClassMissing",
+                f"PriorityClass {named} does not exist; the pods' own priority counts",
+            )
+        )
+    preferred = unit.wish.preferred
+    if preferred and cluster.table.tiers.level(preferred) is None:
+        tiers = ", ".join(cluster.table.tiers.names)
+        found.append(
+            Verdict("UnknownTier", f"no tier {preferred} to prefer; the tiers are {tiers}")
+        )
+    return found

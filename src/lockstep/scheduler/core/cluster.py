@@ -1,0 +1,246 @@
+"""The cluster as the scheduler knows it, kept by events.
+
+Every ``set_`` and ``remove_`` may be repeated and may come before the objects that it refers to:
+a pod on a node that is not known yet takes its room as soon as the node appears. After any sequence
+of events the state is the one that the present objects alone would give.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lockstep.api.core import Node, Pod, PriorityClass
+from lockstep.api.gang import Gang
+from lockstep.api.queue import Queue
+from lockstep.api.topology import Topology
+from lockstep.scheduler.core.fit import Fits
+from lockstep.scheduler.core.nodes import NodeFacts, NodeTable
+from lockstep.scheduler.core.resources import Columns
+from lockstep.scheduler.core.shapes import Shapes
+from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
+
+TOPOLOGY_IN_USE = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where one pod goes: its node and the devices it gets there, as a mask."""
+
+    node: str
+    gpus: int
+
+
+class Cluster:
+    """Nodes, pods and gangs, and what follows from them."""
+
+    def __init__(self) -> None:
+        self.columns = Columns()
+        self.table = NodeTable(self.columns)
+        self.shapes = Shapes(self.columns)
+        self.fits = Fits(self.table)
+        self.pods: dict[PodKey, Member] = {}
+        self.units: dict[UnitKey, Unit] = {}
+        self.priority_classes: dict[str, int] = {}
+        self.queues: set[str] = set()
+        self.freed = 0
+        """Moves whenever something may fit that did not: what failed since need not be retried."""
+        self.touched: set[UnitKey] = set()
+        """Units whose members or wishes changed; whoever consumes it clears it."""
+        self._on_node: dict[str, dict[PodKey, Member]] = {}
+
+    # Nodes and their topology.
+
+    def set_node(self, node: Node) -> None:
+        """Take in a node, new or changed."""
+        facts = NodeFacts.of(node)
+        new = facts.name not in self.table.rows
+        if not self.table.put(facts):
+            return
+        self.freed += 1
+        if new:
+            for member in self._on_node.get(facts.name, {}).values():
+                self._charge(member, 1)
+        self._hold_devices(facts.name)
+
+    def remove_node(self, name: str) -> None:
+        """Forget a node; its pods stay known."""
+        self.table.remove(name)
+
+    def set_topology(self, topology: Topology) -> None:
+        """Take in a topology; the one called ``default`` is in use."""
+        if topology.metadata.name == TOPOLOGY_IN_USE:
+            self.table.set_tiers(topology.spec.tiers)
+            self.freed += 1
+
+    def remove_topology(self, name: str) -> None:
+        """Go back to the built-in tiers when the topology in use is gone."""
+        if name == TOPOLOGY_IN_USE:
+            self.table.set_tiers(None)
+            self.freed += 1
+
+    # Pods.
+
+    def set_pod(self, pod: Pod) -> None:
+        """Take in a pod, new or changed.
+
+        A placement that the API server does not show yet outlives updates of the same pod.
+        """
+        member = Member.of(pod, self.shapes.of(pod.spec))
+        old = self.pods.get(member.key)
+        if old is not None and old.assumed and old.uid == member.uid and not member.node:
+            member.node, member.gpus, member.assumed = old.node, old.gpus, True
+        self._replace(old, member)
+
+    def remove_pod(self, namespace: str, name: str) -> None:
+        """Forget a pod and give back what it held."""
+        old = self.pods.get((namespace, name))
+        if old is not None:
+            self._replace(old, None)
+
+    def assume(self, key: PodKey, spot: Spot) -> None:
+        """Count a pod as placed before the API server confirms it.
+
+        Raises:
+            KeyError: when the pod is not known.
+        """
+        member = self.pods[key]
+        self._leave(member)
+        member.node, member.gpus, member.assumed = spot.node, spot.gpus, True
+        self._enter(member)
+        self._touch(member)
+
+    def forget(self, key: PodKey, uid: str) -> None:
+        """Take back an assumption; one that was confirmed meanwhile stays."""
+        member = self.pods.get(key)
+        if member is None or not member.assumed or member.uid != uid:
+            return
+        self._leave(member)
+        member.node, member.gpus, member.assumed = "", 0, False
+        self.freed += 1
+        self._touch(member)
+
+    # Gangs and what orders them.
+
+    def set_gang(self, gang: Gang) -> None:
+        """Take in a gang, new or changed."""
+        key = UnitKey("Gang", gang.metadata.namespace, gang.metadata.name)
+        unit = self.units.setdefault(key, Unit(key))
+        unit.adopt(gang)
+        self.touched.add(key)
+
+    def remove_gang(self, namespace: str, name: str) -> None:
+        """Forget a gang's object; its pods, if any, then wait for it."""
+        key = UnitKey("Gang", namespace, name)
+        unit = self.units.get(key)
+        if unit is None:
+            return
+        unit.adopt(None)
+        self._drop_if_empty(unit)
+        self.touched.add(key)
+
+    def set_priority_class(self, priority_class: PriorityClass) -> None:
+        """Take in a priority class."""
+        self.priority_classes[priority_class.metadata.name] = priority_class.value
+
+    def remove_priority_class(self, name: str) -> None:
+        """Forget a priority class."""
+        self.priority_classes.pop(name, None)
+
+    def set_queue(self, queue: Queue) -> None:
+        """Take in a queue."""
+        self.queues.add(queue.metadata.name)
+
+    def remove_queue(self, name: str) -> None:
+        """Forget a queue."""
+        self.queues.discard(name)
+
+    def priority(self, unit: Unit) -> int:
+        """Return a unit's priority: its gang's class where it names one, else its pods'."""
+        if unit.gang is not None and unit.gang.spec.priority_class_name:
+            named = self.priority_classes.get(unit.gang.spec.priority_class_name)
+            if named is not None:
+                return named
+        return max((m.priority for m in unit.members.values()), default=0)
+
+    # Bookkeeping.
+
+    def _replace(self, old: Member | None, new: Member | None) -> None:
+        if old is not None:
+            if old.holds and not (new and _same_room(old, new)):
+                self.freed += 1
+            self._leave(old)
+            self._quit_unit(old, new)
+            del self.pods[old.key]
+        if new is not None:
+            self.pods[new.key] = new
+            self._enter(new)
+            self._join_unit(new)
+
+    def _enter(self, member: Member) -> None:
+        if not member.holds:
+            return
+        self._on_node.setdefault(member.node, {})[member.key] = member
+        if member.node in self.table.rows:
+            self._charge(member, 1)
+            if member.gpus:
+                self._hold_devices(member.node)
+
+    def _leave(self, member: Member) -> None:
+        if not member.holds:
+            return
+        there = self._on_node[member.node]
+        del there[member.key]
+        if not there:
+            del self._on_node[member.node]
+        if member.node in self.table.rows:
+            self._charge(member, -1)
+            if member.gpus:
+                self._hold_devices(member.node)
+
+    def _charge(self, member: Member, times: int) -> None:
+        self.table.widen()
+        row = self.table.rows[member.node]
+        self.table.charge(row, member.shape.columns, member.shape.amounts, times)
+
+    def _hold_devices(self, node: str) -> None:
+        mask = 0
+        for member in self._on_node.get(node, {}).values():
+            mask |= member.gpus
+        self.table.hold_devices(self.table.rows[node], mask)
+
+    def _join_unit(self, member: Member) -> None:
+        key = member.unit
+        if key is None:
+            return
+        if key.kind == "Pod" and (member.over or (member.holds and not member.assumed)):
+            return  # a pod of its own is done with once it is bound
+        unit = self.units.setdefault(key, Unit(key))
+        unit.members[member.name] = member
+        unit.changed()
+        self.touched.add(key)
+
+    def _quit_unit(self, member: Member, successor: Member | None) -> None:
+        key = member.unit
+        unit = self.units.get(key) if key else None
+        if unit is None or key is None:
+            return
+        unit.members.pop(member.name, None)
+        if successor is None or successor.unit != key:
+            unit.changed()
+        self._drop_if_empty(unit)
+        self.touched.add(key)
+
+    def _drop_if_empty(self, unit: Unit) -> None:
+        if not unit.members and unit.gang is None:
+            self.units.pop(unit.key, None)
+
+    def _touch(self, member: Member) -> None:
+        key = member.unit
+        unit = self.units.get(key) if key else None
+        if unit is not None:
+            unit.changed()
+            self.touched.add(unit.key)
+
+
+def _same_room(old: Member, new: Member) -> bool:
+    return new.holds and (old.node, old.gpus, old.shape.key) == (new.node, new.gpus, new.shape.key)

@@ -1,0 +1,169 @@
+"""The decision round: what waits, in order, and what becomes of it now."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Container
+from dataclasses import dataclass, field
+
+from lockstep.scheduler.core.blocked import blocked
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.nodes import natural
+from lockstep.scheduler.core.placement import Placement, Search
+from lockstep.scheduler.core.problem import problem_of
+from lockstep.scheduler.core.units import Member, Unit, UnitKey
+
+PATIENCE = 10.0
+"""Seconds that a half-placed gang may take to be completed before it gives its nodes back."""
+
+OrderKey = tuple[bool, int, str, str, tuple[tuple[int, int | str], ...], UnitKey]
+
+
+class Line:
+    """The waiting units in order: half-placed gangs, then by priority, age and name."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._keys: dict[UnitKey, OrderKey] = {}
+        self._sorted: list[OrderKey] = []
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def __contains__(self, key: UnitKey) -> bool:
+        return key in self._keys
+
+    def update(self, key: UnitKey) -> bool:
+        """Bring one unit up to date; return whether it waits."""
+        old = self._keys.pop(key, None)
+        if old is not None:
+            del self._sorted[bisect_left(self._sorted, old)]
+        unit = self._cluster.units.get(key)
+        if unit is None or not unit.open:
+            return False
+        new = self._keys[key] = (
+            not unit.half_placed,
+            -self._cluster.priority(unit),
+            unit.created,
+            key.namespace,
+            natural(key.name),
+            key,
+        )
+        insort(self._sorted, new)
+        return True
+
+    def all(self) -> list[UnitKey]:
+        """Return the waiting units, the next one first."""
+        return [key[-1] for key in self._sorted]
+
+    def sort(self, keys: set[UnitKey]) -> list[UnitKey]:
+        """Return those of *keys* that wait, in order."""
+        return [key[-1] for key in sorted(self._keys[k] for k in keys if k in self._keys)]
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """A gang that could not be completed: these members give their nodes back."""
+
+    unit: UnitKey
+    members: tuple[Member, ...]
+
+
+@dataclass(slots=True)
+class Round:
+    """What one round decided. The placements are counted in the state already."""
+
+    placements: list[Placement] = field(default_factory=list)
+    rollbacks: list[Rollback] = field(default_factory=list)
+    failed: list[UnitKey] = field(default_factory=list)
+    """Units looked at that have no place now."""
+    more: bool = False
+    """Whether the round stopped at its limit with units left to look at."""
+    wake_at: float | None = None
+    """When to come back even if nothing happens."""
+
+
+class Decider:
+    """Makes the decisions over one cluster, round by round.
+
+    A unit that found no place is looked at again only when it changed or when something was freed.
+    One that does not fit lets others pass it: places are given out in order, not held back.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.line = Line(cluster)
+        self._todo: set[UnitKey] = set()
+        self._failed: set[tuple[object, ...]] = set()
+        self._freed = -1
+        self._stuck_since: dict[UnitKey, float] = {}
+
+    def decide(self, now: float, *, busy: Container[UnitKey] = (), limit: int = 512) -> Round:
+        """Decide about what may have a place now, up to *limit* pods.
+
+        Units in *busy* (their bindings are under way) are left for later.
+        """
+        self._absorb()
+        result = Round()
+        placed = 0
+        for key in self.line.sort(self._todo):
+            if placed >= limit:
+                result.more = True
+                break
+            if key in busy:
+                continue
+            self._todo.discard(key)
+            unit = self.cluster.units[key]
+            placement = self._place(unit)
+            if placement is not None:
+                self._commit(placement)
+                placed += len(placement.assignments)
+                result.placements.append(placement)
+            else:
+                result.failed.append(key)
+                self._consider_rollback(unit, now, result)
+        return result
+
+    def _absorb(self) -> None:
+        """Take note of what changed since the last round."""
+        touched, self.cluster.touched = self.cluster.touched, set()
+        for key in touched:
+            if self.line.update(key):
+                self._todo.add(key)
+            else:
+                self._todo.discard(key)
+                self._stuck_since.pop(key, None)
+        if self.cluster.freed != self._freed:
+            self._freed = self.cluster.freed
+            self._failed.clear()
+            self._todo.update(self.line.all())
+        self._todo.update(self._stuck_since)
+
+    def _place(self, unit: Unit) -> Placement | None:
+        if blocked(self.cluster, unit) is not None:
+            return None
+        problem = problem_of(self.cluster, unit)
+        signature = problem.signature()
+        if signature in self._failed:
+            return None
+        placement = Search(self.cluster, problem).place(unit.key)
+        if placement is None or not placement.assignments:
+            self._failed.add(signature)
+            return None
+        return placement
+
+    def _commit(self, placement: Placement) -> None:
+        self._stuck_since.pop(placement.unit, None)
+        for assignment in placement.assignments:
+            self.cluster.assume(assignment.member.key, assignment.spot)
+
+    def _consider_rollback(self, unit: Unit, now: float, result: Round) -> None:
+        if not unit.half_placed:
+            self._stuck_since.pop(unit.key, None)
+            return
+        due = self._stuck_since.setdefault(unit.key, now) + PATIENCE
+        if now < due:
+            result.wake_at = due if result.wake_at is None else min(due, result.wake_at)
+            return
+        del self._stuck_since[unit.key]
+        result.rollbacks.append(Rollback(unit.key, tuple(unit.bound)))

@@ -1,0 +1,267 @@
+"""Why a unit waits, in words and numbers, and what would change it.
+
+Every number comes from the vectors and the packing that place units, so an explanation cannot say
+one thing while placement does another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lockstep.scheduler.core import words
+from lockstep.scheduler.core.blocked import Verdict, blocked
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.obstacles import Obstacles, obstacles
+from lockstep.scheduler.core.packing import Packing
+from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
+from lockstep.scheduler.core.problem import Bounds, Problem, problem_of
+from lockstep.scheduler.core.units import Unit, UnitKey
+
+DOMAINS_PACKED = 4
+"""Domains whose packing is worked out in full to find the one that is least short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """How many members have no place in the best domain."""
+
+    level: int
+    domain: int
+    members: tuple[int, ...]
+    """By item: adding room for as many of each in that domain lets the unit start."""
+
+
+def explain(cluster: Cluster, unit: Unit) -> Verdict:
+    """Return why the unit waits now."""
+    found = blocked(cluster, unit)
+    if found is not None:
+        return found
+    return _Inquiry(cluster, unit).verdict()
+
+
+def shortage(cluster: Cluster, unit: Unit) -> Shortage | None:
+    """Return what the unit is short of; None when it is not room in some domain that it lacks."""
+    if blocked(cluster, unit) is not None:
+        return None
+    inquiry = _Inquiry(cluster, unit)
+    best = inquiry.best()
+    if best is None or inquiry.fits():
+        return None
+    domain, packing = best
+    return Shortage(domain.level, domain.number, tuple(inquiry.short_items(packing)))
+
+
+class _Inquiry:
+    """The questions asked about one waiting unit."""
+
+    def __init__(self, cluster: Cluster, unit: Unit) -> None:
+        self.cluster = cluster
+        self.table = cluster.table
+        self.unit = unit
+        problem = problem_of(cluster, unit)
+        if not any(quota.need for quota in problem.needs):
+            # The gang stands; what waits are extras, each of which would be welcome alone.
+            problem = _one_extra(problem)
+        self.problem = problem
+        self.search = Search(cluster, problem)
+        self.level = self.search.levels()[-1]
+
+    def fits(self) -> bool:
+        """Return whether the unit would be placed now."""
+        return self.search.place(self.unit.key) is not None
+
+    def verdict(self) -> Verdict:
+        """Return the reason, from the hardest obstacle to the mildest."""
+        if not len(self.table):
+            return Verdict("NoNodes", "there are no nodes")
+        return self._no_node() or self._apart() or self._no_room()
+
+    def _no_node(self) -> Verdict | None:
+        """Return the verdict where some member cannot stand on any node, however free."""
+        everywhere = np.ones(self.table.capacity, dtype=bool)
+        for group, quota in enumerate(self.problem.needs):
+            items = [i for i, item in enumerate(self.problem.items) if item.group == group]
+            views = [obstacles(self.table, self.problem.items[i].shape, everywhere) for i in items]
+            if not quota.need or not views:
+                continue
+            item, view = self.problem.items[items[0]], views[0]
+            if all(v.eligible == 0 for v in views):
+                return Verdict(
+                    "NoNodeMatches",
+                    f"{self._asks(group)}; none of the {words.count(view.nodes, 'node')} may hold "
+                    f"it: {view.describe()}{_helps(view, quota.need)}",
+                )
+            if all(v.eligible == v.too_small for v in views):
+                asked = words.request(item.shape.request)
+                return Verdict(
+                    "TooLargeForNodes",
+                    f"a pod asks for {asked}; no node is that large, even empty: "
+                    f"the {view.eligible} that may hold it have at most "
+                    f"{words.request(view.largest)}{_also(view)}",
+                )
+        return None
+
+    def _apart(self) -> Verdict | None:
+        """Return the verdict where members that have nodes violate the required tier already."""
+        required, standing = self.problem.bounds.required, self.problem.bounds.standing
+        if required is None or not standing:
+            return None
+        tier = self.table.tiers.indices[required]
+        stood = np.unique(tier.ids[list(standing)])
+        if len(stood) == 1 and stood[0] >= 0:
+            return None
+        names = [tier.title(int(d)) if d >= 0 else "none" for d in stood]
+        return Verdict(
+            "MembersApart",
+            f"must stand under one {tier.name}, and its members with nodes stand under "
+            f"{words.listing(names)}",
+        )
+
+    def best(self) -> tuple[Domain, Packing] | None:
+        """Return the domain of the widest allowed tier that is least short, and its packing."""
+        packed = [
+            (domain, self.search.pack_into(domain, self.problem.needs))
+            for domain in self._candidates()
+        ]
+        if not packed:
+            return None
+        return min(
+            packed,
+            key=lambda found: sum(found[1].short(self.problem.items, self.problem.needs)),
+        )
+
+    def _candidates(self) -> list[Domain]:
+        if self.level == EVERYWHERE:
+            return [Domain(EVERYWHERE, 0, np.flatnonzero(self.table.live))]
+        tier = self.table.tiers.indices[self.level]
+        room, _ = self.search.room(self.level, self.problem.needs)
+        available = np.array([[item.available] for item in self.problem.items])
+        held = np.minimum(room, available).sum(axis=0)
+        numbers = np.lexsort((self.search.first(self.level), -held))
+        present = np.bincount(tier.ids[tier.ids >= 0], minlength=len(tier)) > 0
+        standing = self.problem.bounds.standing
+        if standing:
+            present &= np.arange(len(tier)) == tier.ids[standing[0]]
+        several = len(self.problem.items) > 1
+        chosen = [n for n in numbers if present[n]][: DOMAINS_PACKED if several else 1]
+        return [Domain(self.level, int(n), np.flatnonzero(tier.ids == n)) for n in chosen]
+
+    def short_items(self, packing: Packing) -> list[int]:
+        """Return by item how many of the members it needs have no place in a packing."""
+        left = packing.short(self.problem.items, self.problem.needs)
+        short = []
+        for item, placed in zip(self.problem.items, packing.placed, strict=True):
+            share = min(left[item.group], item.available - int(placed))
+            left[item.group] -= share
+            short.append(share)
+        return short
+
+    def _no_room(self) -> Verdict:
+        best = self.best()
+        if best is None:
+            tier = self.table.tiers.indices[self.level]
+            return Verdict(
+                "NoDomain", f"must stand under one {tier.name}, and no node has {tier.label}"
+            )
+        domain, packing = best
+        short = self.short_items(packing)
+        if not sum(short):
+            return Verdict("Fits", "fits now and is placed in the next round")
+        inside = np.zeros(self.table.capacity, dtype=bool)
+        inside[domain.rows] = True
+        where = self._where(domain)
+        held, needed = int(packing.placed.sum()), sum(q.need for q in self.problem.needs)
+        parts = [
+            f"{self._asks()}{self._under()}; {where} has room for {held} of {needed} now: "
+            f"{self._lacks(short)} short"
+        ]
+        worst = self.problem.items[int(np.argmax(short))].shape
+        view = obstacles(self.table, worst, inside)
+        described = view.describe()
+        if described:
+            parts.append(f"there {described}")
+        parts.append(self._remedy(domain, inside, short, view))
+        exact = "" if packing.exact else " (approximate: too many combinations to try all)"
+        return Verdict("NotEnoughRoom", "; ".join(part for part in parts if part) + exact)
+
+    def _asks(self, group: int | None = None) -> str:
+        """Return what must be placed, group by group: ``needs 32 pods x 8 GPUs``."""
+        parts = []
+        for number, quota in enumerate(self.problem.needs):
+            items = [item for item in self.problem.items if item.group == number]
+            if not quota.need or not items or group not in (None, number):
+                continue
+            sizes = list(dict.fromkeys(words.request(item.shape.request) for item in items))
+            each = words.listing(sizes[:3], "or")
+            parts.append(f"{words.count(quota.need, 'pod')} x {each}")
+        return f"needs {words.listing(parts)}"
+
+    def _under(self) -> str:
+        if self.level == EVERYWHERE:
+            return ""
+        return f" under one {self.table.tiers.indices[self.level].name}"
+
+    def _where(self, domain: Domain) -> str:
+        if domain.level == EVERYWHERE:
+            return "the cluster"
+        title = self.table.tiers.indices[domain.level].title(domain.number)
+        if self.problem.bounds.standing:
+            return f"{title}, where its other members stand,"
+        return f"the best, {title},"
+
+    def _lacks(self, short: list[int]) -> str:
+        total: dict[str, int] = {}
+        for item, number in zip(self.problem.items, short, strict=True):
+            for name, value in item.shape.request.items():
+                total[name] = total.get(name, 0) + value * number
+        return f"{words.count(sum(short), 'pod')} ({words.request(total)})"
+
+    def _remedy(self, domain: Domain, inside: BoolArray, short: list[int], view: Obstacles) -> str:
+        """Return what would let the unit start, each claim tried out first."""
+        helps = [_helps(view, sum(short)).removeprefix("; ")]
+        if not self._holds_when_empty(domain, inside):
+            there = "the cluster" if domain.level == EVERYWHERE else "it"
+            helps.append(f"even with nobody else there {there} would not hold it")
+        if self.problem.bounds.required is not None and not self.problem.bounds.standing:
+            free = replace(self.problem, bounds=Bounds(None, None, ()))
+            if Search(self.cluster, free).place(self.unit.key) is not None:
+                helps.append("without the required tier it would start now")
+        return "; ".join(part for part in helps if part)
+
+    def _holds_when_empty(self, domain: Domain, inside: BoolArray) -> bool:
+        table = self.table
+        search = Search(self.cluster, self.problem)
+        ground = search.ground(domain)
+        ground.free = table.free[:, inside] + table.used[:, inside]
+        return search.pack_ground(domain, ground, self.problem.needs).satisfies(
+            self.problem.items, self.problem.needs
+        )
+
+
+def _one_extra(problem: Problem) -> Problem:
+    first = next((g for g, quota in enumerate(problem.needs) if quota.want), None)
+    needs = [replace(quota, need=int(g == first)) for g, quota in enumerate(problem.needs)]
+    return replace(problem, needs=needs)
+
+
+def _helps(view: Obstacles, wanted: int) -> str:
+    """Return which single requirement, lifted, would add room for members."""
+    found = [one for one in view.barred if one.would_hold]
+    if not found:
+        return ""
+    best = max(found, key=lambda one: one.would_hold)
+    enough = ", which would be enough" if best.would_hold >= wanted else ""
+    return f"; the nodes {best.words} have room for {best.would_hold} such pods{enough}"
+
+
+def _also(view: Obstacles) -> str:
+    barred = replace(view, crowded=(), too_small=0).describe()
+    return f"; {barred}" if barred else ""
+
+
+def position(waiting: list[UnitKey]) -> dict[UnitKey, int]:
+    """Return each waiting unit's place in the order, 1 for the next one."""
+    return {key: place for place, key in enumerate(waiting, start=1)}

@@ -1,0 +1,205 @@
+"""The feasibility model: how many pods of a shape fit each node, as one vector.
+
+Whatever places, explains or asks what-if goes through ``members_fit`` and ``filters``; there is no
+second opinion on whether something fits.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lockstep.api.core import NodeSelectorRequirement, NodeSelectorTerm
+from lockstep.scheduler.core.labels import (
+    NAME_FIELD,
+    BoolArray,
+    format_taint,
+    matches,
+    untolerated,
+)
+from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.resources import GPU_COLUMN
+from lockstep.scheduler.core.shapes import PodShape
+
+FloatArray = NDArray[np.float64]
+HARD_EFFECTS = ("NoSchedule", "NoExecute")
+UNSCHEDULABLE_TAINT = (("node.kubernetes.io/unschedulable", "", "NoSchedule"),)
+PREFERENCE_WEIGHT = 1e4
+GPU_WEIGHT = 10.0
+
+
+def members_fit(free: IntArray, shape: PodShape) -> IntArray:
+    """Return how many pods of a shape fit into each column of *free* by its resources."""
+    fit: IntArray = free[shape.columns[0]] // shape.amounts[0]
+    for column, amount in zip(shape.columns[1:], shape.amounts[1:], strict=True):
+        np.minimum(fit, free[column] // amount, out=fit)
+    np.maximum(fit, 0, out=fit)
+    return fit
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """One requirement on nodes: the rows that pass, and how it reads when a node does not."""
+
+    kind: str
+    words: str
+    passes: BoolArray
+
+
+def filters(table: NodeTable, shape: PodShape) -> Iterator[Filter]:
+    """Yield every requirement of a shape on what a node is, in the order they are explained."""
+    yield Filter("NotReady", "not ready", table.ready)
+    if untolerated(UNSCHEDULABLE_TAINT, shape.tolerations, HARD_EFFECTS):
+        yield Filter("Unschedulable", "cordoned", table.schedulable)
+    for key, value in shape.selector.items():
+        passes = table.label(key).any_of([value])
+        yield Filter("NodeSelector", f"without the label {key}={value}", passes)
+    if shape.required is not None:
+        yield _affinity(table, shape.required.node_selector_terms)
+    yield from _taints(table, shape)
+
+
+def _affinity(table: NodeTable, terms: list[NodeSelectorTerm]) -> Filter:
+    passes = np.zeros(table.capacity, dtype=bool)
+    for term in terms:
+        passes |= _term(table, term)
+    words = " or ".join(_term_words(term) for term in terms)
+    return Filter("NodeAffinity", f"outside the node affinity ({words})", passes)
+
+
+def _term(table: NodeTable, term: NodeSelectorTerm) -> BoolArray:
+    if not term.match_expressions and not term.match_fields:
+        return np.zeros(table.capacity, dtype=bool)  # an empty term matches nothing, as upstream
+    passes = np.ones(table.capacity, dtype=bool)
+    for requirement in term.match_expressions:
+        passes &= matches(table.label(requirement.key), requirement)
+    for requirement in term.match_fields:
+        if requirement.key == "metadata.name":
+            passes &= matches(table.label(NAME_FIELD), requirement)
+        else:
+            passes[:] = False
+    return passes
+
+
+def _term_words(term: NodeSelectorTerm) -> str:
+    parts = [_requirement_words(r) for r in (*term.match_expressions, *term.match_fields)]
+    return " and ".join(parts) or "nothing"
+
+
+def _requirement_words(requirement: NodeSelectorRequirement) -> str:
+    values = ",".join(requirement.values)
+    return f"{requirement.key} {requirement.operator} {values}".rstrip()
+
+
+def _taints(table: NodeTable, shape: PodShape) -> Iterator[Filter]:
+    """Yield one filter a taint that the shape does not bear, the commonest first in the text."""
+    blocking: dict[tuple[str, str, str], list[int]] = {}
+    for number in np.unique(table.taints):
+        for taint in untolerated(table.taint_sets.sets[number], shape.tolerations, HARD_EFFECTS):
+            blocking.setdefault(taint, []).append(int(number))
+    for taint, numbers in sorted(blocking.items()):
+        passes = ~np.isin(table.taints, np.array(numbers))
+        yield Filter("Taint", f"tainted {format_taint(taint)}", passes)
+
+
+def eligible(table: NodeTable, shape: PodShape) -> BoolArray:
+    """Return the rows that a shape may stand on, whatever is free there."""
+    passes = table.live.copy()
+    for one in filters(table, shape):
+        passes &= one.passes
+    return passes
+
+
+def _preference(table: NodeTable, shape: PodShape) -> FloatArray:
+    score: FloatArray = np.zeros(table.capacity)
+    for wish in shape.preferred:
+        score += wish.weight * _term(table, wish.preference)
+    costs = np.array(
+        [
+            100.0 * len(untolerated(taints, shape.tolerations, ("PreferNoSchedule",)))
+            for taints in table.taint_sets.sets
+        ]
+    )
+    score -= costs[table.taints]
+    return score
+
+
+class ShapeFit:
+    """For one shape: how many fit each node now, and how much a node is liked (binpack).
+
+    Kept up to date row by row: what changed since the last look is read from the journal.
+    """
+
+    def __init__(self, table: NodeTable, shape: PodShape) -> None:
+        self._table = table
+        self.shape = shape
+        self._version = -1
+        self._mark = 0
+        self.eligible: BoolArray = np.zeros(0, dtype=bool)
+        self.count: IntArray = np.zeros(0, dtype=np.int64)
+        self.liking: FloatArray = np.zeros(0)
+        self._preference: FloatArray = np.zeros(0)
+
+    def refresh(self) -> ShapeFit:
+        """Catch up with the node table; return self."""
+        table = self._table
+        if self._version != table.version:
+            table.widen()
+            self.eligible = eligible(table, self.shape)
+            self._preference = PREFERENCE_WEIGHT * _preference(table, self.shape)
+            self._version = table.version
+            self._recount_all()
+            return self
+        changed = table.journal.since(self._mark)
+        if changed is None or len(changed) > table.capacity:
+            self._recount_all()
+        elif changed:
+            self._recount(np.array(sorted(set(changed)), dtype=np.int64))
+        self._mark = table.journal.mark
+        return self
+
+    def _recount_all(self) -> None:
+        table = self._table
+        self.count = members_fit(table.free, self.shape) * self.eligible
+        self.liking = self._preference + self._packed(table.used, table.allocatable, table.free)
+        self._mark = table.journal.mark
+
+    def _recount(self, rows: IntArray) -> None:
+        table = self._table
+        free = table.free[:, rows]
+        self.count[rows] = members_fit(free, self.shape) * self.eligible[rows]
+        self.liking[rows] = self._preference[rows] + self._packed(
+            table.used[:, rows], table.allocatable[:, rows], free
+        )
+
+    def _packed(self, used: IntArray, allocatable: IntArray, free: IntArray) -> FloatArray:
+        """Return how full nodes are: those with the fewest free GPUs first, then the fullest."""
+        weighed = self.shape.weighed
+        share = used[weighed] / np.maximum(allocatable[weighed], 1)
+        packed: FloatArray = share.mean(axis=0) - GPU_WEIGHT * free[GPU_COLUMN]
+        return packed
+
+
+class Fits:
+    """The fit vectors of the shapes asked for most recently."""
+
+    LIMIT = 256
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._fits: OrderedDict[int, ShapeFit] = OrderedDict()
+
+    def of(self, shape: PodShape) -> ShapeFit:
+        """Return the fit vectors of a shape, up to date."""
+        found = self._fits.get(shape.id)
+        if found is None:
+            found = self._fits[shape.id] = ShapeFit(self._table, shape)
+            if len(self._fits) > self.LIMIT:
+                self._fits.popitem(last=False)
+        else:
+            self._fits.move_to_end(shape.id)
+        return found.refresh()

@@ -1,0 +1,134 @@
+"""What stands in the way on a set of nodes: requirements not met, and room taken by others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lockstep.scheduler.core import words
+from lockstep.scheduler.core.fit import Filter, filters, members_fit
+from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.resources import is_port
+from lockstep.scheduler.core.shapes import PodShape
+
+
+@dataclass(frozen=True, slots=True)
+class Barred:
+    """Nodes kept out by one requirement, counted where it is the first that they miss."""
+
+    kind: str
+    words: str
+    nodes: int
+    would_hold: int
+    """Members that these nodes have room for, were this the only requirement they miss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crowded:
+    """Eligible nodes that hold fewer members than they could, for want of one resource."""
+
+    resource: str
+    nodes: int
+    used: int
+    allocatable: int
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacles:
+    """Everything in the way of one shape on a set of nodes."""
+
+    nodes: int
+    barred: tuple[Barred, ...]
+    crowded: tuple[Crowded, ...]
+    too_small: int
+    """Eligible nodes that could not hold one member even if they were empty."""
+    largest: dict[str, int]
+    """The most that any eligible node has of each resource asked for, used or not."""
+
+    @property
+    def eligible(self) -> int:
+        """Return how many nodes meet every requirement."""
+        return self.nodes - sum(one.nodes for one in self.barred)
+
+    def describe(self) -> str:
+        """Return all of it in words, the requirements first."""
+        parts = []
+        for one in self.barred:
+            verb = "is" if one.nodes == 1 else "are"
+            parts.append(f"{words.count(one.nodes, 'node')} {verb} {one.words}")
+        if self.too_small:
+            parts.append(f"{words.count(self.too_small, 'node')} too small for one such pod")
+        for short in self.crowded:
+            parts.append(_crowded_words(short))
+        return ", ".join(parts)
+
+
+def _crowded_words(short: Crowded) -> str:
+    which = words.count(short.nodes, "node")
+    if is_port(short.resource):
+        return f"{which} with {words.quantity(short.resource, 1)} in use"
+    used = words.quantity(short.resource, short.used)
+    total = words.quantity(short.resource, short.allocatable)
+    return f"{which} with {used} of {total} in use"
+
+
+def obstacles(table: NodeTable, shape: PodShape, inside: BoolArray) -> Obstacles:
+    """Return what keeps members of a shape off the nodes *inside*."""
+    left = inside & table.live
+    all_filters = list(filters(table, shape))
+    fit = members_fit(table.free, shape)
+    barred = []
+    for number, one in enumerate(all_filters):
+        out = left & ~one.passes
+        if out.any():
+            others = [f for place, f in enumerate(all_filters) if place != number]
+            barred.append(_barred(one, others, inside & table.live & ~one.passes, out, fit))
+        left = left & one.passes
+    rows = np.flatnonzero(left)
+    empty = members_fit(_empty(table, rows), shape)
+    return Obstacles(
+        nodes=int((inside & table.live).sum()),
+        barred=tuple(barred),
+        crowded=_crowded(table, shape, rows, empty, fit[rows]),
+        too_small=int((empty == 0).sum()),
+        largest={
+            name: int(table.allocatable[column, rows].max(initial=0))
+            for name, column in zip(shape.request, shape.columns, strict=True)
+        },
+    )
+
+
+def _barred(
+    one: Filter, others: list[Filter], missing: BoolArray, first: BoolArray, fit: IntArray
+) -> Barred:
+    alone = missing.copy()
+    for other in others:
+        alone &= other.passes
+    return Barred(one.kind, one.words, int(first.sum()), int(fit[alone].sum()))
+
+
+def _empty(table: NodeTable, rows: IntArray) -> IntArray:
+    """Return what the nodes would have free with nobody on them (ill devices stay ill)."""
+    return table.free[:, rows] + table.used[:, rows]
+
+
+def _crowded(
+    table: NodeTable, shape: PodShape, rows: IntArray, empty: IntArray, fit: IntArray
+) -> tuple[Crowded, ...]:
+    """Sort the nodes that could hold more by the resource that holds fewest of the members."""
+    lacking = rows[fit < empty]
+    if not len(lacking):
+        return ()
+    per_resource = table.free[np.ix_(shape.columns, lacking)] // shape.amounts[:, None]
+    scarcest = per_resource.argmin(axis=0)
+    found = []
+    for number, name in enumerate(shape.request):
+        there = lacking[scarcest == number]
+        if len(there):
+            column = shape.columns[number]
+            used = int(table.used[column, there].sum())
+            total = int(table.allocatable[column, there].sum())
+            found.append(Crowded(name, len(there), used, total))
+    return tuple(sorted(found, key=lambda one: (-one.nodes, one.resource)))

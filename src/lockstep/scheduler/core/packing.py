@@ -1,0 +1,295 @@
+"""Packing members of several shapes into the nodes of one domain, exactly.
+
+Sums over a domain over-promise: two shapes may each fit alone and not together. So a gang counts
+as fitting only when every member has been given a node. A greedy packing answers most cases; where
+it fails and there are several shapes, the set of all attainable member counts is built up node by
+node (keeping only those not dominated), which is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lockstep.scheduler.core import spots
+from lockstep.scheduler.core.fit import FloatArray, members_fit
+from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.nodes import IntArray
+from lockstep.scheduler.core.shapes import PodShape
+
+FRONT_LIMIT = 512
+"""Attainable counts kept side by side; beyond it the exact search gives up."""
+WORK_LIMIT = 4_000_000
+"""Combinations looked at by one exact search before it gives up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Members of one group that share a shape."""
+
+    shape: PodShape
+    group: int
+    available: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """How many members of a group must and may be placed."""
+
+    need: int
+    want: int
+
+
+@dataclass(slots=True)
+class Ground:
+    """The nodes to pack into: columns of the table for the rows of one domain."""
+
+    free: IntArray
+    eligible: list[BoolArray]
+    """For each item, which of the nodes its members may stand on."""
+    liking: list[FloatArray]
+    rank: IntArray
+    tiers: list[spots.Ids]
+    """Domain numbers of the tiers inside the domain, widest first."""
+    spread: bool = False
+
+
+@dataclass(slots=True)
+class Packing:
+    """How many members of each item go to each node of the ground."""
+
+    counts: IntArray
+    exact: bool = True
+    """False when the search gave up: a packing may then exist although none was found."""
+    placed: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.placed = self.counts.sum(axis=1)
+
+    def satisfies(self, items: Sequence[Item], quotas: Sequence[Quota]) -> bool:
+        """Return whether every group has the members that it needs."""
+        return not any(self.short(items, quotas))
+
+    def short(self, items: Sequence[Item], quotas: Sequence[Quota]) -> list[int]:
+        """Return for each group how many of the members that it needs have no place."""
+        placed = [0] * len(quotas)
+        for item, number in zip(items, self.placed, strict=True):
+            placed[item.group] += int(number)
+        return [max(0, quota.need - got) for quota, got in zip(quotas, placed, strict=True)]
+
+
+def pack(items: Sequence[Item], quotas: Sequence[Quota], ground: Ground) -> Packing:
+    """Return a packing that holds what every group needs, and what they want where it fits.
+
+    When there is none, the returned packing is the fullest one found and does not satisfy.
+    """
+    greedy = _Greedy(items, ground)
+    greedy.place(_targets(items, [quota.need for quota in quotas]))
+    packing = Packing(greedy.counts)
+    if not packing.satisfies(items, quotas):
+        if len(items) == 1:
+            return packing
+        exact = _Attainable(items, quotas, ground).search()
+        packing.exact = exact.exact
+        if exact.placed.sum() <= packing.placed.sum() and not exact.satisfies(items, quotas):
+            return packing
+        packing = _trim(exact, items, quotas)
+        if not packing.satisfies(items, quotas):
+            return packing
+    greedy = _Greedy(items, ground, packing.counts)
+    greedy.place(_extras(items, quotas, packing))
+    return Packing(greedy.counts, packing.exact)
+
+
+def _trim(packing: Packing, items: Sequence[Item], quotas: Sequence[Quota]) -> Packing:
+    """Take out what was placed beyond what a group wants."""
+    counts = packing.counts.copy()
+    for group, quota in enumerate(quotas):
+        numbers = [number for number, item in enumerate(items) if item.group == group]
+        surplus = int(counts[numbers].sum()) - quota.want
+        for number in reversed(numbers):
+            for node in reversed(np.flatnonzero(counts[number])):
+                drop = min(surplus, int(counts[number, node]))
+                if drop <= 0:
+                    break
+                counts[number, node] -= drop
+                surplus -= drop
+    return Packing(counts, packing.exact)
+
+
+def _targets(items: Sequence[Item], per_group: Sequence[int]) -> list[int]:
+    left = list(per_group)
+    targets = []
+    for item in items:
+        share = min(item.available, left[item.group])
+        left[item.group] -= share
+        targets.append(share)
+    return targets
+
+
+def _extras(items: Sequence[Item], quotas: Sequence[Quota], packing: Packing) -> list[int]:
+    left = [quota.want for quota in quotas]
+    for item, number in zip(items, packing.placed, strict=True):
+        left[item.group] -= int(number)
+    extras = []
+    for item, number in zip(items, packing.placed, strict=True):
+        share = max(0, min(item.available - int(number), left[item.group]))
+        left[item.group] -= share
+        extras.append(share)
+    return extras
+
+
+class _Greedy:
+    """Places one item after the other, the largest pods first, and never moves any."""
+
+    def __init__(
+        self, items: Sequence[Item], ground: Ground, counts: IntArray | None = None
+    ) -> None:
+        self._items = items
+        self._ground = ground
+        self._free = ground.free.copy()
+        shape = (len(items), ground.free.shape[1])
+        self.counts: IntArray = np.zeros(shape, dtype=np.int64)
+        if counts is not None:
+            for number, taken in enumerate(counts):
+                self._take(number, taken)
+
+    def place(self, targets: Sequence[int]) -> None:
+        """Place up to *targets* members of each item."""
+        for number in sorted(range(len(targets)), key=self._size, reverse=True):
+            if targets[number]:
+                self._place(number, targets[number])
+
+    def _size(self, number: int) -> tuple[int, ...]:
+        request = self._items[number].shape.request
+        return (
+            self._items[number].shape.gpus,
+            request.get("cpu", 0),
+            request.get("memory", 0),
+            -number,
+        )
+
+    def _place(self, number: int, target: int) -> None:
+        ground, shape = self._ground, self._items[number].shape
+        fit = members_fit(self._free, shape) * ground.eligible[number]
+        wanted = min(target, int(fit.sum()))
+        if wanted == 0:
+            return
+        room = spots.Room(fit, ground.liking[number], ground.rank)
+        if ground.spread:
+            taken = spots.spread(room, wanted)
+        else:
+            talking = target > 1 and shape.gpus > 0
+            taken = spots.binpack(room, ground.tiers, wanted, largest_first=talking)
+        self._take(number, taken)
+
+    def _take(self, number: int, taken: IntArray) -> None:
+        shape = self._items[number].shape
+        self._free[shape.columns] -= shape.amounts[:, None] * taken
+        self.counts[number] += taken
+
+
+class _Attainable:
+    """The exact search: which member counts can be attained on the first nodes, then on more."""
+
+    def __init__(self, items: Sequence[Item], quotas: Sequence[Quota], ground: Ground) -> None:
+        self._items = items
+        self._quotas = quotas
+        self._ground = ground
+        self._most = np.array([item.available for item in items], dtype=np.int64)
+        self._columns = sorted({int(c) for item in items for c in item.shape.columns})
+        self._fronts: dict[tuple[int, ...], IntArray | None] = {}
+        self._groups = np.array([item.group for item in items])
+
+    def search(self) -> Packing:
+        """Return the fullest packing; it satisfies whenever any does and the limits were kept."""
+        reached: IntArray = np.zeros((1, len(self._items)), dtype=np.int64)
+        steps: list[tuple[int, IntArray, IntArray]] = []  # node, previous state, own counts
+        work, exact = 0, True
+        for node in range(self._ground.free.shape[1]):
+            front = self._front(node)
+            if front is None:
+                exact = False
+                continue
+            if not front.any():
+                continue
+            work += len(reached) * len(front)
+            if work > WORK_LIMIT or len(reached) > FRONT_LIMIT:
+                exact = False
+                break
+            sums = np.minimum(reached[:, None] + front[None], self._most).reshape(
+                -1, len(self._items)
+            )
+            kept = _undominated(sums)
+            reached = sums[kept]
+            steps.append((node, kept // len(front), front[kept % len(front)]))
+            if self._best(reached)[1] == 0:
+                break
+        return Packing(self._trace(steps, self._best(reached)[0]), exact)
+
+    def _best(self, reached: IntArray) -> tuple[int, int]:
+        """Return the state that is least short, and by how many members."""
+        short = np.zeros(len(reached), dtype=np.int64)
+        for group, quota in enumerate(self._quotas):
+            members = reached[:, self._groups == group].sum(axis=1)
+            short += np.maximum(quota.need - members, 0)
+        best = int(np.lexsort((-reached.sum(axis=1), short))[0])
+        return best, int(short[best])
+
+    def _trace(self, steps: list[tuple[int, IntArray, IntArray]], state: int) -> IntArray:
+        counts = np.zeros((len(self._items), self._ground.free.shape[1]), dtype=np.int64)
+        for node, previous, own in reversed(steps):
+            counts[:, node] = own[state]
+            state = int(previous[state])
+        # States are clipped at what is available; so is what they are made of.
+        for number, most in enumerate(self._most):
+            before = np.concatenate([[0], np.cumsum(counts[number])[:-1]])
+            counts[number] = np.clip(most - before, 0, counts[number])
+        return counts
+
+    def _front(self, node: int) -> IntArray | None:
+        """Return the undominated member counts of one node; None when there are too many."""
+        free = self._ground.free[:, node]
+        allowed = tuple(bool(e[node]) for e in self._ground.eligible)
+        key = (*(int(free[c]) for c in self._columns), *allowed)
+        if key not in self._fronts:
+            found = self._enumerate(free, allowed)
+            if found is not None:
+                found = found[_undominated(found)]
+            self._fronts[key] = None if found is None or len(found) > FRONT_LIMIT else found
+        return self._fronts[key]
+
+    def _enumerate(self, free: IntArray, allowed: tuple[bool, ...]) -> IntArray | None:
+        partial: list[tuple[tuple[int, ...], IntArray]] = [((), free)]
+        last = len(self._items) - 1
+        for number, item in enumerate(self._items):
+            grown: list[tuple[tuple[int, ...], IntArray]] = []
+            for counts, left in partial:
+                fit = int(members_fit(left[:, None], item.shape)[0]) if allowed[number] else 0
+                fit = min(fit, item.available)
+                for one in [fit] if number == last else range(fit + 1):
+                    rest = left.copy()
+                    rest[item.shape.columns] -= item.shape.amounts * one
+                    grown.append(((*counts, one), rest))
+            if len(grown) > FRONT_LIMIT * 8:
+                return None
+            partial = grown
+        return np.array([counts for counts, _ in partial], dtype=np.int64)
+
+
+def _undominated(vectors: IntArray) -> IntArray:
+    """Return the indices of the vectors that no other one matches or exceeds everywhere."""
+    unique, index = np.unique(vectors, axis=0, return_index=True)
+    order = np.argsort(-unique.sum(axis=1), kind="stable")
+    kept: list[int] = []
+    front = np.zeros((0, vectors.shape[1]), dtype=vectors.dtype)
+    for place in order:
+        vector = unique[place]
+        if not (front >= vector).all(axis=1).any():
+            kept.append(int(index[place]))
+            front = np.vstack([front, vector])
+            if len(kept) > FRONT_LIMIT:
+                break
+    return np.array(kept, dtype=np.int64)

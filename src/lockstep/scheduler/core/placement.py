@@ -1,0 +1,266 @@
+"""Where a unit goes: the smallest domain that holds it, the nodes in it, the devices on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, product
+
+import numpy as np
+
+from lockstep.scheduler.core import devices
+from lockstep.scheduler.core.cluster import Cluster, Spot
+from lockstep.scheduler.core.fit import ShapeFit, members_fit
+from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.nodes import IntArray
+from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
+from lockstep.scheduler.core.problem import Bounds, Problem, pinned
+from lockstep.scheduler.core.resources import GPU_COLUMN
+from lockstep.scheduler.core.topology import NO_DOMAIN
+from lockstep.scheduler.core.units import Member, UnitKey
+
+EVERYWHERE = -1
+"""The level of the one domain that holds all nodes."""
+COMBINATIONS = 256
+"""Choices of domains for groups with wishes of their own that are tried within one domain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One pod and its place."""
+
+    member: Member
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A decision: these pods of the unit go there, all of them or none."""
+
+    unit: UnitKey
+    assignments: tuple[Assignment, ...]
+
+
+@dataclass(slots=True)
+class Domain:
+    """A candidate: the rows of its nodes, and where it stands in the tiers."""
+
+    level: int
+    number: int
+    rows: IntArray
+
+
+class Search:
+    """Looks for a place for one problem over the present state."""
+
+    def __init__(self, cluster: Cluster, problem: Problem) -> None:
+        self.cluster = cluster
+        self.table = cluster.table
+        self.problem = problem
+        self.fits: list[ShapeFit] = [cluster.fits.of(item.shape) for item in problem.items]
+
+    def place(self, unit: UnitKey) -> Placement | None:
+        """Return where the unit's members go, or None when what it needs does not fit."""
+        if self.problem.single:
+            return self._place_one(unit)
+        found = self._find(self.levels(), self.problem.wants)
+        if found is None and self.problem.elastic:
+            found = self._find(self.levels()[-1:], self.problem.needs)
+        if found is None:
+            return None
+        domain, packing = found
+        return Placement(unit, tuple(self._assign(domain.rows, packing)))
+
+    def levels(self) -> list[int]:
+        """Return the tiers to look through, narrowest first, the widest allowed one last."""
+        bounds, depth = self.problem.bounds, len(self.table.tiers.indices)
+        if self.problem.spread:
+            start = bounds.preferred if bounds.required is None else bounds.required
+            start = EVERYWHERE if start is None else start
+        else:
+            start = depth - 1
+        stop = EVERYWHERE if bounds.required is None else bounds.required
+        return list(range(start, stop - 1, -1))
+
+    def _find(self, levels: Sequence[int], quotas: list[Quota]) -> tuple[Domain, Packing] | None:
+        for level in levels:
+            for domain in self.domains(level, quotas):
+                packing = self.pack_into(domain, quotas)
+                if packing.satisfies(self.problem.items, quotas):
+                    return domain, packing
+        return None
+
+    def domains(self, level: int, quotas: Sequence[Quota]) -> Iterator[Domain]:
+        """Yield the domains of a tier that may hold the members, the tightest first.
+
+        A domain is left out when one group alone does not fit into it, or when members that have
+        nodes already stand elsewhere.
+        """
+        if level == EVERYWHERE:
+            yield Domain(EVERYWHERE, 0, np.flatnonzero(self.table.live))
+            return
+        tier = self.table.tiers.indices[level]
+        room, enough = self.room(level, quotas)
+        standing = self.problem.bounds.standing
+        if standing:
+            allowed = pinned(tier.ids, standing)
+            keep = np.zeros(len(tier), dtype=bool)
+            if len(allowed) == 1 and allowed[0] != NO_DOMAIN:
+                keep[allowed[0]] = True
+            enough &= keep
+        candidates = np.flatnonzero(enough)
+        if not len(candidates):
+            return
+        spare = room[:, candidates].sum(axis=0)
+        if self.problem.spread:
+            spare = -spare
+        available = np.array([[item.available] for item in self.problem.items])
+        # Where not all that is wanted fits, the domain that holds most of it comes first.
+        held = np.minimum(room[:, candidates], available).sum(axis=0)
+        short = -held if quotas == self.problem.needs else np.zeros_like(held)
+        order = np.lexsort(
+            (self.first(level)[candidates], self._free_gpus(level)[candidates], spare, short)
+        )
+        for number in candidates[order]:
+            yield Domain(level, int(number), np.flatnonzero(tier.ids == number))
+
+    def room(self, level: int, quotas: Sequence[Quota]) -> tuple[IntArray, BoolArray]:
+        """Return per item and domain how many members fit, and which domains hold each group."""
+        tier = self.table.tiers.indices[level]
+        inside = tier.ids != NO_DOMAIN
+        required = self.problem.bounds.required
+        if required is not None:
+            inside &= self.table.tiers.indices[required].ids != NO_DOMAIN
+        ids = tier.ids[inside]
+        room = np.zeros((len(self.fits), len(tier)), dtype=np.int64)
+        for number, fit in enumerate(self.fits):
+            room[number] = np.bincount(ids, weights=fit.count[inside], minlength=len(tier))
+        enough = np.ones(len(tier), dtype=bool)
+        for group, quota in enumerate(quotas):
+            total = np.zeros(len(tier), dtype=np.int64)
+            for number, item in enumerate(self.problem.items):
+                if item.group == group:
+                    total += np.minimum(room[number], item.available)
+            enough &= total >= quota.need
+        return room, enough
+
+    def first(self, level: int) -> IntArray:
+        """Return for each domain of a tier the rank of its first node: a stable order of them."""
+        tier, rank = self.table.tiers.indices[level], self.table.rank()
+        inside = tier.ids != NO_DOMAIN
+        first = np.full(len(tier), self.table.capacity, dtype=np.int64)
+        np.minimum.at(first, tier.ids[inside], rank[inside])
+        return first
+
+    def _free_gpus(self, level: int) -> IntArray:
+        tier = self.table.tiers.indices[level]
+        inside = tier.ids != NO_DOMAIN
+        free = np.bincount(
+            tier.ids[inside], weights=self.table.free[GPU_COLUMN][inside], minlength=len(tier)
+        )
+        return free.astype(np.int64)
+
+    def ground(self, domain: Domain) -> Ground:
+        """Return the nodes of a domain as the packing wants them."""
+        rows, tiers = domain.rows, self.table.tiers.indices
+        inner = tiers[domain.level + 1 :]
+        return Ground(
+            free=self.table.free[:, rows],
+            eligible=[fit.eligible[rows] for fit in self.fits],
+            liking=[fit.liking[rows] for fit in self.fits],
+            rank=self.table.rank()[rows],
+            tiers=[tier.ids[rows] for tier in inner],
+            spread=self.problem.spread,
+        )
+
+    def pack_into(self, domain: Domain, quotas: Sequence[Quota]) -> Packing:
+        """Return the packing of a domain; where it does not satisfy, the fullest one found."""
+        return self.pack_ground(domain, self.ground(domain), quotas)
+
+    def pack_ground(self, domain: Domain, ground: Ground, quotas: Sequence[Quota]) -> Packing:
+        """Return the packing of a domain whose nodes may have been altered (what-if)."""
+        best = None
+        for masks in islice(self._group_domains(domain, ground, quotas), COMBINATIONS):
+            packing = pack(self.problem.items, quotas, replace(ground, eligible=masks))
+            if packing.satisfies(self.problem.items, quotas):
+                return packing
+            if best is None or packing.placed.sum() > best.placed.sum():
+                best = packing
+        if best is None:
+            nothing = np.zeros((len(self.fits), len(domain.rows)), dtype=np.int64)
+            best = Packing(nothing)
+        return best
+
+    def _group_domains(
+        self, domain: Domain, ground: Ground, quotas: Sequence[Quota]
+    ) -> Iterator[list[BoolArray]]:
+        """Yield the nodes open to each item, for one combination of group domains after another."""
+        choices: list[list[BoolArray | None]] = []
+        for group, bounds in enumerate(self.problem.group_bounds):
+            choices.append(self._choices(group, bounds, domain, ground, quotas[group]))
+        for chosen in product(*choices):
+            masks = []
+            for number, item in enumerate(self.problem.items):
+                mask = chosen[item.group]
+                open_to = ground.eligible[number]
+                masks.append(open_to if mask is None else open_to & mask)
+            yield masks
+
+    def _choices(
+        self, group: int, bounds: Bounds, domain: Domain, ground: Ground, quota: Quota
+    ) -> list[BoolArray | None]:
+        """Return the sub-domains for one group, tightest first; None stands for no restriction."""
+        level = bounds.required if bounds.required is not None else bounds.preferred
+        if level is None or level <= domain.level:
+            return [None]
+        ids = self.table.tiers.indices[level].ids[domain.rows]
+        room = np.zeros(int(ids.max(initial=-1)) + 1, dtype=np.int64)
+        inside = ids != NO_DOMAIN
+        for number, item in enumerate(self.problem.items):
+            if item.group == group:
+                fit = members_fit(ground.free, item.shape) * ground.eligible[number]
+                held = np.bincount(ids[inside], weights=fit[inside], minlength=len(room))
+                room += np.minimum(held.astype(np.int64), item.available)
+        keep = room >= quota.need
+        if bounds.standing:
+            stood = pinned(self.table.tiers.indices[level].ids, bounds.standing)
+            alone = len(stood) == 1 and stood[0] != NO_DOMAIN
+            keep &= (np.arange(len(room)) == stood[0]) if alone else False
+        found = np.flatnonzero(keep)
+        order = found[np.lexsort((self.first(level)[found], room[found]))]
+        choices: list[BoolArray | None] = [ids == number for number in order]
+        return choices if bounds.required is not None else [*choices, None]
+
+    def _place_one(self, unit: UnitKey) -> Placement | None:
+        fit = self.fits[0]
+        liking = np.where(fit.count > 0, fit.liking, -np.inf)
+        best = liking.max(initial=-np.inf)
+        if best == -np.inf:
+            return None
+        rows = np.flatnonzero(liking == best)
+        row = int(rows[np.argmin(self.table.rank()[rows])]) if len(rows) > 1 else int(rows[0])
+        member = self.problem.members[0][0]
+        held = self._devices(row, self.table.free_devices(row), member)
+        return Placement(unit, (Assignment(member, Spot(self.table.name(row), held)),))
+
+    def _assign(self, rows: IntArray, packing: Packing) -> Iterator[Assignment]:
+        """Give members their places: neighbours in name order become neighbours in the network."""
+        used = np.flatnonzero(packing.counts.any(axis=0))
+        keys = [self.table.rank()[rows[used]]]
+        for level in range(len(self.table.tiers.indices) - 1, -1, -1):
+            ids = self.table.tiers.indices[level].ids[rows[used]]
+            keys.append(np.where(ids == NO_DOMAIN, -1, self.first(level)[ids]))
+        waiting = [iter(members) for members in self.problem.members]
+        for place in used[np.lexsort(keys)]:
+            row = int(rows[place])
+            free, name = self.table.free_devices(row), self.table.name(row)
+            for number in range(len(packing.counts)):
+                for member in islice(waiting[number], int(packing.counts[number, place])):
+                    held = self._devices(row, free, member)
+                    free &= ~held
+                    yield Assignment(member, Spot(name, held))
+
+    def _devices(self, row: int, free: int, member: Member) -> int:
+        if not member.shape.gpus:
+            return 0
+        return devices.choose(self.table.layout(row), free, member.shape.gpus)

@@ -1,0 +1,287 @@
+"""What waits: gangs and pods on their own, and how far each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from lockstep.api.core import Pod
+from lockstep.api.gang import Gang, TopologyWish
+from lockstep.api.names import (
+    GANG_GROUP_LABEL,
+    GANG_LABEL,
+    GPUS_ANNOTATION,
+    SCHEDULER_NAME,
+)
+from lockstep.api.selectors import LabelMatch, from_selector
+from lockstep.scheduler.core import devices
+from lockstep.scheduler.core.nodes import natural
+from lockstep.scheduler.core.shapes import PodShape
+
+PodKey = tuple[str, str]
+"""Namespace and name."""
+
+
+class UnitKey(NamedTuple):
+    """A gang, or a pod that belongs to none."""
+
+    kind: Literal["Gang", "Pod"]
+    namespace: str
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Member:
+    """One pod, as far as the scheduler goes by it."""
+
+    namespace: str
+    name: str
+    uid: str
+    shape: PodShape
+    node: str
+    assumed: bool
+    """Whether the node is our own decision, which the API server has not confirmed yet."""
+    gpus: int
+    labels: dict[str, str]
+    priority: int
+    created: str
+    gates: tuple[str, ...]
+    terminating: bool
+    phase: str
+    started: bool
+    ours: bool
+
+    @classmethod
+    def of(cls, pod: Pod, shape: PodShape) -> Member:
+        """Read it from the object."""
+        meta = pod.metadata
+        return cls(
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            shape=shape,
+            node=pod.spec.node_name,
+            assumed=False,
+            gpus=devices.parse_indices(meta.annotations.get(GPUS_ANNOTATION, "")),
+            labels=meta.labels,
+            priority=pod.spec.priority,
+            created=meta.creation_timestamp or "",
+            gates=tuple(gate.name for gate in pod.spec.scheduling_gates),
+            terminating=meta.deletion_timestamp is not None,
+            phase=pod.status.phase,
+            started=pod.status.phase == "Running"
+            or any(s.state.running for s in pod.status.container_statuses),
+            ours=pod.spec.scheduler_name == SCHEDULER_NAME,
+        )
+
+    @property
+    def key(self) -> PodKey:
+        """Return namespace and name."""
+        return self.namespace, self.name
+
+    @property
+    def over(self) -> bool:
+        """Return whether the pod has ended and takes nothing any more."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def holds(self) -> bool:
+        """Return whether the pod takes room on a node."""
+        return bool(self.node) and not self.over
+
+    @property
+    def unit(self) -> UnitKey | None:
+        """Return what the pod waits with; None for other schedulers' pods."""
+        if not self.ours:
+            return None
+        gang = self.labels.get(GANG_LABEL)
+        if gang:
+            return UnitKey("Gang", self.namespace, gang)
+        return UnitKey("Pod", self.namespace, self.name)
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group of a gang as it was asked for."""
+
+    name: str
+    minimum: int
+    desired: int | None
+    """None where any number of members may be placed."""
+    wish: TopologyWish
+    match: LabelMatch | None = None
+
+    def has(self, labels: dict[str, str], *, only: bool) -> bool:
+        """Return whether a pod with these labels belongs to the group; *only* one takes all."""
+        if self.match is not None:
+            return self.match.matches(labels)
+        return only or labels.get(GANG_GROUP_LABEL, "") == self.name
+
+
+@dataclass
+class Muster:
+    """The members of one group, by how far they are."""
+
+    group: Group
+    bound: list[Member] = field(default_factory=list)
+    pending: list[Member] = field(default_factory=list)
+    gated: list[Member] = field(default_factory=list)
+    finished: int = 0
+
+    @cached_property
+    def need(self) -> int:
+        """Return how many more members must get a node before the gang may start."""
+        return max(0, self.group.minimum - len(self.bound) - self.finished)
+
+    @cached_property
+    def want(self) -> int:
+        """Return how many of the pending members are to get a node."""
+        if self.group.desired is None:
+            return len(self.pending)
+        open_places = self.group.desired - len(self.bound) - self.finished
+        return min(len(self.pending), max(self.need, open_places, 0))
+
+    @property
+    def missing(self) -> int:
+        """Return how many of the needed members do not exist yet or are held back by gates."""
+        return max(0, self.need - len(self.pending))
+
+    @property
+    def total(self) -> int:
+        """Return how many members count towards the group."""
+        return len(self.bound) + len(self.pending) + len(self.gated) + self.finished
+
+
+NO_WISH = TopologyWish()
+
+
+class Unit:
+    """A gang with its members, or one pod on its own."""
+
+    def __init__(self, key: UnitKey) -> None:
+        self.key = key
+        self.gang: Gang | None = None
+        self.members: dict[str, Member] = {}
+        self._whole = False
+        self._musters: list[Muster] | None = None
+        self.strays: list[Member] = []
+
+    @property
+    def is_gang(self) -> bool:
+        """Return whether this is a gang (whose object may still be missing)."""
+        return self.key.kind == "Gang"
+
+    @property
+    def wish(self) -> TopologyWish:
+        """Return the wish for all members together."""
+        return (self.gang.spec.topology if self.gang else None) or NO_WISH
+
+    @property
+    def spread(self) -> bool:
+        """Return whether as many nodes as possible are to be used."""
+        return self.gang is not None and self.gang.spec.strategy == "Spread"
+
+    @property
+    def created(self) -> str:
+        """Return since when the unit exists."""
+        if self.gang is not None:
+            return self.gang.metadata.creation_timestamp or ""
+        return min((m.created for m in self.members.values()), default="")
+
+    def changed(self) -> None:
+        """Drop what was derived from the members; to be called after any of them changed."""
+        self._musters = None
+
+    def adopt(self, gang: Gang | None) -> None:
+        """Take over the gang's object, or its absence."""
+        if gang is not None and self.gang is None and gang.status.placed_at:
+            self._whole = True
+        self.gang = gang
+        self.changed()
+
+    @property
+    def musters(self) -> list[Muster]:
+        """Return the groups with their members."""
+        if self._musters is None:
+            self._musters = [Muster(group) for group in self._groups()]
+            self.strays = []
+            for member in sorted(self.members.values(), key=lambda m: natural(m.name)):
+                self._count(member)
+            self._note_whole(self._musters)
+        return self._musters
+
+    @property
+    def whole(self) -> bool:
+        """Return whether every group had the members it needs, and some of them are still there.
+
+        It outlives the loss of a member, which tells repair from a start that never came about.
+        """
+        self.musters  # noqa: B018  brings it up to date
+        return self._whole
+
+    def _note_whole(self, musters: list[Muster]) -> None:
+        bound = [member for muster in musters for member in muster.bound]
+        if not bound:
+            self._whole = False
+        elif not any(m.need for m in musters) and not any(m.assumed for m in bound):
+            self._whole = True
+
+    def _count(self, member: Member) -> None:
+        if member.terminating or member.phase == "Failed":
+            return
+        musters = self._musters or []
+        only = len(musters) == 1
+        home = next((m for m in musters if m.group.has(member.labels, only=only)), None)
+        if home is None:
+            self.strays.append(member)
+        elif member.over:
+            home.finished += 1
+        elif member.node:
+            home.bound.append(member)
+        elif member.gates:
+            home.gated.append(member)
+        else:
+            home.pending.append(member)
+
+    def _groups(self) -> Iterable[Group]:
+        if not self.is_gang:
+            return [Group("", 1, 1, NO_WISH)]
+        spec = self.gang.spec if self.gang else None
+        if spec is None or not spec.groups:
+            return [Group("", (spec.min_member if spec else None) or 1, None, NO_WISH)]
+        return [
+            Group(
+                g.name,
+                g.min,
+                g.desired or g.min,
+                g.topology or NO_WISH,
+                from_selector(g.selector) if g.selector is not None else None,
+            )
+            for g in spec.groups
+        ]
+
+    @property
+    def pending(self) -> list[Member]:
+        """Return all members that wait for a node, gated ones and strays included."""
+        found = [m for muster in self.musters for m in (*muster.pending, *muster.gated)]
+        return found + [m for m in self.strays if not m.node and not m.over]
+
+    @property
+    def bound(self) -> list[Member]:
+        """Return the members that have a node and have not ended."""
+        return [m for muster in self.musters for m in muster.bound]
+
+    @property
+    def half_placed(self) -> bool:
+        """Return whether some but too few members have nodes and the gang was never whole."""
+        if not self.is_gang or self.whole:
+            return False
+        musters = self.musters
+        return any(m.bound for m in musters) and any(m.need for m in musters)
+
+    @property
+    def open(self) -> bool:
+        """Return whether there is anything left to place."""
+        return any(m.need or m.want for m in self.musters) or bool(self.strays)

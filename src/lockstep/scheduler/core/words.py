@@ -1,0 +1,54 @@
+"""Amounts, lists and requests in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lockstep.api.names import CPU, GPU, MEMORY, PODS
+from lockstep.scheduler.core.resources import PORT_PREFIX, is_port
+
+_BYTES = ("memory", "ephemeral-storage", "hugepages-")
+_UNITS = ("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)
+
+
+def count(number: int, noun: str) -> str:
+    """Return ``1 node`` or ``3 nodes``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listing(parts: Sequence[str], last: str = "and") -> str:
+    """Return the parts as a list in prose: ``a, b and c``."""
+    if len(parts) < 2:
+        return "".join(parts)
+    return f"{', '.join(parts[:-1])} {last} {parts[-1]}"
+
+
+def quantity(resource: str, value: int) -> str:
+    """Return an amount as people write it: ``8 GPUs``, ``1.5 CPUs``, ``16Gi memory``."""
+    if resource == GPU:
+        return count(value, "GPU")
+    if resource == PODS:
+        return count(value, "pod")
+    if resource == CPU:
+        cpus = f"{value / 1000:g}"
+        return f"{cpus} CPU" if cpus == "1" else f"{cpus} CPUs"
+    if is_port(resource):
+        return f"host port {resource.removeprefix(PORT_PREFIX)}"
+    if resource.startswith(_BYTES):
+        return f"{_bytes(value)} {resource}"
+    return f"{value} {resource}"
+
+
+def _bytes(value: int) -> str:
+    for suffix, size in _UNITS:
+        if value >= size:
+            return f"{round(value / size, 1):g}{suffix}"
+    return str(value)
+
+
+def request(wanted: Mapping[str, int]) -> str:
+    """Return what one pod asks for, the scarcest first; its own place is left out."""
+    first = [name for name in (GPU, CPU, MEMORY) if name in wanted]
+    rest = sorted(name for name in wanted if name not in (*first, PODS))
+    parts = [quantity(name, wanted[name]) for name in (*first, *rest)]
+    return ", ".join(parts) or "no resources"

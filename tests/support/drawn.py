@@ -1,0 +1,187 @@
+"""Clusters drawn in a few lines of text, pods and gangs in one, for tables of placement cases.
+
+A line is a leaf: ``spine/leaf: node node ...``. A node is ``name:GPUS``, with ``-N`` for GPUs in
+use, ``!key`` for a NoSchedule taint, ``~`` for cordoned and ``?`` for not ready. A gang is
+``name: 4x8 leaf`` (pods x GPUs, required tier), ``4x8 ~leaf`` (preferred), groups joined by ``+``
+(``head=1xcpu4 + worker=4x8``), an elastic range as ``2..4x8``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from lockstep.api.core import Node, Pod
+from lockstep.api.gang import Gang
+from lockstep.api.wire import convert
+from lockstep.scheduler.core.cluster import Cluster
+
+NODE = re.compile(
+    r"(?P<name>[\w-]+):(?P<gpus>\d+)(-(?P<used>\d+))?(!(?P<taint>[\w-]+))?"
+    r"(?P<cordoned>~)?(?P<unready>\?)?"
+)
+GROUP = re.compile(
+    r"((?P<name>[\w-]+)=)?(?P<min>\d+)(\.\.(?P<desired>\d+))?x(cpu(?P<cpu>\d+)|(?P<gpus>\d+))"
+    r"(@(?P<tier>~?\w+))?"
+)
+
+
+def node(name: str, *, gpus: int = 8, cpu: int = 96, pods: int = 110, **more: object) -> Node:
+    """Build a node; *more* may hold labels, taints, cordoned, ready, devices and extended."""
+    labels = {"kubernetes.io/hostname": name, **more.get("labels", {})}  # type: ignore[dict-item]
+    taints = [{"key": key, "effect": "NoSchedule"} for key in more.get("taints", ())]  # type: ignore[attr-defined]
+    capacity: dict[str, object] = {"cpu": cpu, "memory": "1Ti", "pods": pods}
+    if gpus:
+        capacity["nvidia.com/gpu"] = gpus
+    capacity |= more.get("extended", {})  # type: ignore[operator]
+    annotations = {}
+    if "devices" in more:
+        annotations["lockstep.dev/devices"] = json.dumps(more["devices"])
+    return convert(
+        {
+            "metadata": {"name": name, "labels": labels, "annotations": annotations},
+            "spec": {"unschedulable": bool(more.get("cordoned")), "taints": taints},
+            "status": {
+                "allocatable": capacity,
+                "conditions": [{"type": "Ready", "status": str(bool(more.get("ready", True)))}],
+            },
+        },
+        Node,
+    )
+
+
+def pod(
+    name: str,
+    *,
+    gpus: int = 0,
+    cpu: str | int = 0,
+    on: str = "",
+    held: str = "",
+    gang: str = "",
+    group: str = "",
+    **more: object,
+) -> Pod:
+    """Build a pod; *more* may hold spec fields, phase, priority, created and gates."""
+    requests = {"nvidia.com/gpu": gpus, "cpu": cpu, **more.pop("requests", {})}  # type: ignore[dict-item]
+    labels = dict(more.pop("labels", {}))  # type: ignore[call-overload]
+    labels |= {"lockstep.dev/gang": gang} if gang else {}
+    labels |= {"lockstep.dev/gang-group": group} if group else {}
+    meta = {
+        "name": name,
+        "namespace": more.pop("namespace", "default"),
+        "uid": more.pop("uid", f"uid-{name}"),
+        "labels": labels,
+        "annotations": {"lockstep.dev/gpus": held} if held else {},
+        "creationTimestamp": more.pop("created", "2026-01-01T00:00:00Z"),
+    }
+    if more.pop("terminating", False):
+        meta["deletionTimestamp"] = "2026-01-01T01:00:00Z"
+    status = {"phase": more.pop("phase", "Pending")}
+    spec = {
+        "schedulerName": more.pop("scheduler", "lockstep"),
+        "nodeName": on,
+        "containers": [
+            {
+                "name": "main",
+                "resources": {"requests": {k: v for k, v in requests.items() if v}},
+                "ports": more.pop("ports", []),
+            }
+        ],
+        "schedulingGates": [{"name": gate} for gate in more.pop("gates", ())],  # type: ignore[attr-defined]
+        **more,
+    }
+    return convert({"metadata": meta, "spec": spec, "status": status}, Pod)
+
+
+def gang(name: str, *, created: str = "2026-01-01T00:00:00Z", **spec: object) -> Gang:
+    """Build a gang from its spec's fields."""
+    meta = {"name": name, "namespace": "default", "creationTimestamp": created}
+    return convert({"metadata": meta, "spec": spec}, Gang)
+
+
+@dataclass
+class Drawn:
+    """A gang as drawn, with its pods."""
+
+    gang: Gang
+    pods: list[Pod]
+
+
+def draw_gang(text: str, *, created: str = "2026-01-01T00:00:00Z", **more: object) -> Drawn:
+    """Read a gang and its pods from one line."""
+    name, _, rest = text.partition(":")
+    rest, wish = rest.strip(), {}
+    head, _, last = rest.rpartition(" ")
+    if re.fullmatch(r"~?[a-z]+", last):
+        rest, wish = head, _wish(last)
+    groups, pods = [], []
+    for part in rest.split("+"):
+        found = GROUP.fullmatch(part.strip())
+        assert found, f"no group: {part!r}"
+        group = found["name"] or ""
+        desired = int(found["desired"] or found["min"])
+        groups.append(
+            {"name": group or "all", "min": int(found["min"]), "desired": desired}
+            | ({"topology": _wish(found["tier"])} if found["tier"] else {})
+        )
+        stem = f"{name}-{group}" if group else name
+        pods += [
+            pod(
+                f"{stem}-{i}",
+                gpus=int(found["gpus"] or 0),
+                cpu=int(found["cpu"] or 0),
+                gang=name,
+                group=group or "all",
+            )
+            for i in range(desired)
+        ]
+    spec = {"groups": groups, "topology": wish or None, **more}
+    return Drawn(gang(name, created=created, **spec), pods)
+
+
+def _wish(text: str) -> dict[str, str]:
+    return {"preferred": text[1:]} if text.startswith("~") else {"required": text}
+
+
+def draw(cluster: Cluster, text: str) -> Cluster:
+    """Add the drawn nodes (and pods for the GPUs in use) to a cluster."""
+    for line in text.strip().splitlines():
+        where, _, nodes = line.partition(": ")
+        spine, leaf = where.strip().split("/")
+        for token in nodes.split():
+            found = NODE.fullmatch(token)
+            assert found, f"no node: {token!r}"
+            cluster.set_node(
+                node(
+                    found["name"],
+                    gpus=int(found["gpus"]),
+                    labels={"spine": spine, "leaf": leaf},
+                    taints=[found["taint"]] if found["taint"] else [],
+                    cordoned=found["cordoned"],
+                    ready=not found["unready"],
+                )
+            )
+            used = int(found["used"] or 0)
+            if used:
+                held = ",".join(str(i) for i in range(used))
+                cluster.set_pod(
+                    pod(f"hold-{found['name']}", gpus=used, on=found["name"], held=held)
+                )
+    return cluster
+
+
+def add(cluster: Cluster, drawn: Drawn) -> None:
+    """Add a drawn gang and its pods."""
+    cluster.set_gang(drawn.gang)
+    for one in drawn.pods:
+        cluster.set_pod(one)
+
+
+def places(cluster: Cluster, prefix: str = "") -> dict[str, str]:
+    """Return the node of every placed pod whose name has the prefix."""
+    return {
+        name: member.node
+        for (_, name), member in sorted(cluster.pods.items())
+        if member.node and name.startswith(prefix)
+    }

@@ -1,0 +1,168 @@
+"""Placement as tables: a cluster drawn in a few lines, gangs, and where they end up."""
+
+import pytest
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from tests.support.drawn import add, draw, draw_gang, places, pod
+
+TWO_SPINES = """
+    s1/l1: a1:8 a2:8
+    s1/l2: b1:8 b2:8
+    s2/l1: c1:8 c2:8 c3:8
+"""
+
+CASES = [
+    # what is shown, the cluster, the gangs in order of age, nodes by gang (None: waits)
+    (
+        "equal leaf names under different spines are different leaves",
+        "s1/l1: a:8\n s2/l1: b:8",
+        ["g: 2x8 leaf"],
+        {"g": None},
+    ),
+    (
+        "the tightest leaf that holds the gang is taken",
+        TWO_SPINES,
+        ["g: 3x8 leaf"],
+        {"g": "c1 c2 c3"},
+    ),
+    (
+        "two nodes go under one leaf with nothing left over, not into the larger leaf",
+        TWO_SPINES,
+        ["g: 2x8 leaf"],
+        {"g": "a1 a2"},
+    ),
+    (
+        "a required spine is met by a leaf inside it where that suffices",
+        TWO_SPINES,
+        ["g: 2x8 spine"],
+        {"g": "a1 a2"},
+    ),
+    (
+        "a gang that no leaf holds spans the spine that does",
+        TWO_SPINES,
+        ["g: 4x8 spine"],
+        {"g": "a1 a2 b1 b2"},
+    ),
+    (
+        "too large for any spine: waits whole",
+        TWO_SPINES,
+        ["g: 5x8 spine"],
+        {"g": None},
+    ),
+    (
+        "preferred only: walks up to the whole cluster",
+        TWO_SPINES,
+        ["g: 5x8 ~leaf"],
+        {"g": "a1 a2 b1 b2 c1"},
+    ),
+    (
+        "a sum over a leaf that no node can honour is not believed",
+        "s1/l1: a:8-4 b:8-4",
+        ["g: 1x8 leaf"],
+        {"g": None},
+    ),
+    (
+        "small pods share a node that others use already and leave the free one whole",
+        "s1/l1: a:8 b:8-4",
+        ["g: 2x2"],
+        {"g": "b b"},
+    ),
+    (
+        "a gang that does not fit lets a younger one pass",
+        "s1/l1: a:8 b:8",
+        ["big: 3x8", "small: 1x8"],
+        {"big": None, "small": "a"},
+    ),
+    (
+        "all or nothing: the second gang gets none of the last nodes",
+        "s1/l1: a:8 b:8 c:8",
+        ["one: 2x8", "two: 2x8"],
+        {"one": "a b", "two": None},
+    ),
+    (
+        "tainted, cordoned and unready nodes are no places",
+        "s1/l1: a:8!maintenance b:8~ c:8? d:8",
+        ["one: 1x8", "two: 1x8"],
+        {"one": "d", "two": None},
+    ),
+    (
+        "roles are placed together, CPU pods away from GPUs",
+        "s1/l1: a:8 b:8 z:0",
+        ["g: head=1xcpu4 + worker=2x8"],
+        {"g": "z a b"},
+    ),
+    (
+        "one role does not fit: none is placed",
+        "s1/l1: a:8",
+        ["g: head=1xcpu4 + worker=2x8"],
+        {"g": None},
+    ),
+    (
+        "an elastic gang takes what there is above its minimum",
+        "s1/l1: a:8 b:8 c:8",
+        ["g: 2..4x8"],
+        {"g": "a b c"},
+    ),
+    (
+        "the minimum of every role comes before the extras of any",
+        "s1/l1: a:8 b:8",
+        ["g: worker=1..4x8 + head=1x8"],
+        {"g": "a b"},
+    ),
+    (
+        "a group has a wish of its own inside the gang's",
+        TWO_SPINES,
+        ["g: ps=2xcpu1 + worker=3x8@leaf"],
+        {"g": "c1 c1 c1 c2 c3"},
+    ),
+    (
+        "two groups each under a leaf of their own",
+        TWO_SPINES,
+        ["g: x=2x8@leaf + y=2x8@leaf spine"],
+        {"g": "a1 a2 b1 b2"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "drawing", "gangs", "expected"), CASES, ids=[c[0] for c in CASES])
+def test_placement(what, drawing, gangs, expected):
+    cluster = draw(Cluster(), drawing)
+    for age, text in enumerate(gangs):
+        add(cluster, draw_gang(text, created=f"2026-01-01T00:00:{age:02}Z"))
+    Decider(cluster).decide(0.0)
+    for name, nodes in expected.items():
+        found = places(cluster, f"{name}-")
+        assert sorted(found.values()) == sorted((nodes or "").split()), what
+
+
+def test_spread_uses_as_many_nodes_as_possible():
+    cluster = draw(Cluster(), "s1/l1: a:8 b:8-4\n s2/l1: c:8 d:8")
+    add(cluster, draw_gang("g: 4x1", strategy="Spread"))
+    Decider(cluster).decide(0.0)
+    assert sorted(places(cluster, "g-").values()) == ["a", "b", "c", "d"]
+
+
+def test_neighbours_in_name_become_neighbours_in_the_network():
+    cluster = draw(Cluster(), TWO_SPINES)
+    add(cluster, draw_gang("g: 4x8 spine"))
+    Decider(cluster).decide(0.0)
+    found = places(cluster, "g-")
+    assert [found[f"g-{i}"] for i in range(4)] == ["a1", "a2", "b1", "b2"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "winner"),
+    [
+        ({"priority": 0}, {"priority": 10}, "second"),
+        ({"priority": 5}, {"priority": 5}, "first"),
+    ],
+)
+def test_order_is_priority_then_age(first, second, winner):
+    cluster = draw(Cluster(), "s1/l1: a:8")
+    cluster.set_pod(pod("first", gpus=8, created="2026-01-01T00:00:00Z", **first))
+    cluster.set_pod(pod("second", gpus=8, created="2026-01-01T00:00:01Z", **second))
+    decider = Decider(cluster)
+    result = decider.decide(0.0)
+    assert places(cluster) == {winner: "a"}
+    assert {key.name for key in result.failed} == {"first", "second"} - {winner}
