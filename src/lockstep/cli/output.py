@@ -32,12 +32,18 @@ def print_table(
     if not shown.rows and empty:
         note(empty)
         return
-    if format_ is not Format.WIDE:
-        shown = shown.narrow(*([NAMESPACE] if namespaces else []))
+    shown = fitted(shown, format_, namespaces=namespaces)
     if sys.stdout.isatty():
         _print_rich(shown)
     else:
         print(plain(shown), flush=True)
+
+
+def fitted(shown: Table, format_: Format, *, namespaces: bool) -> Table:
+    """Return the table with the columns that the format shows."""
+    if format_ is Format.WIDE:
+        return shown
+    return shown.narrow(*([NAMESPACE] if namespaces else []))
 
 
 def print_objects(objects: list[Any], format_: Format, *, single: bool) -> None:

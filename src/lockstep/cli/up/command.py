@@ -17,10 +17,11 @@ import typer
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.up import lock
 from lockstep.cli.up.parts import HOST, Settings
-from lockstep.cli.up.paths import DEFAULT_PORT, default_data
+from lockstep.kube.locate import embedded_data
 
 app = typer.Typer(rich_markup_mode=None)
 
+DEFAULT_PORT = 7443
 DOWN_WITHIN = 60.0
 
 Data = Annotated[
@@ -71,7 +72,7 @@ def up(
       lockstep up --data ./cluster --port 0 --simulate 64x8,nodes-per-leaf=8,leaves-per-spine=4
       lockstep up --detach && lockstep list; lockstep down
     """
-    directory = (data or default_data()).absolute()
+    directory = (data or embedded_data()).absolute()
     if simulate is not None:
         _check_spec(simulate)
     if detach:
@@ -101,7 +102,7 @@ def down(*, data: Data = None) -> None:
 
     Example: lockstep down --data ./cluster
     """
-    directory = (data or default_data()).absolute()
+    directory = (data or embedded_data()).absolute()
     pid = lock.holder(directory)
     if pid is None:
         typer.echo(f"lockstep up does not run on {directory}", err=True)

@@ -23,6 +23,7 @@ class Lock:
 
     def release(self) -> None:
         """Let go of this process's share of the hold."""
+        os.ftruncate(self.fd, 0)
         os.close(self.fd)
 
 
@@ -35,9 +36,9 @@ def take(data: Path) -> Lock:
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = os.open(data / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     end = time.monotonic() + LEFTOVERS_END
-    while not _try(fd):
+    while not _try(fd, fcntl.LOCK_EX):
         pid = _pid(fd)
-        if pid is None or _alive(pid) or time.monotonic() > end:
+        if (pid is not None and _alive(pid)) or time.monotonic() > end:
             os.close(fd)
             raise CommandFailed(
                 f"lockstep up already runs on {data}" + (f" (process {pid})" if pid else ""),
@@ -56,14 +57,14 @@ def holder(data: Path) -> int | None:
     except FileNotFoundError:
         return None
     try:
-        return None if _try(fd) else _pid(fd)
+        return None if _try(fd, fcntl.LOCK_SH) else _pid(fd)
     finally:
         os.close(fd)
 
 
-def _try(fd: int) -> bool:
+def _try(fd: int, how: int) -> bool:
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

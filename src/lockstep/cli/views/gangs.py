@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from lockstep.api.gang import Gang, TopologyWish
 from lockstep.cli.views.table import NAMESPACE, Column, Table, table
@@ -58,7 +57,7 @@ def domain(gang: Gang) -> str:
     return "/".join(gang.status.domain.values())
 
 
-def gang_table(gangs: Iterable[Gang], now: datetime) -> Table:
+def gang_table(gangs: Iterable[Gang], now: float) -> Table:
     """Return the gangs as a table, those that wait in their order after those that run."""
     ordered = sorted(gangs, key=_order)
     return table(COLUMNS, (_row(gang, now) for gang in ordered))
@@ -69,7 +68,7 @@ def _order(gang: Gang) -> tuple[bool, int, str, str]:
     return (waits(gang), gang.status.position or 0, meta.creation_timestamp or "", meta.name)
 
 
-def _row(gang: Gang, now: datetime) -> tuple[object, ...]:
+def _row(gang: Gang, now: float) -> tuple[object, ...]:
     spec, status = gang.spec, gang.status
     return (
         gang.metadata.namespace,

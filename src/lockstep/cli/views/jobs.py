@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 
 from lockstep.api.gang import Gang
 from lockstep.api.training import TrainingJob
@@ -56,7 +55,7 @@ def members(job: TrainingJob, gang: Gang | None) -> str:
     return f"0/{needed}"
 
 
-def job_table(jobs: Iterable[TrainingJob], gangs: Mapping[Key, Gang], now: datetime) -> Table:
+def job_table(jobs: Iterable[TrainingJob], gangs: Mapping[Key, Gang], now: float) -> Table:
     """Return the jobs as a table, oldest first."""
     ordered = sorted(jobs, key=lambda job: (job.metadata.creation_timestamp or "", _key(job)))
     return table(COLUMNS, (_row(job, gangs.get(_key(job)), now) for job in ordered))
@@ -66,7 +65,7 @@ def _key(job: TrainingJob) -> Key:
     return (job.metadata.namespace, job.metadata.name)
 
 
-def _row(job: TrainingJob, gang: Gang | None, now: datetime) -> tuple[object, ...]:
+def _row(job: TrainingJob, gang: Gang | None, now: float) -> tuple[object, ...]:
     spec, status = job.spec, job.status
     return (
         job.metadata.namespace,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import datetime
 
 from lockstep.api import names
 from lockstep.api.core import Node, Pod
@@ -44,7 +43,7 @@ def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
     return placed
 
 
-def node_table(nodes: Iterable[Node], pods: Iterable[Pod], now: datetime) -> Table:
+def node_table(nodes: Iterable[Node], pods: Iterable[Pod], now: float) -> Table:
     """Return the nodes as a table, by name."""
     placed = by_node(pods)
     ordered = sorted(nodes, key=lambda node: natural(node.metadata.name))
@@ -66,7 +65,7 @@ def natural(name: str) -> list[tuple[int, str]]:
     return parts
 
 
-def _row(node: Node, pods: list[Pod], now: datetime) -> tuple[object, ...]:
+def _row(node: Node, pods: list[Pod], now: float) -> tuple[object, ...]:
     labels = node.metadata.labels
     gpus = amounts.allocatable(node, names.GPU)
     used = amounts.total(pods, names.GPU)

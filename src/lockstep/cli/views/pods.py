@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from lockstep.api import names
 from lockstep.api.core import Event, Pod
@@ -41,13 +40,13 @@ def state(pod: Pod) -> str:
     return pod.status.reason or pod.status.phase
 
 
-def pod_table(pods: Iterable[Pod], now: datetime) -> Table:
+def pod_table(pods: Iterable[Pod], now: float) -> Table:
     """Return the pods as a table, by name."""
     ordered = sorted(pods, key=lambda pod: (pod.metadata.namespace, natural(pod.metadata.name)))
     return table(POD_COLUMNS, (_pod_row(pod, now) for pod in ordered))
 
 
-def event_table(events: Iterable[Event], now: datetime) -> Table:
+def event_table(events: Iterable[Event], now: float) -> Table:
     """Return the events as a table, the latest last."""
     return table(EVENT_COLUMNS, (_event_row(e, now) for e in sorted(events, key=last_seen)))
 
@@ -63,7 +62,7 @@ def _exit(code: int, signal: int, reason: str) -> str:
     return f"{word} (signal {signal})" if signal else f"{word} (exit code {code})"
 
 
-def _pod_row(pod: Pod, now: datetime) -> tuple[object, ...]:
+def _pod_row(pod: Pod, now: float) -> tuple[object, ...]:
     labels, annotations = pod.metadata.labels, pod.metadata.annotations
     return (
         pod.metadata.namespace,
@@ -80,7 +79,7 @@ def _pod_row(pod: Pod, now: datetime) -> tuple[object, ...]:
     )
 
 
-def _event_row(event: Event, now: datetime) -> tuple[object, ...]:
+def _event_row(event: Event, now: float) -> tuple[object, ...]:
     about = event.involved_object
     times = f" (x{event.count})" if event.count > 1 else ""
     return (

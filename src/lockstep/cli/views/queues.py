@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 
 from lockstep.api.core import Quantity
 from lockstep.api.queue import Queue
@@ -30,14 +29,14 @@ def amounts(given: Mapping[str, Quantity]) -> str:
     return " ".join(f"{name.rpartition('/')[2]}={value}" for name, value in sorted(given.items()))
 
 
-def queue_table(queues: Iterable[Queue], now: datetime) -> Table:
+def queue_table(queues: Iterable[Queue], now: float) -> Table:
     """Return the queues as a table, by name."""
     return table(
         COLUMNS, (_row(queue, now) for queue in sorted(queues, key=lambda q: q.metadata.name))
     )
 
 
-def _row(queue: Queue, now: datetime) -> tuple[object, ...]:
+def _row(queue: Queue, now: float) -> tuple[object, ...]:
     spec, status = queue.spec, queue.status
     return (
         queue.metadata.name,

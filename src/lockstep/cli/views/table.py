@@ -56,12 +56,16 @@ def cell(value: object) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def plain(shown: Table) -> str:
-    """Return the table as aligned text with upper-case headings."""
+def plain(shown: Table, rows: Sequence[tuple[str, ...]] | None = None) -> str:
+    """Return the table as aligned text with upper-case headings.
+
+    With *rows* only those are shown, without headings, in the widths of the whole table.
+    """
     header = tuple(column.name.upper() for column in shown.columns)
     lines = [header, *shown.rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
-    return "\n".join(_line(line, shown.columns, widths) for line in lines)
+    chosen = lines if rows is None else rows
+    return "\n".join(_line(line, shown.columns, widths) for line in chosen)
 
 
 def _line(line: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:

@@ -1,0 +1,94 @@
+"""From a command's options to a client, and from the client's errors to words."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lockstep.api.resource import Resource
+from lockstep.cli.failure import CommandFailed
+from lockstep.kube.client import Client
+from lockstep.kube.config import ClusterConfig
+from lockstep.kube.errors import (
+    ApiError,
+    ConfigError,
+    Conflict,
+    Forbidden,
+    NotFound,
+    Unauthorized,
+    Unreachable,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which cluster and namespace the user means."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str | None = None
+    all_namespaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A connection for the time of one command."""
+
+    client: Client
+    namespace: str
+    all_namespaces: bool
+
+    def scope(self, res: Resource[Any]) -> str | None:
+        """Return the namespace to list *res* in; None for all of them, or where there is none."""
+        return self.namespace if res.namespaced and not self.all_namespaces else None
+
+    def home(self, res: Resource[Any]) -> str | None:
+        """Return the namespace of one object of *res*."""
+        return self.namespace if res.namespaced else None
+
+
+def run(target: Target, work: Callable[[Session], Awaitable[T]]) -> T:
+    """Run *work* with a connection to *target* and return its result.
+
+    Raises:
+        CommandFailed: when the cluster cannot be reached or refuses.
+    """
+    try:
+        config = ClusterConfig.load(target.kubeconfig, target.context)
+    except ConfigError as error:
+        raise CommandFailed(str(error)) from error
+    try:
+        return asyncio.run(_with_client(config, target, work))
+    except ApiError as error:
+        raise CommandFailed(_words(error), _hint(error)) from error
+
+
+async def _with_client(
+    config: ClusterConfig, target: Target, work: Callable[[Session], Awaitable[T]]
+) -> T:
+    async with Client(config) as client:
+        namespace = target.namespace or config.namespace or "default"
+        return await work(Session(client, namespace, target.all_namespaces))
+
+
+def _words(error: ApiError) -> str:
+    return error.message or error.reason or f"the API server answered {error.status}"
+
+
+def _hint(error: ApiError) -> str:
+    if isinstance(error, Unreachable):
+        return "is it running? `lockstep up` starts one here; --kubeconfig chooses another"
+    if isinstance(error, Unauthorized):
+        return "the credentials are not accepted; check the kubeconfig and its context"
+    if isinstance(error, Forbidden):
+        return "your user lacks the permission; ask for it, or use another --context"
+    if isinstance(error, NotFound):
+        return "`lockstep list` shows what there is; -n chooses the namespace"
+    if isinstance(error, Conflict):
+        return "somebody else changed it meanwhile; try again"
+    return ""

@@ -1,0 +1,142 @@
+"""``lockstep node``: list, get, cordon, uncordon and drain nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from lockstep.api import duration
+from lockstep.api.core import NODES, PODS, Pod
+from lockstep.cli import kinds
+from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.failure import CommandFailed
+from lockstep.cli.listing import get_all, list_all
+from lockstep.cli.options import Context, Kubeconfig, Output
+from lockstep.cli.output import Format, note
+from lockstep.cli.usage import usage
+from lockstep.cli.views.amounts import holds
+from lockstep.kube.errors import NotFound, TooManyRequests
+
+app = typer.Typer(help="Nodes: see them, take them out.", rich_markup_mode=None)
+
+Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of nodes.")]
+
+
+@app.command("list")
+def list_(
+    *,
+    output: Output = Format.TABLE,
+    selector: Annotated[
+        str, typer.Option("--selector", "-l", help="Only nodes with these labels.")
+    ] = "",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """List the nodes with what is used on them.
+
+    Example: lockstep node list -l spine=spine-0
+    """
+    target = Target(kubeconfig, context)
+    run(target, lambda session: list_all(session, "node", NODES, selector, output))
+
+
+@app.command()
+def get(
+    names: Names,
+    *,
+    output: Output = Format.TABLE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Get nodes by name.
+
+    Example: lockstep node get sim-0 -o yaml
+    """
+    wanted = [kinds.Reference("node", name, NODES) for name in names]
+    run(Target(kubeconfig, context), lambda session: get_all(session, wanted, output))
+
+
+@app.command()
+def cordon(names: Names, *, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Let no more pods onto nodes; what runs there goes on.
+
+    Example: lockstep node cordon sim-0
+    """
+    run(Target(kubeconfig, context), lambda session: _cordon(session, names, closed=True))
+
+
+@app.command()
+def uncordon(names: Names, *, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Let pods onto nodes again.
+
+    Example: lockstep node uncordon sim-0
+    """
+    run(Target(kubeconfig, context), lambda session: _cordon(session, names, closed=False))
+
+
+@app.command()
+def drain(
+    names: Names,
+    *,
+    timeout: Annotated[str, typer.Option(help="How long to wait for the pods' end.")] = "5m",
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Cordon nodes and evict their pods, as disruption budgets allow.
+
+    Example: lockstep node drain sim-0 --timeout 10m
+    """
+    with usage("--timeout"):
+        seconds = duration.parse(timeout)
+    run(Target(kubeconfig, context), lambda session: _drain(session, names, seconds))
+
+
+async def _cordon(session: Session, names: Sequence[str], *, closed: bool) -> None:
+    for name in names:
+        await session.client.patch(NODES, name, {"spec": {"unschedulable": closed or None}})
+        print(f"node/{name} {'cordoned' if closed else 'uncordoned'}")
+
+
+async def _drain(session: Session, names: Sequence[str], seconds: float) -> None:
+    await _cordon(session, names, closed=True)
+    end = time.monotonic() + seconds
+    for name in names:
+        await _empty(session, name, end)
+        print(f"node/{name} drained")
+
+
+async def _empty(session: Session, node: str, end: float) -> None:
+    evicted: set[str] = set()
+    said = -1
+    while pods := await _held(session, node):
+        if len(pods) != said:
+            note(f"node {node}: {len(pods)} pods left")
+            said = len(pods)
+        if time.monotonic() > end:
+            raise CommandFailed(
+                f"{len(pods)} pods are still on {node}",
+                f"`lockstep describe node/{node}` shows them; budgets may forbid their eviction",
+            )
+        for pod in pods:
+            if pod.metadata.uid not in evicted and await _evict(session, pod):
+                evicted.add(pod.metadata.uid)
+        await asyncio.sleep(0.2)
+
+
+async def _held(session: Session, node: str) -> list[Pod]:
+    listing = await session.client.list(PODS, field_selector=f"spec.nodeName={node}")
+    return [pod for pod in listing.items if holds(pod)]
+
+
+async def _evict(session: Session, pod: Pod) -> bool:
+    try:
+        await session.client.evict(pod.metadata.namespace, pod.metadata.name)
+    except TooManyRequests:
+        return False  # A disruption budget holds it; the next round asks again.
+    except NotFound:
+        return True
+    return True

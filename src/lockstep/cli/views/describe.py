@@ -1,0 +1,208 @@
+"""Everything worth knowing about one object, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from lockstep.api import names, roles
+from lockstep.api.core import Event, Node, Pod
+from lockstep.api.gang import Gang
+from lockstep.api.meta import Condition, ObjectMeta
+from lockstep.api.queue import Queue
+from lockstep.api.training import Role, TrainingJob
+from lockstep.cli.views import amounts, gangs, jobs, nodes
+from lockstep.cli.views.pods import event_table, pod_table, state
+from lockstep.cli.views.queues import amounts as in_one_cell
+from lockstep.cli.views.table import Table, cell, plain, table
+from lockstep.cli.views.times import ago, between
+
+Fact = tuple[str, object]
+
+
+def describe_job(
+    job: TrainingJob, gang: Gang | None, pods: Sequence[Pod], events: Iterable[Event], now: float
+) -> list[str]:
+    """Return a page about a job, its gang and its pods."""
+    spec, status = job.spec, job.status
+    facts: list[Fact] = [
+        *_identity(job.metadata, now),
+        ("Framework", spec.framework),
+        ("Phase", status.phase),
+        ("Why", jobs.why(job, gang)),
+        ("Message", status.message if status.message != jobs.why(job, gang) else ""),
+        ("Queue", spec.queue),
+        ("Priority", spec.priority_class_name),
+        ("Topology", gangs.wish(spec.topology)),
+        ("Gang", f"{jobs.members(job, gang)} members placed"),
+        ("Domain", gangs.domain(gang) if gang else ""),
+        ("Restarts", f"{status.restarts} of at most {spec.recovery.max_restarts}"),
+        ("Runtime", between(status.start_time, status.completion_time, now)),
+    ]
+    lines = [*_facts(facts), "", "Roles:", *_table(_roles(job.spec.roles))]
+    return [*lines, *_conditions(status.conditions, now), *_pods(pods, now), *_events(events, now)]
+
+
+def describe_gang(
+    gang: Gang, pods: Sequence[Pod], events: Iterable[Event], now: float
+) -> list[str]:
+    """Return a page about a gang and its members."""
+    spec, status = gang.spec, gang.status
+    facts: list[Fact] = [
+        *_identity(gang.metadata, now),
+        ("Phase", status.phase),
+        ("Why", gangs.why(gang)),
+        ("Reason", status.reason),
+        ("Position", status.position if gangs.waits(gang) else None),
+        ("Queue", spec.queue),
+        ("Priority", spec.priority_class_name),
+        ("Topology", gangs.wish(spec.topology)),
+        ("Strategy", spec.strategy),
+        (
+            "Members",
+            f"{status.members} exist, {status.bound} bound, {status.running} running, "
+            f"{gangs.minimum(gang)} needed",
+        ),
+        ("Domain", gangs.domain(gang)),
+        ("Waited", between(status.waiting_since, status.placed_at, now)),
+    ]
+    return [
+        *_facts(facts),
+        *_conditions(status.conditions, now),
+        *_pods(pods, now),
+        *_events(events, now),
+    ]
+
+
+def describe_queue(queue: Queue, members: Sequence[Gang], now: float) -> list[str]:
+    """Return a page about a queue and the gangs in it."""
+    spec, status = queue.spec, queue.status
+    facts: list[Fact] = [
+        *_identity(queue.metadata, now),
+        ("Parent", spec.parent),
+        ("Weight", spec.weight),
+        ("Guaranteed", in_one_cell(spec.guaranteed)),
+        ("Limit", in_one_cell(spec.limit)),
+        ("Used", in_one_cell(status.used)),
+        ("Lending", spec.lending),
+        ("Preemption", spec.preemption),
+    ]
+    shown = gangs.gang_table(members, now).narrow()
+    return [
+        *_facts(facts),
+        *_conditions(status.conditions, now),
+        *_section("Gangs", _table(shown) if members else []),
+    ]
+
+
+def describe_node(
+    node: Node, pods: Sequence[Pod], events: Iterable[Event], now: float
+) -> list[str]:
+    """Return a page about a node and what runs on it."""
+    here = nodes.by_node(pods).get(node.metadata.name, [])
+    facts: list[Fact] = [*_identity(node.metadata, now), ("Status", nodes.status(node))]
+    facts += [
+        (f"{word} used", _share(node, here, resource))
+        for word, resource in (("GPUs", names.GPU), ("CPUs", names.CPU), ("Memory", names.MEMORY))
+    ]
+    facts += [("Taint", f"{t.key}={t.value}:{t.effect}") for t in node.spec.taints]
+    return [
+        *_facts(facts),
+        *_conditions(node.status.conditions, now),
+        *_pods(here, now),
+        *_events(events, now),
+    ]
+
+
+def describe_pod(pod: Pod, events: Iterable[Event], now: float) -> list[str]:
+    """Return a page about a pod."""
+    labels = pod.metadata.labels
+    facts: list[Fact] = [
+        *_identity(pod.metadata, now),
+        ("State", state(pod)),
+        ("Message", pod.status.message),
+        ("Node", pod.spec.node_name),
+        ("Address", pod.status.pod_ip),
+        ("Job", labels.get(names.JOB_LABEL)),
+        ("Gang", labels.get(names.GANG_LABEL)),
+        ("GPUs", pod.metadata.annotations.get(names.GPUS_ANNOTATION)),
+        *((f"Container {c.name}", c.container_id) for c in pod.status.container_statuses),
+    ]
+    return [*_facts(facts), *_conditions(pod.status.conditions, now), *_events(events, now)]
+
+
+def describe_any(obj: dict[str, Any], events: Iterable[Event], now: float) -> list[str]:
+    """Return a page about an object of which nothing special is known."""
+    import yaml
+
+    shown = {key: value for key, value in obj.items() if key != "metadata"}
+    meta = obj.get("metadata", {})
+    facts: list[Fact] = [("Name", meta.get("name")), ("Namespace", meta.get("namespace"))]
+    text = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=100)
+    return [*_facts(facts), *text.splitlines(), *_events(events, now)]
+
+
+def _identity(meta: ObjectMeta, now: float) -> list[Fact]:
+    created = meta.creation_timestamp
+    return [
+        ("Name", meta.name),
+        ("Namespace", meta.namespace),
+        ("Labels", " ".join(f"{key}={value}" for key, value in meta.labels.items())),
+        ("Created", f"{created} ({ago(created, now)} ago)" if created else ""),
+        ("Being deleted since", meta.deletion_timestamp),
+    ]
+
+
+def _facts(facts: Sequence[Fact]) -> list[str]:
+    shown = [(name, value) for name, value in facts if value not in (None, "")]
+    width = max(len(name) for name, _ in shown) + 2
+    return [f"{name + ':':<{width}} {cell(value)}" for name, value in shown]
+
+
+def _roles(given: Sequence[Role]) -> Table:
+    columns = ("Role", "Pods", "Min", "Max", "Processes", "GPUs each")
+    return table(
+        columns,
+        (
+            (
+                role.name,
+                role.replicas,
+                roles.least(role),
+                roles.most(role),
+                roles.processes(role),
+                roles.gpus(role),
+            )
+            for role in given
+        ),
+    )
+
+
+def _share(node: Node, pods: Sequence[Pod], resource: str) -> str:
+    whole = amounts.allocatable(node, resource)
+    used = amounts.total(pods, resource)
+    return f"{amounts.show(used, resource)} of {amounts.show(whole, resource)}" if whole else ""
+
+
+def _conditions(given: Sequence[Condition], now: float) -> list[str]:
+    rows = (
+        (c.type, c.status, c.reason, ago(c.last_transition_time, now), c.message) for c in given
+    )
+    shown = table(("Condition", "Status", "Reason", "Since", "Message"), rows)
+    return _section("Conditions", _table(shown) if given else [])
+
+
+def _pods(pods: Sequence[Pod], now: float) -> list[str]:
+    return _section("Pods", _table(pod_table(pods, now).narrow()) if pods else [])
+
+
+def _events(events: Iterable[Event], now: float) -> list[str]:
+    shown = event_table(events, now)
+    return _section("Events", _table(shown.narrow()) if shown.rows else [])
+
+
+def _table(shown: Table) -> list[str]:
+    return [f"  {line}" for line in plain(shown).splitlines()]
+
+
+def _section(title: str, lines: list[str]) -> list[str]:
+    return ["", f"{title}:", *lines] if lines else []
