@@ -34,6 +34,20 @@ class Admission:
         if served.storage == "pods":
             self._complete_pod(obj)
 
+    def change(self, served: Served, new: Json, old: Json) -> None:
+        """Admit *new* in the place of *old*: what creation has worked out stays as it is."""
+        if served.storage == "pods":
+            spec, before = new.get("spec"), old.get("spec") or {}
+            if isinstance(spec, dict):
+                for name in (
+                    "priority",
+                    "preemptionPolicy",
+                    "serviceAccountName",
+                    "serviceAccount",
+                ):
+                    if name in before:
+                        spec.setdefault(name, before[name])
+
     def _require_namespace(self, served: Served, namespace: str, name: str) -> None:
         found = self._store.newest(Key("namespaces", "", namespace))
         if found is None:

@@ -8,10 +8,11 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from lockstep.apiserver import status
+from lockstep.apiserver.builtin.reviews import REVIEWS
 from lockstep.apiserver.catalog import Catalog, Served
 from lockstep.apiserver.handlers import binding, delete, read, write
 from lockstep.apiserver.handlers.call import Call
-from lockstep.apiserver.handlers.system import Discovery, Health, version
+from lockstep.apiserver.handlers.system import Discovery, Health, OpenApiDocuments, version
 from lockstep.apiserver.http import Request, Response, Stream
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.routes import Route, resource_route, verb_of
@@ -38,7 +39,8 @@ class Api:
         self.hub = hub
         self.objects = objects
         self.health = Health()
-        self._discovery = Discovery(catalog, [], address)
+        self._discovery = Discovery(catalog, REVIEWS, address)
+        self._open_api = OpenApiDocuments(catalog, REVIEWS)
 
     async def __call__(self, request: Request) -> Answer:
         """Answer *request*; failures become Status objects."""
@@ -67,10 +69,12 @@ class Api:
             raise status.no_such_path()
         if found := self._discovery.answer(request):
             return found
-        match request.path.strip("/").split("/")[0]:
-            case "version":
+        match request.path.strip("/").split("/"):
+            case ["version"]:
                 return version()
-            case "healthz" | "livez" | "readyz":
+            case ["openapi", "v3", *_] if document := self._open_api.answer(request):
+                return document
+            case ["healthz" | "livez" | "readyz", *_]:
                 return self.health.answer(request)
         raise status.no_such_path()
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from lockstep.apiserver.builtin import BUILTINS, Kind
+from lockstep.apiserver.openapi import Definition
+from lockstep.apiserver.patch import Type, builtin, custom
+from lockstep.apiserver.schema import Schema
 from lockstep.apiserver.status import qualified
 from lockstep.apiserver.store import Record
 from lockstep.apiserver.versions import convert, convert_bytes
@@ -14,22 +17,62 @@ from lockstep.apiserver.versions import convert, convert_bytes
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Served:
     """One resource in one version."""
 
-    kind: Kind
-    list_kind: str
-    storage: str
-    """The name that its objects are stored under, shared by all of its versions."""
-    storage_version: str
-    """The version that its objects are stored in."""
-    prefix: bytes
-    """How the JSON of an object in this version begins."""
-    crd: Json | None = None
-    """The CRD that defines it; absent for a built-in kind."""
-    version: Json | None = None
-    """The version's entry in the CRD."""
+    def __init__(
+        self,
+        kind: Kind,
+        storage: str,
+        storage_version: str,
+        *,
+        list_kind: str = "",
+        crd: Json | None = None,
+        version: Json | None = None,
+    ) -> None:
+        self.kind = kind
+        self.list_kind = list_kind or f"{kind.kind}List"
+        self.storage = storage
+        """The name that its objects are stored under, shared by all of its versions."""
+        self.storage_version = storage_version
+        """The version that its objects are stored in."""
+        self.crd = crd
+        """The CRD that defines it; absent for a built-in kind."""
+        self.version = version or {}
+        """The version's entry in the CRD."""
+        self.prefix = f'{{"apiVersion":"{kind.api_version}",'.encode()
+        """How the stored JSON of an object in this version begins, see to_storage."""
+
+    @property
+    def custom(self) -> bool:
+        """Whether a CRD defines it."""
+        return self.crd is not None
+
+    @property
+    def definition(self) -> Definition:
+        """What the OpenAPI documents say about it."""
+        return Definition(self.kind, self.list_kind, self._open_api_schema)
+
+    @property
+    def _open_api_schema(self) -> Json | None:
+        if self.crd is None:
+            return None
+        schema: Json = (self.version.get("schema") or {}).get("openAPIV3Schema") or {}
+        return schema
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema that its objects are checked against, compiled when first needed."""
+        if self.crd is None:
+            return Schema.builtin(self.kind.schema_name)
+        return Schema.parse(self._open_api_schema or {})
+
+    @cached_property
+    def type(self) -> Type:
+        """How its objects merge."""
+        if self.crd is None:
+            return builtin(self.kind.schema_name)
+        return custom(self._open_api_schema)
 
     @property
     def selectable(self) -> set[str]:
@@ -44,7 +87,6 @@ class Served:
     def read(self, record: Record) -> bytes:
         """Return the JSON of *record* in this version."""
         data = record.data
-        # What is stored begins with its version, see to_storage.
         if data.startswith(self.prefix):
             return data
         return convert_bytes(data, self.kind.api_version)
@@ -58,24 +100,11 @@ class Served:
         obj = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], **obj}
         return convert(obj, self.storage_version)
 
-    @property
-    def custom(self) -> bool:
-        """Whether a CRD defines it."""
-        return self.crd is not None
-
 
 def of_builtin(kind: Kind) -> Served:
     """Return how a built-in kind is served."""
-    group, plural = kind.storage
-    stored = next(k for k in BUILTINS if (k.group, k.plural) == (group, plural))
-    return Served(
-        kind, f"{kind.kind}List", qualified(group, plural), stored.api_version, prefix_of(kind)
-    )
-
-
-def prefix_of(kind: Kind) -> bytes:
-    """Return how the stored JSON of an object of *kind* begins."""
-    return f'{{"apiVersion":"{kind.api_version}",'.encode()
+    stored = next(k for k in BUILTINS if (k.group, k.plural) == kind.storage)
+    return Served(kind, qualified(*kind.storage), stored.api_version)
 
 
 class Catalog:
@@ -85,6 +114,7 @@ class Catalog:
         self._builtin = [of_builtin(kind) for kind in BUILTINS]
         self._custom: dict[str, list[Served]] = {}
         self._by_path: dict[tuple[str, str, str], Served] = {}
+        self._by_storage: dict[str, Served] = {}
         self.changes = 0
         """Counts changes, for those who keep something made from the whole."""
         self._index()
@@ -94,10 +124,11 @@ class Catalog:
         self._by_path = {
             (served.kind.group, served.kind.version, served.kind.plural): served for served in self
         }
+        self._by_storage = {served.storage: served for served in self}
 
     def __iter__(self) -> Iterator[Served]:
-        for group in self._custom.values():
-            yield from group
+        for versions in self._custom.values():
+            yield from versions
         # The last one wins in the index: a CRD cannot replace what is built in.
         yield from self._builtin
 
@@ -115,20 +146,15 @@ class Catalog:
 
     def stored_as(self, storage: str) -> Served | None:
         """Return one of the versions whose objects are stored under that name."""
-        for served in self:
-            if served.storage == storage:
-                return served
-        return None
+        return self._by_storage.get(storage)
 
-    def has_group(self, group: str, version: str) -> bool:
-        """Return whether anything is served in that group and version."""
-        return any((g, v) == (group, version) for g, v, _ in self._by_path)
+    def define(self, crd_name: str, versions: Iterable[Served]) -> list[Served]:
+        """Serve what the CRD of that name defines, or no longer when there is nothing.
 
-    def define(self, crd_name: str, served: Iterable[Served]) -> None:
-        """Serve what the CRD of that name defines, or no longer when there is nothing."""
-        versions = list(served)
-        if versions:
-            self._custom[crd_name] = versions
-        elif self._custom.pop(crd_name, None) is None:
-            return
+        Returns what was served for it before.
+        """
+        before = self._custom.pop(crd_name, [])
+        if now := list(versions):
+            self._custom[crd_name] = now
         self._index()
+        return before

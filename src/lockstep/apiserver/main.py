@@ -14,6 +14,7 @@ from lockstep.apiserver.auth.kubeconfig import write_kubeconfig
 from lockstep.apiserver.auth.pki import Pki
 from lockstep.apiserver.bootstrap import create_namespaces
 from lockstep.apiserver.catalog import Catalog
+from lockstep.apiserver.controllers.crds import CrdWatch
 from lockstep.apiserver.http.server import HttpServer, tls_context
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.store import Store
@@ -50,6 +51,7 @@ async def run(
     pki = Pki(data / "pki")
     store = Store(data / "store.db")
     catalog, hub = Catalog(), Hub()
+    CrdWatch(store, catalog, hub).start()
     store.subscribe(hub.publish)
     objects = Objects(store, catalog)
     await create_namespaces(objects)

@@ -69,27 +69,6 @@ def carry_over(new: Json, old: Json) -> None:
         meta.setdefault("generateName", before["generateName"])
 
 
-def keep_status(new: Json, old: Json) -> None:
-    """Let a change of the object leave its status alone."""
-    if "status" in old:
-        new["status"] = old["status"]
-    else:
-        new.pop("status", None)
-
-
-def only_status(new: Json, old: Json) -> Json:
-    """Return the result of a change of the status: *old* with the status of *new*.
-
-    Of the metadata, labels, annotations, finalizers and owners are not the status's to change.
-    """
-    result = {**old}
-    if "status" in new:
-        result["status"] = new["status"]
-    else:
-        result.pop("status", None)
-    return result
-
-
 def count(new: Json, old: Json) -> None:
     """Raise the generation when anything but metadata and status has changed."""
     if _wish(new) != _wish(old):

@@ -40,9 +40,7 @@ def parse_accept(header: str) -> tuple[Accept, ...]:
         if made is None:
             continue
         values = dict(p.partition("=")[::2] for p in parameters)
-        found.append(
-            Accept(made, values.get("as", ""), values.get("g", ""), values.get("v", ""))
-        )
+        found.append(Accept(made, values.get("as", ""), values.get("g", ""), values.get("v", "")))
     return tuple(found) or (_JSON,)
 
 

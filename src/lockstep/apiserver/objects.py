@@ -9,10 +9,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lockstep.apiserver import metadata, status
+from lockstep.apiserver import crds, metadata, status
 from lockstep.apiserver.admission import Admission
 from lockstep.apiserver.catalog import Catalog, Served
+from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.deletion import Deletion, plan_deletion
+from lockstep.apiserver.isolation import isolate
+from lockstep.apiserver.preparation import claim, complete, read_fields, validate
 from lockstep.apiserver.store import Key, Record, Store
 
 Json = dict[str, Any]
@@ -29,6 +32,7 @@ class WriteOptions:
     dry_run: bool = False
     manager: str = "lockstep"
     validation: str = "Warn"
+    force: bool = False
 
 
 class Result(NamedTuple):
@@ -50,6 +54,7 @@ class _Draft:
     new: Json
     options: WriteOptions
     subresource: str
+    applied: bool = False
     warnings: list[str] = field(default_factory=list)
 
 
@@ -80,25 +85,41 @@ class Objects:
         return record
 
     async def create(
-        self, served: Served, namespace: str, obj: Json, options: WriteOptions
+        self,
+        served: Served,
+        namespace: str,
+        obj: Json,
+        options: WriteOptions,
+        *,
+        applied: bool = False,
     ) -> Result:
-        """Create *obj*.
+        """Create *obj*; *applied* when its managers are written already.
 
         Raises:
             StatusError: when it may not be created as it is.
         """
         kind = served.kind
+        warnings = read_fields(served, obj, options.validation)
         key = self._name(served, namespace, obj)
         now = self.clock()
         metadata.begin(obj, kind, namespace, now)
         self._admission.create(served, namespace, obj)
-        kind.prepare(obj, None)
-        if causes := kind.validate(obj, None):
-            raise status.invalid(kind.group, kind.kind, key.name, causes)
+        complete(served, obj, None)
+        validate(served, obj, None)
+        if not applied:
+            claim(served, obj, None, manager=options.manager, now=now)
+        self._finish_creation(served, obj, now)
         if options.dry_run:
-            return Result(_encode(obj), [])
+            return Result(_encode(obj), warnings)
         record = await self.store.put(key, served.to_storage(obj))
-        return Result(served.read(record), [])
+        return Result(served.read(record), warnings)
+
+    def _finish_creation(self, served: Served, obj: Json, now: float) -> None:
+        if served.storage == crds.STORAGE:
+            finalizers = obj["metadata"].setdefault("finalizers", [])
+            if crds.CLEANUP not in finalizers:
+                finalizers.append(crds.CLEANUP)
+            crds.establish(obj, self.catalog, timestamp(now))
 
     def _name(self, served: Served, namespace: str, obj: Json) -> Key:
         kind = served.kind
@@ -127,8 +148,9 @@ class Objects:
         options: WriteOptions,
         *,
         subresource: str = "",
+        applied: bool = False,
     ) -> Result:
-        """Replace an object with what *mutate* makes of it.
+        """Replace an object with what *mutate* makes of it; *applied* as for :meth:`create`.
 
         Raises:
             StatusError: when there is no such object, *mutate* refuses, or the outcome is wrong.
@@ -136,7 +158,7 @@ class Objects:
         record = self.find(served, namespace, name)
         old = served.tree(record)
         new = mutate(served.tree(record))
-        draft = _Draft(served, record.key, old, new, options, subresource)
+        draft = _Draft(served, record.key, old, new, options, subresource, applied=applied)
         self._work_out(draft)
         new = draft.new
         if metadata.unchanged(new, old):
@@ -151,18 +173,23 @@ class Objects:
         return Result(served.read(written), draft.warnings)
 
     def _work_out(self, draft: _Draft) -> None:
-        kind = draft.served.kind
+        served, kind = draft.served, draft.served.kind
         self._require_same(draft)
-        if draft.subresource == "status":
-            draft.new = metadata.only_status(draft.new, draft.old)
-        elif kind.has_status and not draft.subresource:
-            metadata.keep_status(draft.new, draft.old)
-        metadata.carry_over(draft.new, draft.old)
-        kind.prepare(draft.new, draft.old)
-        if causes := kind.validate(draft.new, draft.old):
-            raise status.invalid(kind.group, kind.kind, draft.key.name, causes)
-        if kind.counts_generation:
-            metadata.count(draft.new, draft.old)
+        draft.warnings = read_fields(served, draft.new, draft.options.validation)
+        draft.new = isolate(served, draft.new, draft.old, draft.subresource)
+        new, old, now = draft.new, draft.old, self.clock()
+        metadata.carry_over(new, old)
+        self._admission.change(served, new, old)
+        complete(served, new, old)
+        if draft.subresource in ("", "scale", "status"):
+            validate(served, new, old)
+        if kind.counts_generation and draft.subresource != "status":
+            metadata.count(new, old)
+        if served.storage == crds.STORAGE:
+            crds.establish(new, self.catalog, timestamp(now))
+        if not draft.applied:
+            by = draft.options.manager
+            claim(served, new, old, manager=by, now=now, subresource=draft.subresource)
 
     def _require_same(self, draft: _Draft) -> None:
         kind = draft.served.kind
@@ -174,7 +201,13 @@ class Objects:
             raise status.uid_conflict(kind.group, kind.plural, draft.key.name, uid, old["uid"])
 
     async def delete(
-        self, served: Served, namespace: str, name: str, deletion: Deletion, *, dry_run: bool = False
+        self,
+        served: Served,
+        namespace: str,
+        name: str,
+        deletion: Deletion,
+        *,
+        dry_run: bool = False,
     ) -> Result:
         """Delete an object, or mark it where it has to be finalised or ended first.
 

@@ -45,9 +45,7 @@ def _by_field(served: Served, fields: FieldMatch) -> Match | None:
         # Every watch of one object asks this; it needs no look into the object.
         def by_name(record: Record) -> bool:
             key = record.key
-            return fields.matches(
-                {"metadata.name": key.name, "metadata.namespace": key.namespace}
-            )
+            return fields.matches({"metadata.name": key.name, "metadata.namespace": key.namespace})
 
         return by_name
     return lambda record: fields.matches(record.fields(served.field_values))

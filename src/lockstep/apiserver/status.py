@@ -75,9 +75,7 @@ def unauthorized() -> StatusError:
 def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
     """Say that the user may not do this."""
     of = f'{qualified(group, plural)} "{name}"' if name else qualified(group, plural)
-    return StatusError(
-        403, "Forbidden", f"{of} is forbidden: {why}", _details(group, plural, name)
-    )
+    return StatusError(403, "Forbidden", f"{of} is forbidden: {why}", _details(group, plural, name))
 
 
 def not_found(group: str, plural: str, name: str) -> StatusError:
@@ -92,9 +90,7 @@ def not_found(group: str, plural: str, name: str) -> StatusError:
 
 def no_such_path() -> StatusError:
     """Say that nothing is served under the path."""
-    return StatusError(
-        404, "NotFound", "the server could not find the requested resource", {}
-    )
+    return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def method_not_allowed(message: str) -> StatusError:
@@ -135,9 +131,7 @@ def uid_conflict(group: str, plural: str, name: str, given: str, uid: str) -> St
     return conflict(group, plural, name, why)
 
 
-def version_conflict(
-    group: str, plural: str, name: str, given: str, version: str
-) -> StatusError:
+def version_conflict(group: str, plural: str, name: str, given: str, version: str) -> StatusError:
     """Say that the object has moved on from the version that a precondition names."""
     why = (
         f"Precondition failed: ResourceVersion in precondition: {given}, "
@@ -161,6 +155,13 @@ def version_required(group: str, kind: str, name: str) -> StatusError:
 
     wrong = causes.invalid("metadata.resourceVersion", 0, "must be specified for an update")
     return invalid(group, kind, name, [wrong])
+
+
+def invalid_options(field: str, detail: str) -> StatusError:
+    """Say that a query parameter is missing or wrong."""
+    from lockstep.apiserver.schema import causes
+
+    return invalid("meta.k8s.io", "PatchOptions", "", [causes.required(field, detail)])
 
 
 def terminating(group: str, plural: str, name: str, namespace: str) -> StatusError:

@@ -54,7 +54,9 @@ def bound(pod: Json, node: str, binding: Json, now: str) -> Json:
     if (uid := binding.get("uid")) and uid != meta["uid"]:
         raise status.uid_conflict("", "pods", name, uid, meta["uid"])
     if meta.get("deletionTimestamp"):
-        raise status.conflict("", "pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host")
+        raise status.conflict(
+            "", "pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host"
+        )
     spec = pod["spec"]
     if spec.get("nodeName"):
         why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'

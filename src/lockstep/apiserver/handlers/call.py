@@ -51,7 +51,10 @@ class Call:
                 'supported values: "Ignore", "Strict", "Warn"'
             )
         return WriteOptions(
-            dry_run=bool(dry_run), manager=self._manager(), validation=validation
+            dry_run=bool(dry_run),
+            manager=self._manager(),
+            validation=validation,
+            force=self.request.flag("force"),
         )
 
     def _manager(self) -> str:

@@ -28,9 +28,7 @@ async def delete(objects: Objects, call: Call) -> Response:
     """
     deletion, dry_run = read_options(call.request)
     served, route = call.served, call.route
-    result = await objects.delete(
-        served, route.namespace, route.name, deletion, dry_run=dry_run
-    )
+    result = await objects.delete(served, route.namespace, route.name, deletion, dry_run=dry_run)
     if not result.deleted or served.storage == "pods":
         return Response(body=result.data)
     uid = msgspec.json.decode(result.data)["metadata"]["uid"]

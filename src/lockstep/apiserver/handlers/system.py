@@ -14,6 +14,7 @@ from lockstep.apiserver.builtin import Kind
 from lockstep.apiserver.catalog import Catalog
 from lockstep.apiserver.http import Request, Response
 from lockstep.apiserver.negotiation import accepted
+from lockstep.apiserver.openapi import Definition, OpenApi
 
 Json = dict[str, Any]
 
@@ -69,6 +70,33 @@ class Health:
         ]
         lines.append(f"{endpoint} check {'passed' if healthy else 'failed'}")
         return Response(200 if healthy else 500, "\n".join([*lines, ""]).encode(), _TEXT)
+
+
+class OpenApiDocuments:
+    """Answers ``/openapi/v3`` for what is served at present."""
+
+    def __init__(self, catalog: Catalog, reviews: list[Kind]) -> None:
+        self._catalog = catalog
+        self._reviews = [Definition(kind) for kind in reviews]
+        self._made_for = -1
+        self._documents: OpenApi
+
+    def answer(self, request: Request) -> Response | None:
+        """Answer with the index or a document, or None when *request* asks for neither."""
+        if self._made_for != self._catalog.changes:
+            self._documents = OpenApi([s.definition for s in self._catalog] + self._reviews)
+            self._made_for = self._catalog.changes
+        path = request.path.strip("/").removeprefix("openapi/v3").strip("/")
+        if not path:
+            return Response(body=self._documents.index())
+        found = self._documents.document(path)
+        if found is None:
+            return None
+        body, digest = found
+        etag = f'"{digest}"'
+        if request.headers.get("if-none-match") == etag:
+            return Response(304, headers=[("ETag", etag)])
+        return Response(body=body, headers=[("ETag", etag)])
 
 
 class Discovery:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from lockstep.apiserver import status
-from lockstep.apiserver.bodies import read_object
+from lockstep.apiserver.bodies import media_type, read_object
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.handlers.call import Call, Json, written
-from lockstep.apiserver.handlers.patching import mutation
+from lockstep.apiserver.handlers.patching import APPLY, application, mutation, read_applied
 from lockstep.apiserver.http import Response
-from lockstep.apiserver.objects import Objects
+from lockstep.apiserver.objects import Mutate, Objects, Result
+from lockstep.apiserver.store import Key
 
 
 async def create(objects: Objects, call: Call) -> Response:
@@ -44,15 +45,7 @@ async def update(objects: Objects, call: Call) -> Response:
         )
     if served.custom and not meta.get("resourceVersion"):
         raise status.version_required(served.kind.group, served.kind.kind, route.name)
-    result = await objects.change(
-        served,
-        route.namespace,
-        route.name,
-        lambda _: obj,
-        call.options(),
-        subresource=route.subresource,
-    )
-    return written(result)
+    return written(await _change(objects, call, lambda _: obj))
 
 
 async def patch(objects: Objects, call: Call) -> Response:
@@ -61,16 +54,37 @@ async def patch(objects: Objects, call: Call) -> Response:
     Raises:
         StatusError: when there is none, or the patch does not fit it.
     """
-    served, route = call.served, call.route
-    result = await objects.change(
-        served,
+    if media_type(call.request) == APPLY:
+        return await _apply(objects, call)
+    return written(await _change(objects, call, mutation(call)))
+
+
+async def _change(objects: Objects, call: Call, mutate: Mutate, *, applied: bool = False) -> Result:
+    route = call.route
+    return await objects.change(
+        call.served,
         route.namespace,
         route.name,
-        mutation(call),
+        mutate,
         call.options(),
         subresource=route.subresource,
+        applied=applied,
     )
-    return written(result)
+
+
+async def _apply(objects: Objects, call: Call) -> Response:
+    served, route = call.served, call.route
+    applied = read_applied(call)
+    key = Key(served.storage, route.namespace, route.name)
+    if objects.store.newest(key) is None and not route.subresource:
+        applied["metadata"].pop("resourceVersion", None)
+        fresh = application(call, applied, objects.clock())(None)
+        options = call.options()
+        return written(
+            await objects.create(served, route.namespace, fresh, options, applied=True), 201
+        )
+    mutate = application(call, applied, objects.clock())
+    return written(await _change(objects, call, mutate, applied=True))
 
 
 def check_identity(served: Served, namespace: str, obj: Json) -> None:

@@ -41,6 +41,8 @@ class HttpProtocol(asyncio.Protocol):
         self._lost = False
         self._writable: asyncio.Future[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
+        self.closed: asyncio.Future[None] = self._loop.create_future()
+        """Done once the connection is gone."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note who is there."""
@@ -56,6 +58,8 @@ class HttpProtocol(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop a stream; a write under way is finished, for it may be durable already."""
         self._lost = True
+        if not self.closed.done():
+            self.closed.set_result(None)
         self._connections.discard(self)
         self.resume_writing()
         self._stop_waiting()

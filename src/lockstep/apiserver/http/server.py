@@ -61,7 +61,6 @@ class HttpServer:
             self._server.close()
         for connection in list(self._connections):
             connection.close()
-        loop = asyncio.get_running_loop()
-        end = loop.time() + _DRAIN_SECONDS
-        while self._connections and loop.time() < end:
-            await asyncio.sleep(0.01)
+        left = [connection.closed for connection in self._connections]
+        if left:
+            await asyncio.wait(left, timeout=_DRAIN_SECONDS)

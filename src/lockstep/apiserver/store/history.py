@@ -95,5 +95,8 @@ class History:
 
     def _oldest(self, upto: int | None) -> Iterator[Event]:
         keep = int(len(self._all) * 0.9)
-        while self._all and (len(self._all) > keep if upto is None else self._all[0].revision <= upto):
+        while self._all:
+            done = len(self._all) <= keep if upto is None else self._all[0].revision > upto
+            if done:
+                return
             yield self._all.popleft()

@@ -50,9 +50,7 @@ class Log:
     """
 
     def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
-        self._db = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, timeout=0.5
-        )
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.5)
         try:
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._db.execute("PRAGMA journal_mode = WAL")

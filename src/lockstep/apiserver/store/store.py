@@ -28,7 +28,11 @@ class Store:
     """
 
     def __init__(
-        self, path: Path, *, synchronous: str = "FULL", max_events: int = 50_000,
+        self,
+        path: Path,
+        *,
+        synchronous: str = "FULL",
+        max_events: int = 50_000,
         max_bytes: int = 256 << 20,
     ) -> None:
         self._log = Log(path, synchronous=synchronous)

@@ -50,9 +50,7 @@ def watch_stream(store: Store, hub: Hub, request: WatchRequest) -> Stream:
 
     The state at the start is taken at the same instant, so nothing is missed or doubled.
     """
-    watcher = Watcher(
-        request.resource, request.namespace, request.match, request.representation
-    )
+    watcher = Watcher(request.resource, request.namespace, request.match, request.representation)
     lines: Iterator[bytes]
     try:
         if request.initial_events:
@@ -86,7 +84,12 @@ def _only(line: bytes) -> Callable[[Write], Awaitable[None]]:
 
 class _Body:
     def __init__(
-        self, store: Store, hub: Hub, watcher: Watcher, request: WatchRequest, lines: Iterator[bytes]
+        self,
+        store: Store,
+        hub: Hub,
+        watcher: Watcher,
+        request: WatchRequest,
+        lines: Iterator[bytes],
     ) -> None:
         self._store = store
         self._hub = hub
