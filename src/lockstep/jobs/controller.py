@@ -1,0 +1,220 @@
+"""The shell around the core: reads the caches, writes the status, carries out the actions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any, Final
+
+from lockstep.api.core import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICES, Pod
+from lockstep.api.gang import GANGS
+from lockstep.api.names import JOB_LABEL
+from lockstep.api.resource import Resource
+from lockstep.api.training import TRAINING_JOBS, TrainingJob
+from lockstep.api.wire import to_builtins
+from lockstep.jobs import conditions as cond
+from lockstep.jobs import ssh
+from lockstep.jobs.decide import decide
+from lockstep.jobs.frameworks.base import CONFIG_SUFFIX, SSH_SUFFIX
+from lockstep.jobs.merge import difference
+from lockstep.jobs.reasons import unstarted, waits
+from lockstep.jobs.roster import owns
+from lockstep.jobs.world import Action, Change, Create, Decision, Delete, Seen
+from lockstep.kube.client import Client
+from lockstep.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from lockstep.kube.events import Recorder
+from lockstep.kube.informer import Informer
+
+log = logging.getLogger(__name__)
+
+Key = tuple[str, str]
+
+_AT_ONCE: Final = 32
+"""Requests for one job under way at the same time."""
+_CATCH_UP: Final = 0.05
+_REFUSALS: Final = frozenset({400, 403, 405, 413, 422})
+"""Answers that say that the object is at fault, and not the moment."""
+_SILENT_AFTER: Final = 5.0
+"""Seconds a placed pod may take to start before its events are read."""
+
+
+@dataclass(frozen=True)
+class Caches:
+    """What the controller follows."""
+
+    jobs: Informer[TrainingJob]
+    pods: Informer[Pod]
+    others: Mapping[Resource[Any], Informer[Any]]
+
+
+@dataclass
+class JobController:
+    """Brings each job to what its spec says.
+
+    The only memory between two calls, besides the caches, is what the server refused last and
+    which version of a job was last written; losing either costs one more request.
+    """
+
+    client: Client
+    caches: Caches
+    recorder: Recorder
+    clock: Callable[[], float] = time.time
+    _refusals: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+    _replaced: dict[Key, str] = field(default_factory=dict)
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Take the next step for the job at *key*; return when to look again.
+
+        Raises:
+            ApiError: when the server cannot be used now; the caller tries again later.
+        """
+        job = self.caches.jobs.get(*key)
+        if job is None:
+            self._refusals.pop(key, None)
+            self._replaced.pop(key, None)
+            return None
+        if self._replaced.get(key) == job.metadata.resource_version:
+            return _CATCH_UP
+        decision = decide(await self._see(job), self.clock())
+        if not await self._holds(job, decision):
+            return _CATCH_UP
+        try:
+            await self._write_status(job, decision)
+        except (Conflict, NotFound):
+            return _CATCH_UP
+        refusals = await self._carry_out(job, decision.actions)
+        if refusals != self._refusals.get(key, ()):
+            self._refusals[key] = refusals
+            return 0.0
+        return decision.again
+
+    async def _see(self, job: TrainingJob) -> Seen:
+        namespace, name = job.metadata.namespace, job.metadata.name
+        others = self.caches.others
+        seen = Seen(
+            job,
+            self.caches.pods.by_index(JOB_LABEL, f"{namespace}/{name}"),
+            gang=others[GANGS].get(namespace, name),
+            service=others[SERVICES].get(namespace, name),
+            config_map=others[CONFIG_MAPS].get(namespace, name + CONFIG_SUFFIX),
+            secret=others[SECRETS].get(namespace, name + SSH_SUFFIX),
+            refusals=self._refusals.get((namespace, name), ()),
+        )
+        placed = cond.since(job.status, cond.PLACED, True)
+        if placed is None or self.clock() - placed < _SILENT_AFTER:
+            return seen
+        silent = [p for p in unstarted(seen.pods) if not waits(p)]
+        return replace(seen, warnings=await self._warnings(silent[:1])) if silent else seen
+
+    async def _warnings(self, pods: Iterable[Pod]) -> dict[str, str]:
+        """Return the latest warning about pods whose own status does not say why they wait."""
+        found: dict[str, str] = {}
+        for pod in pods:
+            events = await self.client.list(
+                EVENTS,
+                pod.metadata.namespace,
+                field_selector=f"involvedObject.uid={pod.metadata.uid},type=Warning",
+            )
+            if events.items:
+                last = max(events.items, key=lambda e: e.last_timestamp or e.event_time or "")
+                found[pod.metadata.name] = f"{last.reason}: {last.message}"
+        return found
+
+    async def _holds(self, job: TrainingJob, decision: Decision) -> bool:
+        for name in decision.absent:
+            try:
+                pod = await self.client.get(PODS, name, job.metadata.namespace)
+            except NotFound:
+                continue
+            if owns(job, pod.metadata):
+                return False
+        return True
+
+    async def _write_status(self, job: TrainingJob, decision: Decision) -> None:
+        patch = difference(to_builtins(job.status), to_builtins(decision.status))
+        if not patch:
+            return
+        meta = job.metadata
+        body = {
+            "metadata": {"resourceVersion": meta.resource_version},
+            "status": {**patch, "phase": decision.status.phase},
+        }
+        new = await self.client.patch(
+            TRAINING_JOBS, meta.name, body, meta.namespace, subresource="status"
+        )
+        if new.metadata.resource_version != meta.resource_version:
+            self._replaced[(meta.namespace, meta.name)] = meta.resource_version
+        for note in decision.notes:
+            kind = "Warning" if note.warning else "Normal"
+            self.recorder.event(job, kind, note.reason, note.message)
+
+    async def _carry_out(self, job: TrainingJob, actions: Iterable[Action]) -> tuple[str, ...]:
+        """Carry out *actions*; return what the server refused, as sentences."""
+        gate = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(action: Action) -> str | None:
+            async with gate:
+                return await self._try(job, action)
+
+        # What is alike is done side by side: all deletions of pods, then all creations.
+        for _, alike in groupby(actions, key=lambda a: (type(a), a.resource.kind)):
+            answers = await asyncio.gather(*(one(action) for action in alike))
+            if refused := tuple(answer for answer in answers if answer):
+                return refused
+        return ()
+
+    async def _try(self, job: TrainingJob, action: Action) -> str | None:
+        """Carry out *action*; return why the server will not have it, if so."""
+        try:
+            if isinstance(action, Create):
+                return await self._create(job, action)
+            if isinstance(action, Delete):
+                await self._delete(job, action)
+            else:
+                await self._change(job, action)
+        except Conflict:
+            # Replaced meanwhile: the next look at the world says what to do.
+            return None
+        except NotFound as error:
+            return _refused(action, error) if isinstance(action, Create) else None
+        except ApiError as error:
+            if error.status not in _REFUSALS:
+                raise
+            return _refused(action, error)
+        return None
+
+    async def _create(self, job: TrainingJob, action: Create) -> str | None:
+        body = action.body
+        if action.with_ssh_keys:
+            body = {**body, "stringData": {**body["stringData"], **ssh.keys()}}
+        name, namespace = body["metadata"]["name"], job.metadata.namespace
+        try:
+            await self.client.create(action.resource, body, namespace)
+        except AlreadyExists:
+            there = await self.client.get(action.resource, name, namespace)
+            if not owns(job, there.metadata):
+                kind = action.resource.kind
+                return f"{kind} {name} exists already and belongs to something else"
+        return None
+
+    async def _delete(self, job: TrainingJob, action: Delete) -> None:
+        await self.client.delete(
+            action.resource,
+            action.name,
+            job.metadata.namespace,
+            uid=action.uid,
+            grace_seconds=0 if action.force else None,
+            propagation="Background",
+        )
+
+    async def _change(self, job: TrainingJob, action: Change) -> None:
+        await self.client.patch(action.resource, action.name, action.patch, job.metadata.namespace)
+
+
+def _refused(action: Action, error: ApiError) -> str:
+    name = action.body["metadata"]["name"] if isinstance(action, Create) else action.name
+    return f"{action.resource.kind} {name} was refused: {error.message}"

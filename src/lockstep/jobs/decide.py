@@ -1,0 +1,207 @@
+"""The core: what to do about a job, as a function of what is seen and of the time.
+
+Neither I/O nor a clock: ``decide`` is called again whenever something changes, and always decides
+from the whole state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from msgspec import structs
+
+from lockstep.api import duration, timestamp
+from lockstep.api.training import TrainingJob, TrainingJobStatus
+from lockstep.api.validation import Problem
+from lockstep.jobs import conditions as cond
+from lockstep.jobs import ensure, failures
+from lockstep.jobs.frameworks import FRAMEWORKS
+from lockstep.jobs.frameworks.base import Framework
+from lockstep.jobs.progress import observe
+from lockstep.jobs.reasons import unstarted
+from lockstep.jobs.roster import Roster, counts, finished, is_ready, owns, read
+from lockstep.jobs.validate import problems
+from lockstep.jobs.world import Decision, Seen
+
+TERMINAL: Final = ("Succeeded", "Failed")
+RETRY_REFUSED: Final = 15.0
+"""Seconds after which what the server refused is tried again."""
+LOOK_AGAIN: Final = 10.0
+"""Seconds after which pods that do not start are looked at again."""
+
+
+def decide(seen: Seen, now: float) -> Decision:
+    """Return what to do about *seen*'s job at the Unix time *now*."""
+    job = seen.job
+    if job.metadata.deletion_timestamp is not None:
+        return Decision(job.status)
+    if job.status.phase in TERMINAL:
+        return _concluded(seen, job.status, now)
+    status = structs.replace(job.status, observed_generation=job.metadata.generation)
+    if wrong := problems(job):
+        return _invalid(job, status, wrong, now)
+    if job.spec.suspend:
+        return _suspended(seen, status, now)
+    return _active(seen, FRAMEWORKS[job.spec.framework], _resumed(status, now), now)
+
+
+def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: float) -> Decision:
+    job = seen.job
+    roster = read(job, seen.pods, status)
+    found: list[failures.Failure] = []
+    if _succeeded(framework, job, roster):
+        status = failures.succeed(_counted(roster, status), now)
+    elif found := failures.find(roster, status):
+        status = failures.judge(job, framework, _counted(roster, status), found, now)
+    elif failures.resized(job, roster):
+        status = failures.anew(status, "Resized", "the job's size has changed", now)
+    if status.phase not in TERMINAL:
+        roster = read(job, seen.pods, status)
+        status = _in_time(job, observe(seen, roster, status, now), now)
+    absent = tuple(f.name for f in found if not f.uid)
+    if status.phase in TERMINAL:
+        return replace(_concluded(seen, status, now), absent=absent)
+    after = _with(seen, status)
+    return Decision(
+        status,
+        tuple(ensure.running(after, framework, roster, now)),
+        absent,
+        _again(after, roster, now),
+        cond.notes(job.status, status),
+    )
+
+
+def _with(seen: Seen, status: TrainingJobStatus) -> Seen:
+    return replace(seen, job=structs.replace(seen.job, status=status))
+
+
+def _counted(roster: Roster, status: TrainingJobStatus) -> TrainingJobStatus:
+    found = counts(roster, status.replica_statuses, status.replacing)
+    return structs.replace(status, replica_statuses=found)
+
+
+def _succeeded(framework: Framework, job: TrainingJob, roster: Roster) -> bool:
+    deciding = [roster.current.get(m.name) for m in framework.deciding(job)]
+    return all(pod is not None and pod.status.phase == "Succeeded" for pod in deciding)
+
+
+def _in_time(job: TrainingJob, status: TrainingJobStatus, now: float) -> TrainingJobStatus:
+    """Return *status*, failed when one of the job's limits of time is exceeded."""
+    for end, reason, why in _limits(job, status):
+        if now >= end:
+            return failures.fail(status, reason, why, now)
+    return status
+
+
+def _limits(job: TrainingJob, status: TrainingJobStatus) -> Iterator[tuple[float, str, str]]:
+    longest = job.spec.run_policy.active_deadline
+    if longest is not None and status.start_time is not None:
+        end = timestamp.parse(status.start_time) + duration.parse(longest)
+        yield end, "DeadlineExceeded", f"not done {longest} after its start (activeDeadline)"
+    waiting = cond.since(status, cond.PLACED, False)
+    if job.spec.max_wait is not None and waiting is not None:
+        end = waiting + duration.parse(job.spec.max_wait)
+        last = f"; last: {status.message}" if status.message else ""
+        yield end, "MaxWaitExceeded", f"not placed within {job.spec.max_wait} (maxWait){last}"
+
+
+def _again(seen: Seen, roster: Roster, now: float) -> float | None:
+    job, status = seen.job, seen.job.status
+    moments = [end for end, _, _ in _limits(job, status)]
+    if status.retry_at is not None:
+        moments.append(timestamp.parse(status.retry_at))
+    if seen.refusals:
+        moments.append(now + RETRY_REFUSED)
+    if unstarted(list(roster.current.values())):
+        moments.append(now + LOOK_AGAIN)
+    return _wait([*moments, *_forced(seen)], now)
+
+
+def _forced(seen: Seen) -> Iterator[float]:
+    for pod in seen.pods:
+        if pod.metadata.deletion_timestamp is not None and owns(seen.job, pod.metadata):
+            yield timestamp.parse(pod.metadata.deletion_timestamp) + ensure.FORCE_AFTER
+
+
+def _wait(moments: list[float], now: float) -> float | None:
+    return max(0.0, min(moments) - now) if moments else None
+
+
+def _invalid(
+    job: TrainingJob, status: TrainingJobStatus, wrong: list[Problem], now: float
+) -> Decision:
+    text = "; and ".join(str(problem) for problem in wrong)
+    status = cond.put(status, cond.CREATED, False, cond.Why("InvalidSpec", text), now)
+    status = structs.replace(status, message=text)
+    return Decision(status, notes=cond.notes(job.status, status))
+
+
+def _suspended(seen: Seen, status: TrainingJobStatus, now: float) -> Decision:
+    own = [p for p in seen.pods if owns(seen.job, p.metadata)]
+    if not cond.holds(status, cond.SUSPENDED):
+        # The pods of now must not be taken for those of a resumed job.
+        used = bool(own) or any(r.created for r in status.replica_statuses.values())
+        status = structs.replace(
+            status,
+            phase="Suspended",
+            attempt=status.attempt + used,
+            failures_in_a_row=0,
+            retry_at=None,
+            replacing={},
+            replica_statuses={},
+        )
+        status = cond.put(
+            status, cond.SUSPENDED, True, cond.Why("Suspended", "by spec.suspend"), now
+        )
+        status = cond.clear(status, cond.RUNNING, cond.Why("Suspended"), now)
+        status = cond.clear(status, cond.RESTARTING, cond.Why("Suspended"), now)
+        status = cond.drop(status, cond.PLACED)
+    left = sum(not finished(p) for p in own)
+    text = f"suspended; {left} pods are ending" if left else "suspended"
+    status = structs.replace(status, message=text)
+    after = _with(seen, status)
+    return Decision(
+        status,
+        tuple(ensure.suspended(after, now)),
+        again=_wait(list(_forced(after)), now),
+        notes=cond.notes(seen.job.status, status),
+    )
+
+
+def _resumed(status: TrainingJobStatus, now: float) -> TrainingJobStatus:
+    if not cond.holds(status, cond.SUSPENDED):
+        return status
+    return cond.clear(status, cond.SUSPENDED, cond.Why("Resumed"), now)
+
+
+def _concluded(seen: Seen, status: TrainingJobStatus, now: float) -> Decision:
+    job = seen.job
+    roster = read(job, seen.pods, status)
+    status = structs.replace(
+        status,
+        replica_statuses={
+            role: structs.replace(
+                known,
+                active=sum(not finished(p) for p in roster.of_role(role)),
+                ready=sum(is_ready(p) and not finished(p) for p in roster.of_role(role)),
+            )
+            for role, known in status.replica_statuses.items()
+        },
+    )
+    after = _with(seen, status)
+    moments = list(_forced(after))
+    actions = list(ensure.ended(after, now))
+    if job.spec.run_policy.time_to_live is not None and status.completion_time is not None:
+        ended = timestamp.parse(status.completion_time)
+        expiry = ended + duration.parse(job.spec.run_policy.time_to_live)
+        if now >= expiry:
+            actions = [ensure.expired(job)]
+        moments.append(expiry)
+    return Decision(
+        status,
+        tuple(actions),
+        again=_wait(moments, now),
+        notes=cond.notes(job.status, status),
+    )

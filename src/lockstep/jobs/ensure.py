@@ -1,0 +1,116 @@
+"""The actions that bring the cluster to what a job's status says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from lockstep.api import timestamp
+from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
+from lockstep.api.gang import GANGS
+from lockstep.api.training import TRAINING_JOBS, TrainingJob
+from lockstep.api.wire import to_builtins
+from lockstep.jobs import objects
+from lockstep.jobs.frameworks.base import Framework
+from lockstep.jobs.merge import difference
+from lockstep.jobs.roster import Roster, finished, owns
+from lockstep.jobs.world import Action, Change, Create, Delete, Seen
+
+FORCE_AFTER: Final = 120.0
+"""Seconds past its grace after which a pod whose node does not answer is taken for ended."""
+
+
+def running(seen: Seen, framework: Framework, roster: Roster, now: float) -> Iterator[Action]:
+    """Yield what a job that should run needs: first what has to go, then what has to come.
+
+    *seen*'s job bears the new status. Pods are created only once all of the last attempt have
+    ended: they bear the same names, and half of an old gang is none.
+    """
+    job = seen.job
+    replaced = [
+        pod
+        for name, pod in roster.current.items()
+        if job.status.replacing.get(name) == pod.metadata.uid
+    ]
+    yield from removal([*roster.stale, *roster.surplus, *replaced], now)
+    yield from _surroundings(seen, framework, roster)
+    waits = job.status.retry_at is not None and timestamp.parse(job.status.retry_at) > now
+    if not (roster.stale or roster.foreign or waits):
+        for member in roster.missing():
+            yield Create(PODS, objects.pod(job, framework, member))
+
+
+def suspended(seen: Seen, now: float) -> Iterator[Action]:
+    """Yield what gives the job's place back."""
+    yield from removal(_own(seen), now)
+    yield from _without_gang(seen)
+
+
+def ended(seen: Seen, now: float) -> Iterator[Action]:
+    """Yield what is to be cleaned up after the job's end.
+
+    A pod that never started is deleted under any policy: it could still be placed, and run.
+    """
+    policy = seen.job.spec.run_policy.clean_pods
+    own = _own(seen)
+    going = {
+        "None": [p for p in own if not p.spec.node_name],
+        "Running": [p for p in own if not finished(p)],
+        "All": own,
+    }[policy]
+    yield from removal(going, now)
+    if all(finished(p) for p in own):
+        yield from _without_gang(seen)
+
+
+def expired(job: TrainingJob) -> Action:
+    """Return the deletion of the job itself."""
+    return Delete(TRAINING_JOBS, job.metadata.name, job.metadata.uid)
+
+
+def removal(pods: Iterable[Pod], now: float) -> Iterator[Action]:
+    """Yield the deletion of *pods*, without waiting for ever for a node that is gone."""
+    for pod in pods:
+        meta = pod.metadata
+        if meta.deletion_timestamp is None:
+            yield Delete(PODS, meta.name, meta.uid)
+        elif now >= timestamp.parse(meta.deletion_timestamp) + FORCE_AFTER:
+            yield Delete(PODS, meta.name, meta.uid, force=True)
+
+
+def _own(seen: Seen) -> list[Pod]:
+    return [p for p in seen.pods if owns(seen.job, p.metadata)]
+
+
+def _without_gang(seen: Seen) -> Iterator[Action]:
+    gang = seen.gang
+    if gang is not None and owns(seen.job, gang.metadata) and not gang.metadata.deletion_timestamp:
+        yield Delete(GANGS, gang.metadata.name, gang.metadata.uid)
+
+
+def _surroundings(seen: Seen, framework: Framework, roster: Roster) -> Iterator[Action]:
+    job = seen.job
+    ssh = framework.ssh_files(job)
+    if ssh is not None and (seen.secret is None or not owns(job, seen.secret.metadata)):
+        yield Create(SECRETS, objects.ssh_secret(job, ssh), with_ssh_keys=True)
+    yield from _config_map(seen, framework, roster)
+    if seen.service is None or not owns(job, seen.service.metadata):
+        yield Create(SERVICES, objects.service(job))
+    gang, wanted = seen.gang, objects.gang_spec(job)
+    if gang is None or not owns(job, gang.metadata):
+        yield Create(GANGS, objects.gang(job))
+    elif gang.spec != wanted:
+        patch = difference(to_builtins(gang.spec), to_builtins(wanted))
+        yield Change(GANGS, gang.metadata.name, {"spec": patch})
+
+
+def _config_map(seen: Seen, framework: Framework, roster: Roster) -> Iterator[Action]:
+    job, there = seen.job, seen.config_map
+    up = frozenset(n for n, p in roster.current.items() if p.status.phase == "Running")
+    files = framework.files(job, up)
+    if not files:
+        return
+    if there is None or not owns(job, there.metadata):
+        yield Create(CONFIG_MAPS, objects.config_map(job, files))
+    elif patch := difference(there.data, files):
+        yield Change(CONFIG_MAPS, there.metadata.name, {"data": patch})

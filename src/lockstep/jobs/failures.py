@@ -1,0 +1,170 @@
+"""Failures: what counts as one, what it means for the job, when to try again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec import structs
+
+from lockstep.api import duration, timestamp
+from lockstep.api.core import Pod
+from lockstep.api.names import SIZE_ANNOTATION
+from lockstep.api.training import ReplicaStatus, TrainingJob, TrainingJobStatus
+from lockstep.jobs import conditions as cond
+from lockstep.jobs.frameworks.base import Framework, is_elastic, size
+from lockstep.jobs.roster import Roster, exits, leaving
+
+PERMANENT_EXIT_CODES: Final = {
+    126: "its command cannot be executed",
+    127: "its command was not found",
+}
+"""Exit codes that no restart can change, by the convention of POSIX shells."""
+
+STABLE_AFTER: Final = 600.0
+"""Seconds of running after which a failure is the first in a row again."""
+_FIRST_DELAY: Final = 5.0
+_LONGEST_DELAY: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A member that failed or was lost; ``uid`` is empty where nothing is left of it."""
+
+    name: str
+    uid: str
+    why: str
+    permanent: bool = False
+
+
+def find(roster: Roster, status: TrainingJobStatus) -> list[Failure]:
+    """Return the failures that *status* has not counted yet.
+
+    A pod that goes away before the gang was placed has not run: it is made again and not counted.
+    """
+    placed = cond.holds(status, cond.PLACED)
+    found: list[Failure] = []
+    for name, pod in roster.current.items():
+        uid = pod.metadata.uid
+        if status.replacing.get(name) == uid:
+            continue
+        if pod.status.phase == "Failed":
+            found.append(_of_failed(pod))
+        elif leaving(pod) and placed:
+            found.append(Failure(name, uid, f"{name} is being deleted"))
+    if not placed:
+        return found
+    for member in roster.missing():
+        created = status.replica_statuses.get(member.role.name, ReplicaStatus()).created
+        if member.index < created and member.name not in status.replacing:
+            found.append(Failure(member.name, "", f"{member.name} was deleted"))
+    return found
+
+
+def _of_failed(pod: Pod) -> Failure:
+    name, uid = pod.metadata.name, pod.metadata.uid
+    for container, end in exits(pod):
+        why = f"{name} failed with exit code {end.exit_code}"
+        if end.signal:
+            why += f" (signal {end.signal})"
+        if known := PERMANENT_EXIT_CODES.get(end.exit_code):
+            return Failure(name, uid, f"{why}: {known}", permanent=True)
+        detail = end.message.strip().splitlines()[-1:] or [end.reason]
+        if detail[0] and detail[0] != "Error":
+            why += f": {detail[0]}"
+        if len(pod.spec.containers) > 1:
+            why += f" (container {container.name})"
+        return Failure(name, uid, why)
+    said = ": ".join(part for part in (pod.status.reason, pod.status.message) if part)
+    return Failure(name, uid, f"{name} failed: {said or 'its node gave no reason'}")
+
+
+def describe(failures: list[Failure]) -> str:
+    """Return the first failure in words, and how many others there are."""
+    first, others = failures[0], len(failures) - 1
+    return first.why + (f" (and {others} more)" if others else "")
+
+
+def resized(job: TrainingJob, roster: Roster) -> bool:
+    """Say whether the pods were made for other sizes than the job has now."""
+    now = size(job)
+    return any(
+        pod.metadata.annotations.get(SIZE_ANNOTATION, now) != now
+        for pod in (*roster.current.values(), *roster.surplus)
+    )
+
+
+def judge(
+    job: TrainingJob,
+    framework: Framework,
+    status: TrainingJobStatus,
+    failures: list[Failure],
+    now: float,
+) -> TrainingJobStatus:
+    """Return the status after *failures*: failed for good, a member replaced, or a new attempt."""
+    why = describe(failures)
+    most = job.spec.recovery.max_restarts
+    permanent = next((f for f in failures if f.permanent), None)
+    if permanent is not None:
+        return fail(status, "PermanentError", permanent.why, now)
+    if status.restarts >= most:
+        used = f"{why}; its {most} restarts are used up" if most else f"{why}; no restart allowed"
+        return fail(status, "RestartsUsedUp", used, now)
+    status = _count(status, why, now)
+    anchors = {m.name for m in framework.anchors(job)}
+    if is_elastic(job) and not any(f.name in anchors for f in failures):
+        replacing = {**status.replacing, **{f.name: f.uid for f in failures}}
+        return structs.replace(status, replacing=replacing)
+    return anew(status, "Restarting", why, now)
+
+
+def _count(status: TrainingJobStatus, why: str, now: float) -> TrainingJobStatus:
+    ran = cond.since(status, cond.RUNNING, True)
+    stable = ran is not None and now - ran >= STABLE_AFTER
+    row = 1 if stable else status.failures_in_a_row + 1
+    delay = backoff(row)
+    return structs.replace(
+        status,
+        restarts=status.restarts + 1,
+        failures_in_a_row=row,
+        retry_at=timestamp.show(now + delay + 1) if delay else None,
+        message=why,
+    )
+
+
+def backoff(failures_in_a_row: int) -> float:
+    """Return the seconds to wait after so many failures; none after the first."""
+    if failures_in_a_row <= 1:
+        return 0.0
+    return min(_LONGEST_DELAY, _FIRST_DELAY * 2.0 ** min(failures_in_a_row - 2, 30))
+
+
+def anew(status: TrainingJobStatus, reason: str, why: str, now: float) -> TrainingJobStatus:
+    """Return *status* at the beginning of a new attempt, which makes all pods stale."""
+    status = structs.replace(
+        status, attempt=status.attempt + 1, replica_statuses={}, replacing={}, message=why
+    )
+    status = cond.put(status, cond.RESTARTING, True, cond.Why(reason, why), now)
+    status = cond.clear(status, cond.RUNNING, cond.Why(reason, why), now)
+    return cond.clear(status, cond.PLACED, cond.Why(reason, why), now)
+
+
+def fail(status: TrainingJobStatus, reason: str, why: str, now: float) -> TrainingJobStatus:
+    """Return *status* at the end of a job that failed."""
+    status = cond.put(status, cond.FAILED, True, cond.Why(reason, why), now)
+    return _end(structs.replace(status, phase="Failed", message=why), reason, why, now)
+
+
+def succeed(status: TrainingJobStatus, now: float) -> TrainingJobStatus:
+    """Return *status* at the end of a job that succeeded."""
+    began = timestamp.parse(status.start_time) if status.start_time else now
+
+    why = f"done after {duration.show(now - began)}"
+    status = cond.put(status, cond.SUCCEEDED, True, cond.Why("Succeeded", why), now)
+    return _end(structs.replace(status, phase="Succeeded", message=why), "Succeeded", why, now)
+
+
+def _end(status: TrainingJobStatus, reason: str, why: str, now: float) -> TrainingJobStatus:
+    status = cond.clear(status, cond.RUNNING, cond.Why(reason, why), now)
+    status = cond.clear(status, cond.RESTARTING, cond.Why(reason, why), now)
+    return structs.replace(status, completion_time=timestamp.show(now), retry_at=None, replacing={})

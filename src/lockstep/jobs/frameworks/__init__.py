@@ -1,0 +1,12 @@
+"""The launch conventions that a job can ask for, a file each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lockstep.jobs.frameworks.base import Framework
+from lockstep.jobs.frameworks.mpi import Mpi
+from lockstep.jobs.frameworks.plain import Plain
+from lockstep.jobs.frameworks.pytorch import PyTorch
+
+FRAMEWORKS: Final[dict[str, Framework]] = {f.name: f for f in (PyTorch(), Mpi(), Plain())}

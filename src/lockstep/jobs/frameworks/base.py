@@ -1,0 +1,154 @@
+"""What every framework has in common: members, the environment, what is wrong with it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from lockstep.api.roles import elastic, most, pod_name
+from lockstep.api.training import Role, TrainingJob
+from lockstep.api.validation import Problem
+
+Json = dict[str, Any]
+
+CONFIG_SUFFIX: Final = "-config"
+SSH_SUFFIX: Final = "-ssh"
+
+# Below the ephemeral ports (32768 and up) and node ports (30000 and up), above the usual services.
+_FIRST_PORT: Final = 20000
+_PORTS: Final = 9000
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One pod of a job: the *index*-th of its role, the *rank*-th of all."""
+
+    job: str
+    role: Role
+    index: int
+    rank: int
+
+    @property
+    def name(self) -> str:
+        """Return the name of the pod, which is its host name."""
+        return pod_name(self.job, self.role.name, self.index)
+
+    @property
+    def host(self) -> str:
+        """Return the name under which the other pods of the namespace reach it."""
+        return f"{self.name}.{self.job}"
+
+
+class Framework(Protocol):
+    """One launch convention: what its pods get and when a job that uses it is done."""
+
+    name: str
+
+    def problems(self, job: TrainingJob) -> list[Problem]:
+        """Return what keeps this framework from running the job."""
+
+    def environment(self, job: TrainingJob, member: Member) -> dict[str, str]:
+        """Return the variables that every container of the member gets."""
+
+    def free(self) -> frozenset[str]:
+        """Return the variables of which the user's own setting wins; the others are reserved."""
+
+    def shape(self, job: TrainingJob, member: Member, spec: Json) -> None:
+        """Change the member's new pod *spec* in place: files, default commands."""
+
+    def files(self, job: TrainingJob, running: frozenset[str]) -> dict[str, str]:
+        """Return the files of the job's ConfigMap (none: no ConfigMap), given who runs."""
+
+    def ssh_files(self, job: TrainingJob) -> dict[str, str] | None:
+        """Return what lies next to the ssh keys of the job's Secret (None: no Secret)."""
+
+    def deciding(self, job: TrainingJob) -> list[Member]:
+        """Return the members that must all succeed for the job to succeed."""
+
+    def anchors(self, job: TrainingJob) -> list[Member]:
+        """Return the members without which an elastic job cannot go on."""
+
+
+def members(job: TrainingJob) -> list[Member]:
+    """Return the members that *job* wants now, in the order of their ranks."""
+    found: list[Member] = []
+    for role in job.spec.roles:
+        found += [Member(job.metadata.name, role, i, len(found) + i) for i in range(role.replicas)]
+    return found
+
+
+def is_elastic(job: TrainingJob) -> bool:
+    """Say whether *job* may change its size while it runs."""
+    return any(elastic(role) for role in job.spec.roles)
+
+
+def size(job: TrainingJob) -> str:
+    """Return the sizes that the environment of a member was made for.
+
+    A fixed job whose sizes change has to start anew; an elastic one only when its range changes.
+    """
+    return ",".join(
+        f"{r.name}={r.min or r.replicas}:{most(r)}" if elastic(r) else f"{r.name}={r.replicas}"
+        for r in job.spec.roles
+    )
+
+
+def port(job: TrainingJob, purpose: str) -> int:
+    """Return the job's own port for *purpose*: the same whenever it is asked for.
+
+    Pods of a process node share the network of their machine, so that a port common to all jobs
+    would make them collide.
+    """
+    seed = f"{job.metadata.uid or job.metadata.name}/{purpose}".encode()
+    return _FIRST_PORT + int.from_bytes(hashlib.sha256(seed).digest()[:4]) % _PORTS
+
+
+def own_setting(job: TrainingJob, name: str) -> str | None:
+    """Return the value that the user set for the variable *name* in a main container."""
+    for role in job.spec.roles:
+        spec = role.template.get("spec", {})
+        for container in spec.get("containers", [])[:1]:
+            for variable in container.get("env") or []:
+                if variable.get("name") == name and "value" in variable:
+                    return str(variable["value"])
+    return None
+
+
+def port_problems(job: TrainingJob, variable: str) -> list[Problem]:
+    """Return a problem when the user's *variable* is not the number of a port."""
+    own = own_setting(job, variable)
+    if own is None or (own.isdecimal() and 0 < int(own) < 65536):
+        return []
+    return [Problem("spec.roles", f"{variable}={own}", "must be a port between 1 and 65535")]
+
+
+def merge_environment(container: Json, given: Mapping[str, str], *, free: frozenset[str]) -> None:
+    """Add the variables *given* to *container*, in front of the user's, which may refer to them."""
+    own = container.get("env") or []
+    kept = {v["name"] for v in own if v["name"] in free}
+    ours = [{"name": n, "value": v} for n, v in given.items() if n not in kept]
+    reserved = {v["name"] for v in ours}
+    container["env"] = ours + [v for v in own if v["name"] not in reserved]
+
+
+def contradictions(
+    job: TrainingJob, framework: Framework, first: Sequence[Member]
+) -> Iterator[Problem]:
+    """Yield the user's settings of reserved variables that say something else than ours."""
+    for member in first:
+        ours = framework.environment(job, member)
+        role_at = job.spec.roles.index(member.role)
+        for c, container in enumerate(member.role.template["spec"]["containers"]):
+            at = f"spec.roles[{role_at}].template.spec.containers[{c}].env"
+            for v, variable in enumerate(container.get("env") or []):
+                name = variable.get("name")
+                if name not in ours or name in framework.free():
+                    continue
+                if variable.get("value") != ours[name]:
+                    yield Problem(
+                        f"{at}[{v}]",
+                        f"{name}={variable.get('value', '(from elsewhere)')}",
+                        f"{name} is set by the framework {framework.name}; leave it out",
+                    )

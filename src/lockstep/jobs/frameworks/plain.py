@@ -1,0 +1,50 @@
+"""Plain: pods that know their own place and the others' names, and no more."""
+
+from __future__ import annotations
+
+from lockstep.api.training import TrainingJob
+from lockstep.api.validation import Problem
+from lockstep.jobs.frameworks.base import Json, Member, members
+
+
+class Plain:
+    """For programs that find together by themselves."""
+
+    name = "plain"
+
+    def problems(self, job: TrainingJob) -> list[Problem]:
+        """Return nothing: any pods will do."""
+        return []
+
+    def environment(self, job: TrainingJob, member: Member) -> dict[str, str]:
+        """Return the member's role and index and the names of all members."""
+        everyone = members(job)
+        return {
+            "LOCKSTEP_JOB": job.metadata.name,
+            "LOCKSTEP_ROLE": member.role.name,
+            "LOCKSTEP_INDEX": str(member.index),
+            "LOCKSTEP_PEERS": ",".join(m.host for m in everyone),
+        }
+
+    def free(self) -> frozenset[str]:
+        """Return nothing: all its variables are reserved."""
+        return frozenset()
+
+    def shape(self, job: TrainingJob, member: Member, spec: Json) -> None:
+        """Leave the pod as the user wrote it."""
+
+    def files(self, job: TrainingJob, running: frozenset[str]) -> dict[str, str]:
+        """Return no files."""
+        return {}
+
+    def ssh_files(self, job: TrainingJob) -> dict[str, str] | None:
+        """Return none: its pods do not log in to each other."""
+        return None
+
+    def deciding(self, job: TrainingJob) -> list[Member]:
+        """Return all members."""
+        return members(job)
+
+    def anchors(self, job: TrainingJob) -> list[Member]:
+        """Return nobody: plain pods do not depend on each other."""
+        return []

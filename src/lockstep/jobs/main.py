@@ -1,0 +1,72 @@
+"""The process ``lockstep controllers``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
+from lockstep.api.gang import GANGS
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import JOB_LABEL
+from lockstep.api.training import TRAINING_JOBS
+from lockstep.jobs.controller import Caches, JobController, Key
+from lockstep.kube.client import Client
+from lockstep.kube.config import ClusterConfig
+from lockstep.kube.controller import Controller
+from lockstep.kube.crds import ensure_crds
+from lockstep.kube.events import Recorder
+from lockstep.kube.manager import Manager
+
+NAME = "lockstep-controllers"
+
+
+async def run(
+    *,
+    kubeconfig: Path | None,
+    identity: str | None = None,
+    leader_elect: bool = True,
+    metrics_port: int | None = None,
+    ready: Callable[[str], None],
+) -> None:
+    """Run the job controllers until SIGINT or SIGTERM; call *ready* once they are synced.
+
+    Raises:
+        ConfigError: when no cluster is configured.
+        ApiError: when it cannot be reached at the start.
+    """
+    async with Client(ClusterConfig.load(kubeconfig)) as client:
+        await ensure_crds(client)
+        manager = Manager(
+            client,
+            name=NAME,
+            identity=identity,
+            leader_elect=leader_elect,
+            metrics_port=metrics_port,
+        )
+        _add_jobs(manager, client)
+        await manager.run(ready)
+
+
+def _add_jobs(manager: Manager, client: Client) -> None:
+    jobs = manager.informer(TRAINING_JOBS)
+    pods = manager.informer(PODS, label_selector=JOB_LABEL, indices={JOB_LABEL: _job_of_pod})
+    others = {
+        res: manager.informer(res, label_selector=JOB_LABEL)
+        for res in (GANGS, SERVICES, CONFIG_MAPS, SECRETS)
+    }
+    caches = Caches(jobs, pods, others)
+    shell = JobController(client, caches, Recorder(client, NAME))
+    controller = Controller("trainingjob", shell.reconcile, workers=4)
+    controller.follow(jobs)
+    for informer in (pods, *others.values()):
+        controller.follow(informer, lambda obj: _job_key(obj.metadata))
+    manager.add(controller)
+
+
+def _job_of_pod(pod: Pod) -> Iterable[str]:
+    return [f"{pod.metadata.namespace}/{pod.metadata.labels[JOB_LABEL]}"]
+
+
+def _job_key(meta: ObjectMeta) -> Iterable[Key]:
+    return [(meta.namespace, meta.labels[JOB_LABEL])]

@@ -1,0 +1,155 @@
+"""The objects that a job consists of, as they are sent to the server."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES
+from lockstep.api.gang import GANGS, Gang, GangGroup, GangSpec
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import (
+    API_VERSION,
+    ATTEMPT_LABEL,
+    GANG_GROUP_LABEL,
+    GANG_LABEL,
+    INDEX_LABEL,
+    JOB_LABEL,
+    QUEUE_LABEL,
+    ROLE_LABEL,
+    SCHEDULER_NAME,
+    SIZE_ANNOTATION,
+)
+from lockstep.api.roles import least
+from lockstep.api.training import TrainingJob
+from lockstep.api.wire import to_builtins
+from lockstep.jobs.frameworks.base import (
+    CONFIG_SUFFIX,
+    SSH_SUFFIX,
+    Framework,
+    Member,
+    merge_environment,
+    size,
+)
+
+Json = dict[str, Any]
+
+
+def pod(job: TrainingJob, framework: Framework, member: Member) -> Json:
+    """Return the pod of *member* for the job's present attempt."""
+    template = copy.deepcopy(member.role.template)
+    given = template.get("metadata") or {}
+    spec = template["spec"]
+    spec.setdefault("restartPolicy", "Never")
+    spec["schedulerName"] = SCHEDULER_NAME
+    spec["hostname"] = member.name
+    spec["subdomain"] = job.metadata.name
+    if job.spec.priority_class_name:
+        spec["priorityClassName"] = job.spec.priority_class_name
+    framework.shape(job, member, spec)
+    variables = framework.environment(job, member)
+    for container in spec["containers"]:
+        merge_environment(container, variables, free=framework.free())
+    meta = _meta(job, member.name)
+    meta["labels"] = {
+        **(given.get("labels") or {}),
+        **meta["labels"],
+        **_member_labels(job, member),
+    }
+    meta["annotations"] = {**(given.get("annotations") or {}), SIZE_ANNOTATION: size(job)}
+    return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": meta, "spec": spec}
+
+
+def gang(job: TrainingJob) -> Json:
+    """Return the gang of *job*: a group for each role."""
+    body = to_builtins(Gang(metadata=ObjectMeta(), spec=gang_spec(job)))
+    return {
+        "apiVersion": GANGS.api_version,
+        "kind": GANGS.kind,
+        "metadata": _meta(job, job.metadata.name),
+        "spec": body["spec"],
+    }
+
+
+def gang_spec(job: TrainingJob) -> GangSpec:
+    """Return what has to be placed together for *job* to run."""
+    return GangSpec(
+        groups=[
+            GangGroup(
+                name=role.name,
+                min=least(role),
+                desired=role.replicas if role.replicas > least(role) else None,
+            )
+            for role in job.spec.roles
+        ],
+        topology=job.spec.topology,
+        queue=job.spec.queue,
+        priority_class_name=job.spec.priority_class_name,
+    )
+
+
+def service(job: TrainingJob) -> Json:
+    """Return the headless service that gives the pods their names before they are ready."""
+    return {
+        "apiVersion": SERVICES.api_version,
+        "kind": SERVICES.kind,
+        "metadata": _meta(job, job.metadata.name),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": {JOB_LABEL: job.metadata.name},
+        },
+    }
+
+
+def config_map(job: TrainingJob, files: dict[str, str]) -> Json:
+    """Return the ConfigMap with the framework's *files*."""
+    return {
+        "apiVersion": CONFIG_MAPS.api_version,
+        "kind": CONFIG_MAPS.kind,
+        "metadata": _meta(job, job.metadata.name + CONFIG_SUFFIX),
+        "data": files,
+    }
+
+
+def ssh_secret(job: TrainingJob, files: dict[str, str]) -> Json:
+    """Return the Secret with the ssh *files* but without keys, which are made with the object."""
+    return {
+        "apiVersion": SECRETS.api_version,
+        "kind": SECRETS.kind,
+        "metadata": _meta(job, job.metadata.name + SSH_SUFFIX),
+        "type": "Opaque",
+        "stringData": files,
+    }
+
+
+def owner(job: TrainingJob) -> Json:
+    """Return the owner reference that makes an object end with *job*."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "TrainingJob",
+        "name": job.metadata.name,
+        "uid": job.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _meta(job: TrainingJob, name: str) -> Json:
+    return {
+        "name": name,
+        "namespace": job.metadata.namespace,
+        "labels": {JOB_LABEL: job.metadata.name},
+        "ownerReferences": [owner(job)],
+    }
+
+
+def _member_labels(job: TrainingJob, member: Member) -> dict[str, str]:
+    return {
+        GANG_LABEL: job.metadata.name,
+        GANG_GROUP_LABEL: member.role.name,
+        ROLE_LABEL: member.role.name,
+        INDEX_LABEL: str(member.index),
+        ATTEMPT_LABEL: str(job.status.attempt),
+        QUEUE_LABEL: job.spec.queue,
+    }

@@ -1,0 +1,94 @@
+"""What the core is told and what it answers: plain values, without I/O and without a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lockstep.api.core import ConfigMap, Pod, Secret, Service
+from lockstep.api.gang import Gang
+from lockstep.api.resource import Resource
+from lockstep.api.training import TrainingJob, TrainingJobStatus
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The state of a job and of all that belongs to it.
+
+    ``pods`` are those labelled with the job's name, whoever owns them. ``refusals`` are the
+    server's answers to what was sent last and not accepted. ``warnings`` holds, by pod, the latest
+    warning event of pods that were placed but do not start.
+    """
+
+    job: TrainingJob
+    pods: Sequence[Pod] = ()
+    gang: Gang | None = None
+    service: Service | None = None
+    config_map: ConfigMap | None = None
+    secret: Secret | None = None
+    refusals: Sequence[str] = ()
+    warnings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create an object; one of that name that is there already is left alone."""
+
+    resource: Resource[Any]
+    body: Json
+    with_ssh_keys: bool = False
+    """The body is a Secret that still lacks a pair of keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Merge *patch* into an object."""
+
+    resource: Resource[Any]
+    name: str
+    patch: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete exactly the object with this uid; one that is gone already is as good."""
+
+    resource: Resource[Any]
+    name: str
+    uid: str
+    force: bool = False
+    """Do not wait for the node to confirm the end of a pod."""
+
+
+Action = Create | Change | Delete
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """An event to be recorded on the job."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do now.
+
+    The order is part of the contract: first the premises are verified, then the status is written
+    (against the version of the job that was decided on), then the actions follow in their order.
+    A status that says more than what was seen records a decision, so that whoever takes over
+    after a crash goes through with it instead of deciding, and counting, a second time.
+    """
+
+    status: TrainingJobStatus
+    actions: tuple[Action, ...] = ()
+    absent: tuple[str, ...] = ()
+    """Premises: pods that must really be gone, which a lagging cache cannot know."""
+    again: float | None = None
+    """Seconds after which time alone changes the decision."""
+    notes: tuple[Note, ...] = ()
