@@ -1,0 +1,190 @@
+"""An informer: a local, always current copy of a collection, with indices and subscribers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from typing import Generic, TypeVar
+
+import msgspec
+
+from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
+from lockstep.kube.backoff import Backoff, Pauses
+from lockstep.kube.cache import Change, Index, meta_of
+from lockstep.kube.client import Client
+from lockstep.kube.codec import Unreadable
+from lockstep.kube.errors import ApiError, ConfigError
+from lockstep.kube.follower import Follower, Plan, Step
+
+T = TypeVar("T", bound=Wire)
+
+log = logging.getLogger(__name__)
+
+SILENCE = 130.0
+"""Seconds without a byte after which a watch is opened anew; bookmarks come each minute."""
+WATCH_SECONDS = (240.0, 480.0)
+"""How long a watch lasts, chosen at random so that reconnections spread out."""
+BACKOFF = Backoff(initial=0.2, cap=10.0, jitter=0.5)
+
+Handler = Callable[[Change[T]], None]
+
+
+class Informer(Generic[T]):
+    """Follows one collection of the API server and tells subscribers how it changes.
+
+    Reads are local and never wait. What they return is shared: it is frozen, and must stay so.
+    ``run`` keeps the copy current through lost connections, restarts and compactions of the
+    server; it only ends when it is cancelled.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        res: Resource[T],
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        indices: Mapping[str, Index] | None = None,
+        transform: Callable[[T], T] | None = None,
+        backoff: Backoff = BACKOFF,
+        silence: float = SILENCE,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.resource = res
+        self.problem = ""
+        """Why the server cannot be followed at the moment; empty while it can."""
+        self._client = client
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._follower: Follower[T] = Follower(indices, transform)
+        self._handlers: list[Handler[T]] = []
+        self._synced = asyncio.Event()
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self._pauses = Pauses(backoff, self._rng)
+        self._silence = silence
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """Return an object; *namespace* is empty for what is cluster-scoped."""
+        return self._follower.cache.get((namespace, name))
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._follower.cache)
+
+    def __len__(self) -> int:
+        return len(self._follower.cache)
+
+    def by_index(self, index: str, value: str) -> list[T]:
+        """Return the objects that *index* holds under *value*."""
+        return self._follower.cache.by_index(index, value)
+
+    @property
+    def synced(self) -> bool:
+        """Whether the whole collection has been read once."""
+        return self._follower.synced
+
+    @property
+    def resource_version(self) -> str:
+        """Return the version up to which changes are known; empty before the first sync."""
+        return self._follower.resource_version
+
+    def subscribe(self, handler: Handler[T]) -> Callable[[], None]:
+        """Call *handler* for what is there, as additions, and for each change from then on.
+
+        Handlers run in the informer's own task: they must be quick and must not wait. Returns a
+        function that ends the subscription.
+        """
+        for obj in self._follower.cache:
+            _tell(handler, Change(None, obj))
+        self._handlers.append(handler)
+
+        def unsubscribe() -> None:
+            if handler in self._handlers:
+                self._handlers.remove(handler)
+
+        return unsubscribe
+
+    async def wait_synced(self) -> None:
+        """Return once the whole collection has been read."""
+        await self._synced.wait()
+
+    async def run(self) -> None:
+        """Follow the collection until cancelled."""
+        while True:
+            plan = self._follower.plan()
+            started = time.monotonic()
+            error: ApiError | None = None
+            try:
+                await self._carry_out(plan)
+            except ApiError as failure:
+                error = failure
+            except (ConfigError, msgspec.MsgspecError) as failure:
+                # What cannot be decoded at all, or a token that cannot be read now.
+                error = ApiError(0, type(failure).__name__, str(failure))
+            self._note(error)
+            ending = self._follower.ended(error, time.monotonic() - started)
+            if ending.healthy:
+                self._pauses.worked()
+            if ending.wait:
+                await asyncio.sleep(self._pauses.failed())
+
+    async def _carry_out(self, plan: Plan) -> None:
+        if plan.step is Step.LIST:
+            listing = await self._client.list(
+                self.resource,
+                self._namespace,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
+            )
+            self._report(listing.unreadable)
+            self._publish(self._follower.listed(listing.items, listing.resource_version))
+            return
+        events = self._client.watch(
+            self.resource,
+            self._namespace,
+            resource_version=plan.resource_version,
+            timeout=self._rng.uniform(*WATCH_SECONDS),
+            initial_events=plan.step is Step.STREAM,
+            silence=self._silence,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+        )
+        async with aclosing(events):
+            async for event in events:
+                if event.unreadable is not None:
+                    self._report([event.unreadable])
+                self._publish(self._follower.event(event))
+
+    def _publish(self, changes: Iterable[Change[T]]) -> None:
+        for change in changes:
+            for handler in tuple(self._handlers):
+                _tell(handler, change)
+        if self._follower.synced and not self._synced.is_set():
+            self._synced.set()
+            log.debug("%s: synced, %d objects", self.resource.plural, len(self))
+        if self._follower.synced:
+            self.problem = ""
+
+    def _note(self, error: ApiError | None) -> None:
+        text = "" if error is None or error.status == 410 else str(error)
+        if text and text != self.problem:
+            log.warning("%s cannot be followed: %s", self.resource.plural, text)
+        self.problem = text
+
+    def _report(self, unreadable: Iterable[Unreadable]) -> None:
+        for one in unreadable:
+            name = f"{one.namespace}/{one.name}" if one.namespace else one.name
+            log.error("%s %s is left out: %s", self.resource.kind, name, one.problem)
+
+
+def _tell(handler: Handler[T], change: Change[T]) -> None:
+    try:
+        handler(change)
+    except Exception:
+        log.exception("a subscriber failed on %r", meta_of(change.object).name)
