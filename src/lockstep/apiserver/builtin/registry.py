@@ -5,8 +5,10 @@ Names, short names, categories, subresources and selectable fields are those of 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from lockstep.apiserver.builtin.defaults import prepare
 from lockstep.apiserver.builtin.kind import ALL_VERBS, Kind
 
 _STATUS = frozenset({"status"})
@@ -27,6 +29,7 @@ def _family(
             kind=kind,
             singular=kind.lower(),
             schema_name=f"{package}.{kind}",
+            prepare=partial(prepare, f"{package}.{kind}"),
             **{"namespaced": True, "storage": (group, plural), **extra},
         )
         for plural, kind, extra in kinds

@@ -1,0 +1,31 @@
+"""The defaults of every struct inside the built-in kinds, by the name of its component.
+
+They are those of Kubernetes v1.36, as far as users see them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockstep.apiserver.builtin.defaults import others, pods, services, workloads
+from lockstep.apiserver.builtin.defaults.others import hold_until_empty
+from lockstep.apiserver.builtin.defaults.workloads import select_own_pods
+from lockstep.apiserver.builtin.normal import Fill, Normalizer
+
+Json = dict[str, Any]
+
+FILLS: dict[str, Fill] = {**pods.FILLS, **workloads.FILLS, **services.FILLS, **others.FILLS}
+# What happens to a new object only, and not when it is changed later.
+ONCE: dict[str, Fill] = {
+    "io.k8s.api.core.v1.Namespace": hold_until_empty,
+    "io.k8s.api.batch.v1.Job": select_own_pods,
+}
+
+_normalizer = Normalizer(FILLS)
+
+
+def prepare(component: str, new: Json, old: Json | None) -> None:
+    """Bring *new*, an object of *component*, into the form in which it is stored, in place."""
+    if old is None and component in ONCE:
+        ONCE[component](new)
+    _normalizer.normalize(component, new)

@@ -1,0 +1,166 @@
+"""The form in which built-in objects are stored: defaults filled in, emptiness left out.
+
+Kubernetes reads an object into a Go struct and writes that. What this does to an object follows
+from the schema: optional lists and maps that are empty vanish, parts that always exist appear,
+quantities get their canonical form, and every struct has its own defaults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lockstep.apiserver.builtin.quantities import canonical
+from lockstep.apiserver.schema.components import components
+
+Json = dict[str, Any]
+Fill = Callable[[Json], None]
+
+_QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+# Quantities, times and the like have a default in the documents, yet are no structs.
+_SCALARS = ("Quantity", "Time", "MicroTime", "IntOrString")
+
+
+class _Plan:
+    """What to do at one place; absent where nothing is to be done at or below it."""
+
+    __slots__ = (
+        "absent",
+        "concerns",
+        "droppable",
+        "each",
+        "every",
+        "fill",
+        "is_quantity",
+        "members",
+    )
+
+    def __init__(self) -> None:
+        self.fill: Fill | None = None
+        self.members: dict[str, _Plan] = {}
+        self.droppable: frozenset[str] = frozenset()
+        self.absent: tuple[tuple[str, Any], ...] = ()
+        self.concerns: frozenset[str] = frozenset()
+        self.each: _Plan | None = None
+        self.every: _Plan | None = None
+        self.is_quantity = False
+
+
+class Normalizer:
+    """Brings objects of the built-in components into the form in which they are stored."""
+
+    def __init__(self, fills: Mapping[str, Fill]) -> None:
+        self._fills = fills
+        self._plans: dict[str, _Plan] = {}
+
+    def normalize(self, component: str, obj: Json) -> None:
+        """Normalize *obj*, an object of *component*, in place.
+
+        Raises:
+            KeyError: when there is no such component.
+        """
+        _apply(self._plan(component), obj)
+
+    def _plan(self, name: str) -> _Plan:
+        if name not in self._plans:
+            plan = self._plans[name] = _Plan()
+            plan.is_quantity = name == _QUANTITY
+            plan.fill = self._fills.get(name.removeprefix("io.k8s.api."))
+            self._compile(plan, components()[name])
+        return self._plans[name]
+
+    def _compile(self, plan: _Plan, schema: Json) -> None:
+        properties: Json = schema.get("properties", {})
+        required = schema.get("required", ())
+        plan.droppable = frozenset(
+            name
+            for name, part in properties.items()
+            if name not in required and (part.get("type") == "array" or _is_map(part))
+        )
+        plan.absent = tuple(
+            (name, part["default"])
+            for name, part in properties.items()
+            if _is_always_there(part, required=name in required)
+        )
+        for name, part in properties.items():
+            if below := self._part(part):
+                plan.members[name] = below
+        plan.concerns = plan.droppable | plan.members.keys()
+
+    def _part(self, schema: Json) -> _Plan | None:
+        ref = _ref(schema)
+        if ref:
+            plan = self._plan(ref)
+            return plan if _does_something(plan) else None
+        inside = schema.get("items") or schema.get("additionalProperties")
+        below = self._part(inside) if isinstance(inside, dict) else None
+        if below is None:
+            return None
+        plan = _Plan()
+        if "items" in schema:
+            plan.each = below
+        else:
+            plan.every = below
+        return plan
+
+
+def _apply(plan: _Plan, value: Any) -> None:
+    if isinstance(value, list):
+        if plan.each is not None:
+            for position, item in enumerate(value):
+                _step(plan.each, value, position, item)
+    elif isinstance(value, dict):
+        if plan.every is not None:
+            for key, item in value.items():
+                _step(plan.every, value, key, item)
+            return
+        _apply_struct(plan, value)
+
+
+def _apply_struct(plan: _Plan, value: Json) -> None:
+    if plan.fill is not None:
+        plan.fill(value)
+    for name, default in plan.absent:
+        if name not in value:
+            value[name] = {} if default == {} else default
+    # Whichever is shorter: what is there, or what there is something to do about.
+    concerns = plan.concerns
+    keys = [k for k in concerns if k in value] if len(concerns) < len(value) else list(value)
+    for key in keys:
+        member = value[key]
+        if not member and key in plan.droppable:
+            del value[key]
+        elif key in plan.members:
+            _step(plan.members[key], value, key, member)
+
+
+def _step(plan: _Plan, holder: Any, key: Any, value: Any) -> None:
+    if plan.is_quantity:
+        text = str(value)
+        try:
+            holder[key] = canonical(text)
+        except ValueError:
+            # What is no quantity stays as it is, for validation to refuse.
+            holder[key] = value
+    else:
+        _apply(plan, value)
+
+
+def _does_something(plan: _Plan) -> bool:
+    return bool(plan.fill or plan.members or plan.droppable or plan.absent or plan.is_quantity)
+
+
+def _is_map(part: Json) -> bool:
+    return part.get("type") == "object" and "additionalProperties" in part
+
+
+def _is_always_there(part: Json, *, required: bool) -> bool:
+    default = part.get("default", "")
+    if default == {}:
+        return not _ref(part).endswith(_SCALARS)
+    return bool(default) or (required and default != "")
+
+
+def _ref(schema: Json) -> str:
+    refs = (part["$ref"] for part in (schema, *schema.get("allOf", ())) if "$ref" in part)
+    return str(next(refs, "")).rpartition("/")[2]
