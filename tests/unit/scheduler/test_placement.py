@@ -1,10 +1,10 @@
 """Placement as tables: a cluster drawn in a few lines, gangs, and where they end up."""
 
 import pytest
+from tests.support.drawn import add, draw, draw_gang, places, pod
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
-from tests.support.drawn import add, draw, draw_gang, places, pod
 
 TWO_SPINES = """
     s1/l1: a1:8 a2:8

@@ -87,6 +87,8 @@ class Cluster:
         """
         member = Member.of(pod, self.shapes.of(pod.spec))
         old = self.pods.get(member.key)
+        if old is not None and old.uid == member.uid and member.version < old.version:
+            return
         if old is not None and old.assumed and old.uid == member.uid and not member.node:
             member.node, member.gpus, member.assumed = old.node, old.gpus, True
         self._replace(old, member)
@@ -125,6 +127,8 @@ class Cluster:
         """Take in a gang, new or changed."""
         key = UnitKey("Gang", gang.metadata.namespace, gang.metadata.name)
         unit = self.units.setdefault(key, Unit(key))
+        if unit.gang is not None and _older(gang, unit.gang):
+            return
         unit.adopt(gang)
         self.touched.add(key)
 
@@ -240,6 +244,13 @@ class Cluster:
         if unit is not None:
             unit.changed()
             self.touched.add(unit.key)
+
+
+def _older(gang: Gang, than: Gang) -> bool:
+    new, old = gang.metadata, than.metadata
+    if new.uid != old.uid or not (new.resource_version + old.resource_version).isdigit():
+        return False
+    return int(new.resource_version or 0) < int(old.resource_version or 0)
 
 
 def _same_room(old: Member, new: Member) -> bool:

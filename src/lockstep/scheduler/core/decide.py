@@ -77,6 +77,8 @@ class Round:
     rollbacks: list[Rollback] = field(default_factory=list)
     failed: list[UnitKey] = field(default_factory=list)
     """Units looked at that have no place now."""
+    touched: set[UnitKey] = field(default_factory=set)
+    """Units that changed since the last round, whether they wait or not."""
     more: bool = False
     """Whether the round stopped at its limit with units left to look at."""
     wake_at: float | None = None
@@ -103,8 +105,7 @@ class Decider:
 
         Units in *busy* (their bindings are under way) are left for later.
         """
-        self._absorb()
-        result = Round()
+        result = Round(touched=self._absorb())
         placed = 0
         for key in self.line.sort(self._todo):
             if placed >= limit:
@@ -124,8 +125,8 @@ class Decider:
                 self._consider_rollback(unit, now, result)
         return result
 
-    def _absorb(self) -> None:
-        """Take note of what changed since the last round."""
+    def _absorb(self) -> set[UnitKey]:
+        """Take note of what changed since the last round; return the units that did."""
         touched, self.cluster.touched = self.cluster.touched, set()
         for key in touched:
             if self.line.update(key):
@@ -138,6 +139,7 @@ class Decider:
             self._failed.clear()
             self._todo.update(self.line.all())
         self._todo.update(self._stuck_since)
+        return touched
 
     def _place(self, unit: Unit) -> Placement | None:
         if blocked(self.cluster, unit) is not None:
@@ -151,6 +153,12 @@ class Decider:
             self._failed.add(signature)
             return None
         return placement
+
+    def signature(self, unit: Unit) -> tuple[object, ...] | None:
+        """Return what decides a unit's outcome; None where it is blocked by itself."""
+        if blocked(self.cluster, unit) is not None:
+            return None
+        return problem_of(self.cluster, unit).signature()
 
     def _commit(self, placement: Placement) -> None:
         self._stuck_since.pop(placement.unit, None)

@@ -20,6 +20,8 @@ from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
 from lockstep.scheduler.core.problem import Bounds, Problem, problem_of
 from lockstep.scheduler.core.units import Unit, UnitKey
 
+FITS = "Fits"
+"""The reason of a unit that only waits for the next decision."""
 DOMAINS_PACKED = 4
 """Domains whose packing is worked out in full to find the one that is least short."""
 
@@ -169,7 +171,7 @@ class _Inquiry:
         domain, packing = best
         short = self.short_items(packing)
         if not sum(short):
-            return Verdict("Fits", "fits now and is placed in the next round")
+            return Verdict(FITS, "fits now and is placed in the next round")
         inside = np.zeros(self.table.capacity, dtype=bool)
         inside[domain.rows] = True
         where = self._where(domain)

@@ -39,6 +39,8 @@ class Member:
     namespace: str
     name: str
     uid: str
+    version: int
+    """The object's resourceVersion; of two views of one pod the newer counts."""
     shape: PodShape
     node: str
     assumed: bool
@@ -61,6 +63,7 @@ class Member:
             namespace=meta.namespace,
             name=meta.name,
             uid=meta.uid,
+            version=int(meta.resource_version) if meta.resource_version.isdigit() else 0,
             shape=shape,
             node=pod.spec.node_name,
             assumed=False,

@@ -1,0 +1,126 @@
+"""Decisions alone: no API server, only the scheduler's core over its arrays."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+
+from lockstep.api.core import Node, Pod
+from lockstep.api.gang import Gang
+from lockstep.api.wire import convert
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.explain import explain
+
+
+def cluster_of(nodes: int, *, per_leaf: int = 16, leaves_per_spine: int = 8) -> Cluster:
+    """A cluster of 8-GPU nodes, 16 a leaf and 8 leaves a spine."""
+    cluster = Cluster()
+    for i in range(nodes):
+        leaf = i // per_leaf
+        labels = {"leaf": f"leaf-{leaf}", "spine": f"spine-{leaf // leaves_per_spine}"}
+        capacity = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "8"}
+        cluster.set_node(
+            convert(
+                {
+                    "metadata": {
+                        "name": f"node-{i}",
+                        "labels": {**labels, "kubernetes.io/hostname": f"node-{i}"},
+                    },
+                    "status": {"allocatable": capacity},
+                },
+                Node,
+            )
+        )
+    return cluster
+
+
+def pod_of(name: str, *, gpus: int, gang: str = "") -> Pod:
+    return convert(
+        {
+            "metadata": {
+                "name": name,
+                "namespace": "default",
+                "uid": name,
+                "labels": {"lockstep.dev/gang": gang} if gang else {},
+            },
+            "spec": {
+                "schedulerName": "lockstep",
+                "containers": [
+                    {
+                        "name": "main",
+                        "resources": {"requests": {"cpu": "1", "nvidia.com/gpu": str(gpus)}},
+                    }
+                ],
+            },
+        },
+        Pod,
+    )
+
+
+def gang_of(name: str, members: int, tier: str | None) -> Gang:
+    spec = {"minMember": members, "topology": {"required": tier} if tier else None}
+    return convert({"metadata": {"name": name, "namespace": "default"}, "spec": spec}, Gang)
+
+
+def add_gang(cluster: Cluster, name: str, members: int, gpus: int, tier: str | None) -> None:
+    cluster.set_gang(gang_of(name, members, tier))
+    for i in range(members):
+        cluster.set_pod(pod_of(f"{name}-{i}", gpus=gpus, gang=name))
+
+
+def timed(work: Callable[[], object]) -> float:
+    gc.collect()
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def gang_seconds(nodes: int, members: int) -> float:
+    """Seconds from a complete gang to all of its places, one GPU a pod, under one spine."""
+    cluster = cluster_of(nodes)
+    add_gang(cluster, "gang", members, 1, "spine")
+    decider = Decider(cluster)
+    seconds = timed(lambda: decider.decide(0.0))
+    assert sum(bool(m.node) for m in cluster.pods.values()) == members
+    return seconds
+
+
+def single_rate(nodes: int, pods: int) -> float:
+    """Single pods decided a second."""
+    cluster = cluster_of(nodes)
+    for i in range(pods):
+        cluster.set_pod(pod_of(f"pod-{i}", gpus=1))
+    decider = Decider(cluster)
+    return pods / timed(lambda: decider.decide(0.0, limit=pods))
+
+
+def verdict_seconds(nodes: int) -> float:
+    """Seconds to find that a gang does not fit a full cluster, and to say why."""
+    cluster = cluster_of(nodes)
+    add_gang(cluster, "full", nodes, 8, None)
+    decider = Decider(cluster)
+    decider.decide(0.0)
+    add_gang(cluster, "late", 64, 8, "spine")
+
+    def look() -> None:
+        assert decider.decide(1.0).failed
+        late = next(u for u in cluster.units.values() if u.key.name == "late")
+        assert explain(cluster, late).reason == "NotEnoughRoom"
+
+    return timed(look)
+
+
+def main() -> None:
+    """Print the figures."""
+    for nodes in (1000, 5000, 15000):
+        print(f"gang of 512 under one spine, {nodes} nodes: {gang_seconds(nodes, 512) * 1e3:.1f} ms")
+    for nodes in (1000, 5000):
+        print(f"5000 single pods, {nodes} nodes: {single_rate(nodes, 5000):,.0f} decisions/s")
+    for nodes in (500, 5000):
+        print(f"verdict with reason, {nodes} full nodes: {verdict_seconds(nodes) * 1e3:.1f} ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Binding what was decided, many pods at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from lockstep.api.core import PODS
+from lockstep.api.names import GPUS_ANNOTATION
+from lockstep.kube.client import Client
+from lockstep.kube.errors import ApiError, Conflict, NotFound, NotLeading, Unreachable
+from lockstep.scheduler.core import devices
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.placement import Assignment, Placement
+from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.metrics import Metrics
+
+log = logging.getLogger(__name__)
+
+CONCURRENCY = 64
+FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
+"""Seconds for which a unit rests after a binding of it failed, doubled each time."""
+
+
+class Outcome(Enum):
+    """What became of one binding."""
+
+    BOUND = "bound"
+    LOST = "lost"
+    """The pod is gone or somebody else has bound it: there is nothing left to do."""
+    REFUSED = "refused"
+    """The pod is still without a node."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """The bindings of one placement that are under way."""
+
+    unit: UnitKey
+    left: int
+    failed: int = 0
+
+
+class Binder:
+    """Binds placements in the order in which they were decided, with bounded concurrency.
+
+    A unit is in ``busy`` until all its bindings have ended one way or the other. What failed is
+    taken back from the cluster's state only once it is certain that it did not happen.
+    """
+
+    def __init__(
+        self, client: Client, cluster: Cluster, metrics: Metrics, wake: Callable[[], None]
+    ) -> None:
+        self.busy: dict[UnitKey, Batch] = {}
+        self._client = client
+        self._cluster = cluster
+        self._metrics = metrics
+        self._wake = wake
+        self._queue: asyncio.Queue[tuple[Assignment, Batch, float]] = asyncio.Queue()
+        self._failures: dict[UnitKey, int] = {}
+
+    def submit(self, placement: Placement) -> None:
+        """Queue the bindings of a placement."""
+        batch = self.busy[placement.unit] = Batch(placement.unit, len(placement.assignments))
+        now = asyncio.get_running_loop().time()
+        for assignment in placement.assignments:
+            self._queue.put_nowait((assignment, batch, now))
+
+    async def run(self) -> None:
+        """Bind until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(CONCURRENCY):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            assignment, batch, since = await self._queue.get()
+            outcome = await self._bind(assignment)
+            self._metrics.bind.observe(loop.time() - since)
+            self._metrics.bindings.labels(outcome.value).inc()
+            if outcome is not Outcome.BOUND:
+                batch.failed += 1
+                self._cluster.forget(assignment.member.key, assignment.member.uid)
+            batch.left -= 1
+            if not batch.left:
+                self._finish(batch)
+
+    def _finish(self, batch: Batch) -> None:
+        if not batch.failed:
+            self._failures.pop(batch.unit, None)
+            self._release(batch.unit)
+            return
+        failures = self._failures[batch.unit] = self._failures.get(batch.unit, 0) + 1
+        delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (failures - 1))
+        asyncio.get_running_loop().call_later(delay, self._release, batch.unit)
+
+    def _release(self, unit: UnitKey) -> None:
+        self.busy.pop(unit, None)
+        self._cluster.touched.add(unit)
+        self._wake()
+
+    async def _bind(self, assignment: Assignment) -> Outcome:
+        member, spot = assignment.member, assignment.spot
+        held = {GPUS_ANNOTATION: devices.format_indices(spot.gpus)} if spot.gpus else None
+        try:
+            await self._client.bind(
+                member.namespace, member.name, spot.node, uid=member.uid, annotations=held
+            )
+        except NotFound:
+            return Outcome.LOST
+        except (Conflict, Unreachable) as error:
+            log.info("bind %s/%s to %s: %s", member.namespace, member.name, spot.node, error)
+            return await self._find_out(assignment)
+        except ApiError as error:
+            log.warning("bind %s/%s to %s: %s", member.namespace, member.name, spot.node, error)
+            if isinstance(error, NotLeading) or 400 <= error.status < 500:
+                return Outcome.REFUSED
+            return await self._find_out(assignment)
+        return Outcome.BOUND
+
+    async def _find_out(self, assignment: Assignment) -> Outcome:
+        """Ask what became of a binding whose answer was lost, until somebody knows."""
+        member, delay = assignment.member, FIRST_DELAY
+        while True:
+            try:
+                pod = await self._client.get(PODS, member.name, member.namespace)
+            except NotFound:
+                return Outcome.LOST
+            except ApiError as error:
+                log.warning("get pod %s/%s: %s", member.namespace, member.name, error)
+                await asyncio.sleep(delay)
+                delay = min(LONGEST_DELAY, delay * 2)
+                continue
+            if pod.metadata.uid != member.uid:
+                return Outcome.LOST
+            if not pod.spec.node_name:
+                return Outcome.REFUSED
+            self._cluster.set_pod(pod)
+            same = pod.spec.node_name == assignment.spot.node
+            return Outcome.BOUND if same else Outcome.LOST

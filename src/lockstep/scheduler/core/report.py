@@ -1,0 +1,131 @@
+"""What is written about a unit: a gang's status and its pods' condition, as plain objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lockstep.scheduler.core.blocked import Verdict, warnings
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.units import Member, Unit
+
+Json = dict[str, Any]
+
+
+def gang_status(
+    cluster: Cluster, unit: Unit, verdict: Verdict | None, position: int | None, now: str
+) -> Json:
+    """Return the status that a gang should show; *verdict* says why it waits, where it does.
+
+    Every field is there, so that the result can be written as a merge patch.
+
+    Raises:
+        ValueError: when the unit has no Gang object that could show it.
+    """
+    if unit.gang is None:
+        raise ValueError(f"{unit.key} has no Gang object")
+    old = unit.gang.status
+    phase = _phase(unit)
+    waits = phase == "Pending"
+    placed = phase in ("Placed", "Running", "Finished")
+    return {
+        "phase": phase,
+        "reason": verdict.reason if verdict else "",
+        "message": verdict.message if verdict else "",
+        "members": sum(m.total for m in unit.musters),
+        "bound": sum(len(m.bound) for m in unit.musters),
+        "running": sum(_running(m.bound) for m in unit.musters),
+        "groups": [
+            {
+                "name": m.group.name,
+                "members": m.total,
+                "bound": len(m.bound),
+                "running": _running(m.bound),
+            }
+            for m in unit.musters
+        ],
+        "domain": domain_of(cluster, unit) or None,
+        "position": position if waits else None,
+        "waitingSince": (old.waiting_since or now) if waits else None,
+        "placedAt": (old.placed_at or now) if placed else None,
+        "observedGeneration": unit.gang.metadata.generation,
+        "conditions": _conditions(cluster, unit, verdict, placed=placed, now=now),
+    }
+
+
+def _running(members: list[Member]) -> int:
+    return sum(member.phase == "Running" for member in members)
+
+
+def _phase(unit: Unit) -> str:
+    musters = unit.musters
+    live = any(m.bound or m.pending or m.gated for m in musters)
+    if unit.members and not live and all(m.over for m in unit.members.values()):
+        return "Finished"
+    if not unit.members and unit.gang is not None and unit.gang.status.phase == "Finished":
+        return "Finished"  # its pods were cleaned up; that it ran stays true
+    if any(m.need for m in musters):
+        return "Placing" if any(m.bound for m in musters) else "Pending"
+    if any(member.assumed for m in musters for member in m.bound):
+        return "Placing"
+    started = all(_running(m.bound) + m.finished >= m.group.minimum for m in musters)
+    return "Running" if started else "Placed"
+
+
+def domain_of(cluster: Cluster, unit: Unit) -> dict[str, str]:
+    """Return by tier the one domain in which all members with nodes stand."""
+    rows = [cluster.table.rows[m.node] for m in unit.bound if m.node in cluster.table.rows]
+    found: dict[str, str] = {}
+    for tier in cluster.table.tiers.indices if rows else ():
+        domains = np.unique(tier.ids[rows])
+        if len(domains) == 1 and domains[0] >= 0:
+            found[tier.name] = tier.paths[int(domains[0])][-1]
+    return found
+
+
+def _conditions(
+    cluster: Cluster, unit: Unit, verdict: Verdict | None, *, placed: bool, now: str
+) -> list[Json]:
+    wanted = [
+        (
+            "Placed",
+            "True" if placed else "False",
+            "" if placed or verdict is None else verdict.reason,
+            "" if placed or verdict is None else verdict.message,
+        )
+    ]
+    wanted += [(w.reason, "True", w.reason, w.message) for w in warnings(cluster, unit)]
+    before = {c.type: c for c in unit.gang.status.conditions} if unit.gang else {}
+    conditions = []
+    for kind, status, reason, message in wanted:
+        old = before.get(kind)
+        since = old.last_transition_time if old and old.status == status else now
+        conditions.append(
+            {
+                "type": kind,
+                "status": status,
+                "reason": reason or kind,
+                "message": message,
+                "lastTransitionTime": since,
+            }
+        )
+    return conditions
+
+
+def unscheduled_condition(verdict: Verdict, now: str) -> Json:
+    """Return the condition that a waiting pod shows, in the words that autoscalers know."""
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "SchedulingGated" if verdict.reason == "Gated" else "Unschedulable",
+        "message": verdict.message,
+        "lastTransitionTime": now,
+    }
+
+
+def difference(old: Json, new: Json) -> Json:
+    """Return the fields of *new* that *old* does not show; absent and empty are the same."""
+    return {
+        name: value for name, value in new.items() if (old.get(name) or None) != (value or None)
+    }

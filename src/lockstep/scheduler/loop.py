@@ -1,0 +1,98 @@
+"""The scheduler's loop: something changed, decide, bind, report."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from lockstep.api.core import PODS
+from lockstep.kube.client import Client
+from lockstep.kube.errors import ApiError, NotFound
+from lockstep.kube.events import Recorder
+from lockstep.scheduler.binder import Batch, Binder
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider, Rollback, Round
+from lockstep.scheduler.feed import Feed
+from lockstep.scheduler.metrics import Metrics
+from lockstep.scheduler.status import StatusWriter
+
+log = logging.getLogger(__name__)
+
+PODS_PER_ROUND = 256
+"""Pods placed before watches and bindings get their turn again."""
+
+
+class Scheduler:
+    """One term of leadership: a state built from the informers alone, and what acts on it."""
+
+    def __init__(self, client: Client, feed: Feed, recorder: Recorder, metrics: Metrics) -> None:
+        self.cluster = Cluster()
+        self._client = client
+        self._feed = feed
+        self._metrics = metrics
+        self._changed = asyncio.Event()
+        self._decider = Decider(self.cluster)
+        self._binder = Binder(client, self.cluster, metrics, self._changed.set)
+        self._status = StatusWriter(
+            client, recorder, self._decider, feed.informer(PODS), self._binder
+        )
+
+    async def run(self) -> None:
+        """Schedule until cancelled."""
+        detach = self._feed.attach(self.cluster, self._changed.set)
+        try:
+            # The informers may lag behind what the last leader bound; a fresh list does not.
+            for pod in (await self._client.list(PODS)).items:
+                self.cluster.set_pod(pod)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._binder.run())
+                group.create_task(self._status.run())
+                group.create_task(self._decide(group))
+        finally:
+            detach()
+
+    async def _decide(self, group: asyncio.TaskGroup) -> None:
+        loop = asyncio.get_running_loop()
+        alarm: asyncio.TimerHandle | None = None
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            started = loop.time()
+            result = self._decider.decide(started, busy=self._binder.busy, limit=PODS_PER_ROUND)
+            self._act(result, group)
+            self._metrics.decision.observe(loop.time() - started)
+            if result.more:
+                self._changed.set()
+            if alarm is not None:
+                alarm.cancel()
+            if result.wake_at is not None:
+                alarm = loop.call_at(result.wake_at, self._changed.set)
+            # Bindings and watches run now; what they change meanwhile is one round, not many.
+            await asyncio.sleep(0)
+
+    def _act(self, result: Round, group: asyncio.TaskGroup) -> None:
+        for placement in result.placements:
+            self._binder.submit(placement)
+        for rollback in result.rollbacks:
+            self._binder.busy[rollback.unit] = Batch(rollback.unit, len(rollback.members))
+            group.create_task(self._roll_back(rollback))
+        attempts = self._metrics.attempts
+        attempts.labels("placed").inc(len(result.placements))
+        attempts.labels("rolled_back").inc(len(result.rollbacks))
+        attempts.labels("unschedulable").inc(len(result.failed))
+        self._metrics.pending.set(len(self._decider.line))
+        self._status.take(result)
+
+    async def _roll_back(self, rollback: Rollback) -> None:
+        """Give a gang's nodes back; what cannot be deleted now is tried again in a later round."""
+        log.warning("%s: rolling back %d pods", rollback.unit, len(rollback.members))
+        for member in rollback.members:
+            try:
+                await self._client.delete(PODS, member.name, member.namespace, uid=member.uid)
+            except NotFound:
+                continue
+            except ApiError as error:
+                log.warning("delete %s/%s: %s", member.namespace, member.name, error)
+        self._binder.busy.pop(rollback.unit, None)
+        self.cluster.touched.add(rollback.unit)
+        self._changed.set()

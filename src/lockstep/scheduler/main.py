@@ -1,0 +1,53 @@
+"""The scheduler as a process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from lockstep.kube.client import Client
+from lockstep.kube.config import ClusterConfig
+from lockstep.kube.crds import ensure_crds
+from lockstep.kube.events import Recorder
+from lockstep.kube.manager import Manager
+from lockstep.scheduler.feed import Feed
+from lockstep.scheduler.loop import Scheduler
+from lockstep.scheduler.metrics import Metrics
+
+NAME = "lockstep-scheduler"
+
+
+async def run(
+    *,
+    kubeconfig: Path | None,
+    identity: str | None = None,
+    leader_elect: bool = True,
+    metrics_port: int | None = None,
+    ready: Callable[[str], None],
+) -> None:
+    """Schedule pods against the API server that *kubeconfig* names, until told to stop.
+
+    *ready* is called once the cluster's state has been read. With *leader_elect* several may run;
+    one at a time decides, and each term starts from what the API server says.
+
+    Raises:
+        ConfigError: when no configuration is found or it cannot be used.
+        ApiError: when the server cannot be reached at the start.
+    """
+    async with Client(ClusterConfig.load(kubeconfig)) as client:
+        await ensure_crds(client)
+        manager = Manager(
+            client,
+            name=NAME,
+            identity=identity,
+            leader_elect=leader_elect,
+            metrics_port=metrics_port,
+        )
+        feed, metrics = Feed(manager), Metrics()
+        recorder = Recorder(client, NAME)
+
+        async def term() -> None:
+            await Scheduler(client, feed, recorder, metrics).run()
+
+        manager.add_task(term)
+        await manager.run(ready)

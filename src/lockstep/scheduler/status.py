@@ -1,0 +1,219 @@
+"""Writing down why units wait and how far gangs are, at a pace that the API server bears."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from lockstep.api.core import PODS, Pod
+from lockstep.api.gang import GANGS
+from lockstep.api.wire import to_builtins
+from lockstep.kube.client import Client, Patch
+from lockstep.kube.errors import ApiError, NotFound
+from lockstep.kube.events import Recorder
+from lockstep.kube.informer import Informer
+from lockstep.scheduler.binder import Binder
+from lockstep.scheduler.core.blocked import Verdict
+from lockstep.scheduler.core.decide import Decider, Round
+from lockstep.scheduler.core.explain import FITS, explain, position
+from lockstep.scheduler.core.report import (
+    Json,
+    difference,
+    gang_status,
+    unscheduled_condition,
+)
+from lockstep.scheduler.core.units import Member, Unit, UnitKey
+
+log = logging.getLogger(__name__)
+
+PACE = 0.2
+"""Seconds between two batches: what happens in between is written once."""
+BATCH = 256
+"""Units with news in one batch."""
+SWEEP = 16
+"""Waiting units in one batch whose numbers may have drifted while nothing happened to them."""
+POD_WRITES = 128
+"""Pod conditions in one batch; the others wait for the next."""
+WRITERS = 8
+REWORD_AFTER = 30.0
+"""Seconds for which a pod's condition keeps its words when only numbers in them changed."""
+
+
+@dataclass(slots=True)
+class _Writes:
+    """What one batch writes."""
+
+    calls: list[Awaitable[None]] = field(default_factory=list)
+    pods_left: int = POD_WRITES
+
+
+class StatusWriter:
+    """Keeps the statuses of gangs and the conditions of waiting pods as they should be."""
+
+    def __init__(
+        self,
+        client: Client,
+        recorder: Recorder,
+        decider: Decider,
+        pods: Informer[Pod],
+        binder: Binder,
+    ) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._decider = decider
+        self._cluster = decider.cluster
+        self._pods = pods
+        self._binder = binder
+        self._news: set[UnitKey] = set()
+        self._drifted: set[UnitKey] = set()
+        self._worded: dict[tuple[str, str], tuple[str, float]] = {}
+        self._wake = asyncio.Event()
+        self._slots = asyncio.Semaphore(WRITERS)
+
+    def take(self, result: Round) -> None:
+        """Take note of a round: whom it concerned, and that others' numbers may have drifted."""
+        self._news.update(result.touched, result.failed, (p.unit for p in result.placements))
+        if result.touched:
+            self._drifted.update(self._decider.line.all())
+        if self._news or self._drifted:
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await self._wake.wait()
+            await asyncio.sleep(PACE)
+            self._wake.clear()
+            writes = self._plan(self._choose())
+            await asyncio.gather(*writes.calls)
+            if self._news or self._drifted:
+                self._wake.set()
+
+    def _choose(self) -> list[UnitKey]:
+        """Return the units of the next batch: those with news first, the next in line first."""
+        line = self._decider.line
+        waiting = line.sort(self._news)
+        others = [key for key in self._news if key not in line]
+        chosen = [*others, *waiting][:BATCH]
+        self._news.difference_update(chosen)
+        self._drifted.difference_update(chosen)
+        swept = line.sort(self._drifted)[:SWEEP]
+        self._drifted.difference_update(swept)
+        if not swept:
+            self._drifted.clear()
+        return chosen + swept
+
+    def _plan(self, keys: Iterable[UnitKey]) -> _Writes:
+        writes = _Writes()
+        places = position(self._decider.line.all())
+        known: dict[tuple[object, ...], Verdict] = {}
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for key in keys:
+            unit = self._cluster.units.get(key)
+            if unit is None:
+                continue
+            verdict = self._verdict(unit, known) if key in places else None
+            if unit.gang is not None:
+                self._plan_gang(writes, unit, verdict, places.get(key), now)
+            if verdict is not None:
+                self._plan_pods(writes, unit, verdict, now)
+        return writes
+
+    def _verdict(self, unit: Unit, known: dict[tuple[object, ...], Verdict]) -> Verdict | None:
+        if unit.key in self._binder.busy:
+            return None
+        signature = self._decider.signature(unit)
+        found = known.get(signature) if signature is not None else None
+        if found is None:
+            found = explain(self._cluster, unit)
+            if signature is not None:
+                known[signature] = found
+        return None if found.reason == FITS else found
+
+    def _plan_gang(
+        self, writes: _Writes, unit: Unit, verdict: Verdict | None, place: int | None, now: str
+    ) -> None:
+        gang = unit.gang
+        if gang is None:
+            return
+        status = gang_status(self._cluster, unit, verdict, place, now)
+        change = difference(to_builtins(gang.status), status)
+        if not change:
+            return
+        writes.calls.append(self._write_gang(unit.key, change))
+        if "reason" in change and verdict is not None:
+            self._recorder.event(gang, "Warning", "FailedScheduling", verdict.message)
+        elif change.get("placedAt"):
+            where = ", ".join(f"{tier} {name}" for tier, name in (status["domain"] or {}).items())
+            words = f"{status['bound']} pods placed" + (f" under {where}" if where else "")
+            self._recorder.event(gang, "Normal", "Placed", words)
+
+    def _plan_pods(self, writes: _Writes, unit: Unit, verdict: Verdict, now: str) -> None:
+        for member in unit.pending:
+            if not self._needs_words(member, verdict):
+                continue
+            if not writes.pods_left:
+                self._news.add(unit.key)
+                return
+            writes.pods_left -= 1
+            writes.calls.append(self._write_pod(member, verdict, now))
+            pod = self._pods.get(*member.key)
+            if pod is not None and not unit.is_gang:
+                self._recorder.event(pod, "Warning", "FailedScheduling", verdict.message)
+
+    def _needs_words(self, member: Member, verdict: Verdict) -> bool:
+        """Return whether a pod's condition does not say why it waits, or has not for long."""
+        now = asyncio.get_running_loop().time()
+        reason, since = self._worded.get(member.key, ("", 0.0))
+        if reason == verdict.reason and now - since < REWORD_AFTER:
+            return False
+        pod = self._pods.get(*member.key)
+        if pod is None:
+            return False
+        shown = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
+        return shown is None or shown.message != verdict.message
+
+    async def _write_gang(self, key: UnitKey, change: Json) -> None:
+        async with self._slots:
+            try:
+                gang = await self._client.patch(
+                    GANGS, key.name, {"status": change}, key.namespace, subresource="status"
+                )
+            except NotFound:
+                return
+            except ApiError as error:
+                log.warning("status of gang %s/%s: %s", key.namespace, key.name, error)
+                self._again(key)
+                return
+        if key in self._cluster.units and self._cluster.units[key].gang is not None:
+            self._cluster.set_gang(gang)
+
+    async def _write_pod(self, member: Member, verdict: Verdict, now: str) -> None:
+        body: Json = {"status": {"conditions": [unscheduled_condition(verdict, now)]}}
+        async with self._slots:
+            if member.node:
+                return
+            try:
+                await self._client.patch(
+                    PODS,
+                    member.name,
+                    body,
+                    member.namespace,
+                    how=Patch.STRATEGIC,
+                    subresource="status",
+                )
+            except NotFound:
+                return
+            except ApiError as error:
+                log.warning("condition of pod %s/%s: %s", member.namespace, member.name, error)
+                return
+        self._worded[member.key] = (verdict.reason, asyncio.get_running_loop().time())
+        if len(self._worded) > 2 * len(self._cluster.pods) + 1024:
+            self._worded = {k: v for k, v in self._worded.items() if k in self._cluster.pods}
+
+    def _again(self, key: UnitKey) -> None:
+        self._news.add(key)
+        self._wake.set()
