@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lockstep.cli.failure import CommandFailed
@@ -68,8 +68,7 @@ async def _until_told(part: Coroutine[Any, Any, Any], *, leashed: bool) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
     if leashed:
-        os.set_blocking(STDIN, False)
-        loop.add_reader(STDIN, _on_leash, loop, stop)
+        watch_leash(loop, stop)
     try:
         await task
     except asyncio.CancelledError:
@@ -77,7 +76,13 @@ async def _until_told(part: Coroutine[Any, Any, Any], *, leashed: bool) -> None:
             raise
 
 
-def _on_leash(loop: asyncio.AbstractEventLoop, stop: Any) -> None:
+def watch_leash(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+    """Call *stop* when the other end of standard input is closed."""
+    os.set_blocking(STDIN, False)
+    loop.add_reader(STDIN, _on_leash, loop, stop)
+
+
+def _on_leash(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
     with contextlib.suppress(BlockingIOError):
         if os.read(STDIN, 4096):
             return

@@ -27,3 +27,6 @@ SeveralNamed = Annotated[
     list[str], typer.Argument(metavar="NAME...", help="NAMEs of jobs, or KIND/NAME.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the object and send nothing.")]
+Leashed = Annotated[
+    bool, typer.Option("--leashed", help="End when standard input is closed.", hidden=True)
+]

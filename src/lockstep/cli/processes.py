@@ -8,17 +8,10 @@ from typing import Annotated
 import typer
 
 from lockstep.cli.foreground import announce, serve
+from lockstep.cli.options import Kubeconfig, Leashed
 
 app = typer.Typer(rich_markup_mode=None)
 
-Kubeconfig = Annotated[
-    Path | None,
-    typer.Option(help="Which API server; by default $KUBECONFIG, then that of `lockstep up`."),
-]
-Leashed = Annotated[
-    bool,
-    typer.Option("--leashed", help="End when standard input is closed.", hidden=True),
-]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")]
 MetricsPort = Annotated[
     int | None, typer.Option(help="Serve metrics and health on this port of loopback.")

@@ -15,6 +15,8 @@ from typing import Annotated
 import typer
 
 from lockstep.cli.failure import CommandFailed
+from lockstep.cli.foreground import watch_leash
+from lockstep.cli.options import Leashed
 from lockstep.cli.up import lock
 from lockstep.cli.up.parts import HOST, Settings
 from lockstep.kube.locate import embedded_data
@@ -60,6 +62,7 @@ def up(
     detach: Annotated[
         bool, typer.Option("--detach", help="Return when it is ready and go on in the background.")
     ] = False,
+    leashed: Leashed = False,
 ) -> None:
     """Run the embedded control plane on this machine.
 
@@ -89,7 +92,7 @@ def up(
     held = lock.take(directory)
     try:
         settings = Settings(directory, choose_port(port), kubeconfig, simulate, process_node)
-        asyncio.run(_foreground(settings, held.fd))
+        asyncio.run(_foreground(settings, held.fd, leashed=leashed))
     finally:
         held.release()
 
@@ -150,7 +153,7 @@ def _check_spec(spec: str) -> None:
         raise typer.BadParameter(str(error), param_hint="--simulate") from error
 
 
-async def _foreground(settings: Settings, held: int) -> None:
+async def _foreground(settings: Settings, held: int, *, leashed: bool) -> None:
     from lockstep.cli.up.supervisor import Supervisor
 
     supervisor = Supervisor(settings, lock=held, say=_progress(time.monotonic()))
@@ -167,6 +170,8 @@ async def _foreground(settings: Settings, held: int) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, stop)
+    if leashed:
+        watch_leash(loop, stop)
     try:
         await task
     except asyncio.CancelledError:

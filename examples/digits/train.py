@@ -1,0 +1,146 @@
+"""Train a classifier of handwritten digits on any number of ranks, and survive being killed.
+
+The data set ships inside scikit-learn, so nothing is downloaded. Started by the PyTorch convention
+(RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT); alone it is one rank.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.parallel import DistributedDataParallel
+
+SEED = 0
+
+
+@dataclass(frozen=True)
+class Data:
+    """Images (n, 1, 8, 8) and labels, split the same way on every rank."""
+
+    train_x: Tensor
+    train_y: Tensor
+    test_x: Tensor
+    test_y: Tensor
+
+
+def load() -> Data:
+    """Return the data set, with a fifth held back for the test."""
+    digits = load_digits()
+    images = torch.tensor(digits.images, dtype=torch.float32).unsqueeze(1) / 16
+    labels = torch.tensor(digits.target)
+    parts = train_test_split(
+        images, labels, test_size=0.2, random_state=SEED, stratify=digits.target
+    )
+    return Data(parts[0], parts[2], parts[1], parts[3])
+
+
+def build() -> nn.Module:
+    """Return the network, initialised the same way on every rank."""
+    torch.manual_seed(SEED)
+    return nn.Sequential(
+        *(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU()),
+        *(nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+        *(nn.Flatten(), nn.Dropout(0.3), nn.Linear(64 * 4 * 4, 128), nn.ReLU()),
+        nn.Linear(128, 10),
+    )
+
+
+def batch_of(step: int, data: Data, size: int) -> Tensor:
+    """Return the indices of this rank's part of batch *step*; a function of the step alone."""
+    whole = size * dist.get_world_size()
+    per_epoch = len(data.train_y) // whole
+    epoch, position = divmod(step, per_epoch)
+    order = torch.randperm(len(data.train_y), generator=torch.Generator().manual_seed(SEED + epoch))
+    mine = position * whole + dist.get_rank() * size
+    return order[mine : mine + size]
+
+
+def save(path: Path, step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Write the checkpoint so that a reader sees the old one or the new one, whole."""
+    partial = path.with_suffix(".partial")
+    with partial.open("wb") as file:
+        torch.save(
+            {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, file
+        )
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def restore(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
+    """Load the checkpoint, if there is one, and return the step to go on with."""
+    if not path.exists():
+        return 0
+    saved = torch.load(path, weights_only=True)
+    model.load_state_dict(saved["model"])
+    optimizer.load_state_dict(saved["optimizer"])
+    return int(saved["step"])
+
+
+def accuracy(model: nn.Module, data: Data) -> float:
+    """Return the share of the test images that the model gets right."""
+    model.eval()
+    with torch.no_grad():
+        right = model(data.test_x).argmax(1) == data.test_y
+    model.train()
+    return float(right.float().mean())
+
+
+def train(options: argparse.Namespace) -> None:
+    """Train from the newest checkpoint, or from the start, to the last step."""
+    data, model = load(), build()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=options.learning_rate)
+    path: Path = options.checkpoints / "digits.pt"
+    first = restore(path, model, optimizer)
+    leader = dist.get_rank() == 0
+    print(f"rank {dist.get_rank()} of {dist.get_world_size()} starts at step {first}", flush=True)
+    parallel = DistributedDataParallel(model)
+    for step in range(first, options.steps):
+        chosen = batch_of(step, data, options.batch)
+        loss = cross_entropy(parallel(data.train_x[chosen]), data.train_y[chosen])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        done = step + 1
+        if leader and (done % options.every == 0 or done == options.steps):
+            save(path, done, model, optimizer)
+            print(f"step {done}/{options.steps} loss {loss.item():.4f}", flush=True)
+    if leader:
+        print(f"test accuracy {accuracy(model, data):.4f}", flush=True)
+    dist.barrier()
+
+
+def main() -> None:
+    """Join the other ranks, train, leave."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--checkpoints", type=Path, required=True, help="directory to keep them in")
+    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--every", type=int, default=50, help="steps between checkpoints")
+    parser.add_argument("--batch", type=int, default=64, help="images of one rank in one step")
+    parser.add_argument("--learning-rate", type=float, default=1e-3)
+    options = parser.parse_args()
+    for name, alone in (
+        *(("RANK", "0"), ("WORLD_SIZE", "1")),
+        *(("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "0")),
+    ):
+        os.environ.setdefault(name, alone)
+    torch.set_num_threads(1)
+    options.checkpoints.mkdir(parents=True, exist_ok=True)
+    dist.init_process_group("gloo")
+    try:
+        train(options)
+    finally:
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
