@@ -74,6 +74,16 @@ class Cache(Generic[T]):
         """
         return list(self._indices[index].get(value, {}).values())
 
+    def add_index(self, name: str, function: Index) -> None:
+        """Keep another index; an index of that name that is there already stays as it is."""
+        if name in self._functions:
+            return
+        self._functions[name] = function
+        index = self._indices[name] = {}
+        for key, obj in self._objects.items():
+            for value in function(obj):
+                index.setdefault(value, {})[key] = obj
+
     def put(self, obj: T) -> list[Change[T]]:
         """Add or replace an object; nothing changes where it is the version already known."""
         key = key_of(obj)

@@ -36,7 +36,7 @@ async def ensure_crds(client: Client) -> None:
             except Forbidden:
                 if not told:
                     log.warning(
-                        "the kind %s is missing and this identity may not create it; apply it with: "
+                        "the kind %s is missing and may not be created by this identity; apply it: "
                         "lockstep manifests crds | kubectl apply -f -",
                         name,
                     )

@@ -84,6 +84,10 @@ class Informer(Generic[T]):
         """Return the objects that *index* holds under *value*."""
         return self._follower.cache.by_index(index, value)
 
+    def add_index(self, name: str, function: Index) -> None:
+        """Keep another index; one of that name that is there already stays as it is."""
+        self._follower.cache.add_index(name, function)
+
     @property
     def synced(self) -> bool:
         """Whether the whole collection has been read once."""

@@ -1,0 +1,211 @@
+"""A process of controllers: shared informers, one leader, health, metrics, an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
+from lockstep.kube.cache import Index
+from lockstep.kube.client import Client
+from lockstep.kube.controller import Controller
+from lockstep.kube.election import Election, Timing
+from lockstep.kube.elector import Elector
+from lockstep.kube.events import Recorder
+from lockstep.kube.health import HealthServer
+from lockstep.kube.informer import Informer
+from lockstep.kube.metrics import Metrics
+
+T = TypeVar("T", bound=Wire)
+
+log = logging.getLogger(__name__)
+
+Task = Callable[[], Awaitable[None]]
+
+DRAIN_SECONDS = 5.0
+"""How long calls that are under way may take to finish when the process is told to end."""
+
+
+def own_identity() -> str:
+    """Return a name for this process that no other one has, now or later."""
+    return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(3)}"
+
+
+class Manager:
+    """Runs controllers and tasks over shared informers, if wanted only while it leads.
+
+    A leader that cannot renew its lease stops writing before anybody else may take it: its
+    controllers are cancelled, and the client refuses writes.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        name: str,
+        identity: str | None = None,
+        leader_elect: bool = True,
+        lease_namespace: str = "lockstep-system",
+        metrics_port: int | None = None,
+        timing: Timing | None = None,
+    ) -> None:
+        self.name = name
+        self.client = client
+        self.metrics = Metrics()
+        self.identity = identity or own_identity()
+        self.metrics_port = metrics_port
+        self._informers: dict[tuple[object, ...], Informer[Any]] = {}
+        self._controllers: list[Controller] = []
+        self._tasks: list[Task] = []
+        self._recorders: dict[str, Recorder] = {}
+        self._elector: Elector | None = None
+        if leader_elect:
+            election = Election(self.identity, timing)
+            self._elector = Elector(client, election, namespace=lease_namespace, name=name)
+            self.metrics.watch_leader(name, lambda: self.leading)
+        client.observe(self.metrics.request)
+
+    @property
+    def leading(self) -> bool:
+        """Whether controllers may write: this process leads, or there is no election."""
+        return self._elector is None or self._elector.leading
+
+    def informer(
+        self,
+        res: Resource[T],
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        indices: Mapping[str, Index] | None = None,
+        transform: Callable[[T], T] | None = None,
+    ) -> Informer[T]:
+        """Return the informer of a collection: one for all who ask for the same."""
+        key = (res, namespace, label_selector, field_selector, transform)
+        if key not in self._informers:
+            self._informers[key] = Informer(
+                self.client,
+                res,
+                namespace=namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                transform=transform,
+            )
+            self.metrics.watch_informer(res.plural, self._informers[key])
+        informer = cast("Informer[T]", self._informers[key])
+        for name, function in (indices or {}).items():
+            informer.add_index(name, function)
+        return informer
+
+    def recorder(self, component: str | None = None) -> Recorder:
+        """Return the recorder of events for *component*, by default this manager's name."""
+        component = component or self.name
+        if component not in self._recorders:
+            self._recorders[component] = Recorder(self.client, component)
+        return self._recorders[component]
+
+    def add(self, controller: Controller) -> None:
+        """Run *controller* while this process leads."""
+        controller.observer = self.metrics
+        self._controllers.append(controller)
+
+    def add_task(self, task: Task) -> None:
+        """Run *task()* while this process leads; it must last until it is cancelled."""
+        self._tasks.append(task)
+
+    async def run(self, ready: Callable[[str], None]) -> None:
+        """Run until cancelled; *ready* is told once every informer is synced.
+
+        Raises:
+            OSError: when the port for metrics is taken.
+            Exception: whatever a task raised; controllers try again by themselves.
+        """
+        health = await self._serve_health()
+        following = [asyncio.create_task(one.run()) for one in self._informers.values()]
+        try:
+            await self._first_sync(following)
+            ready(f"{self.name} is synced")
+            if self._elector is None:
+                await self._lead()
+            else:
+                self.client.fence(self._elector.check)
+                await self._elector.run(self._lead)
+        finally:
+            for recorder in self._recorders.values():
+                await recorder.close()
+            await _cancel(following)
+            if health is not None:
+                await health.close()
+
+    async def _serve_health(self) -> HealthServer | None:
+        if self.metrics_port is None:
+            return None
+        server = HealthServer(
+            self.metrics_port, problems=self._problems, metrics=self.metrics.exposition
+        )
+        self.metrics_port = await server.start()
+        log.info("health and metrics on http://127.0.0.1:%d", self.metrics_port)
+        return server
+
+    def _problems(self) -> list[str]:
+        return [
+            f"{informer.resource.plural}: {informer.problem or 'not synced yet'}"
+            for informer in self._informers.values()
+            if not informer.synced
+        ]
+
+    async def _first_sync(self, following: Sequence[asyncio.Task[None]]) -> None:
+        waits = [asyncio.create_task(one.wait_synced()) for one in self._informers.values()]
+        try:
+            synced = asyncio.gather(*waits)
+            first: list[asyncio.Future[Any]] = [synced, *following]
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            for task in following:
+                if task.done():
+                    task.result()
+            await synced
+        finally:
+            await _cancel(waits)
+        # What the caches hold lives as long as the process: the collector need not walk it.
+        gc.collect()
+        gc.freeze()
+
+    async def _lead(self) -> None:
+        controllers = [asyncio.create_task(one.run()) for one in self._controllers]
+        tasks = [asyncio.create_task(_run(task)) for task in self._tasks]
+        everything: list[asyncio.Task[None]] = [*controllers, *tasks]
+        if not everything:
+            await asyncio.Event().wait()
+        try:
+            done, _ = await asyncio.wait(everything, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            raise RuntimeError(f"a task of {self.name} ended by itself")
+        finally:
+            await _cancel(tasks)
+            await self._drain(controllers)
+
+    async def _drain(self, controllers: Sequence[asyncio.Task[None]]) -> None:
+        """Let calls that are under way finish, as long as this process may still write."""
+        if controllers and self.leading:
+            for controller in self._controllers:
+                controller.drain()
+            await asyncio.wait(controllers, timeout=DRAIN_SECONDS)
+        await _cancel(controllers)
+
+
+async def _run(task: Task) -> None:
+    await task()
+
+
+async def _cancel(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
