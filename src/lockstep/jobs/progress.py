@@ -94,7 +94,11 @@ def _running(roster: Roster, status: TrainingJobStatus, now: float) -> TrainingJ
     if cond.holds(status, cond.PLACED) and _enough(roster, _STARTED):
         text = f"attempt {status.attempt} runs"
         status = cond.put(status, cond.RUNNING, True, cond.Why("Running", text), now)
-        return cond.clear(status, cond.RESTARTING, cond.Why("Running", text), now)
+        # What went wrong last stays on record.
+        last = cond.find(status, cond.RESTARTING)
+        return cond.clear(
+            status, cond.RESTARTING, cond.Why("Running", last.message if last else ""), now
+        )
     return cond.clear(
         status, cond.RUNNING, cond.Why("TooFewPods", "fewer pods run than it needs"), now
     )

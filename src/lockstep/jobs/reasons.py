@@ -27,7 +27,7 @@ def message(
         return _replacing(status)
     restarting = cond.find(status, cond.RESTARTING)
     failed = restarting is not None and restarting.status == "True"
-    after = f" after this: {restarting.message}" if restarting and failed else ""
+    after = f", after this: {restarting.message}" if restarting and failed else ""
     if roster.stale:
         return f"waits for {_names(roster.stale)} of the last attempt to end{after}"
     if roster.foreign:
@@ -35,7 +35,7 @@ def message(
     if status.retry_at and timestamp.parse(status.retry_at) > now:
         return f"starts again at {status.retry_at}{after}"
     if not cond.holds(status, cond.PLACED):
-        return _unplaced(roster, gang)
+        return _unplaced(roster, gang) + after
     return _unstarted(roster, warnings)
 
 

@@ -1,0 +1,141 @@
+"""Each framework's pods get exactly the variables of its convention."""
+
+from typing import Any
+
+import pytest
+from tests.support.jobs import job, mpi_roles, role
+
+from lockstep.jobs.frameworks import FRAMEWORKS
+from lockstep.jobs.frameworks.base import members
+from lockstep.jobs.objects import pod
+
+HOST = "digits-worker-0.digits"
+
+
+def environment(given: Any, name: str) -> dict[str, str]:
+    member = next(m for m in members(given) if m.name == name)
+    built = pod(given, FRAMEWORKS[given.spec.framework], member)
+    return {v["name"]: v["value"] for v in built["spec"]["containers"][0]["env"] if "value" in v}
+
+
+def test_pytorch_with_one_process_a_pod_is_told_its_rank_in_both_conventions() -> None:
+    given = environment(job(role(replicas=3)), "digits-worker-1")
+    port = given["MASTER_PORT"]
+    assert given == {
+        "MASTER_ADDR": HOST,
+        "MASTER_PORT": port,
+        "WORLD_SIZE": "3",
+        "RANK": "1",
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PET_NPROC_PER_NODE": "1",
+        "PET_NNODES": "3",
+        "PET_NODE_RANK": "1",
+        "PET_MASTER_ADDR": HOST,
+        "PET_MASTER_PORT": port,
+    }
+
+
+@pytest.mark.parametrize("by", [{"gpus": 8}, {"processesPerNode": 8}])
+def test_pytorch_never_calls_a_nodes_rank_rank(by: dict[str, int]) -> None:
+    given = environment(job(role(replicas=4, **by)), "digits-worker-3")
+    assert not {"RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"} & set(given)
+    assert (given["WORLD_SIZE"], given["PET_NODE_RANK"]) == ("32", "3")
+    assert (given["PET_NPROC_PER_NODE"], given["PET_NNODES"]) == ("8", "4")
+
+
+def test_pytorch_ranks_go_on_from_role_to_role() -> None:
+    given = job(role("master", 1), role("worker", 2))
+    assert environment(given, "digits-worker-1")["RANK"] == "2"
+    assert environment(given, "digits-worker-1")["MASTER_ADDR"] == "digits-master-0.digits"
+
+
+@pytest.mark.parametrize(
+    ("name", "hosts"), [("digits-worker-0", "true"), ("digits-worker-3", "false")]
+)
+def test_an_elastic_job_meets_at_its_first_pod(name: str, hosts: str) -> None:
+    elastic = job(role(replicas=4, min=2, max=8, gpus=2), recovery={"maxRestarts": 7})
+    given = environment(elastic, name)
+    port = given["MASTER_PORT"]
+    assert given == {
+        "MASTER_ADDR": HOST,
+        "MASTER_PORT": port,
+        "PYTHONUNBUFFERED": "1",
+        "PET_NPROC_PER_NODE": "2",
+        "PET_NNODES": "2:8",
+        "PET_RDZV_BACKEND": "c10d",
+        "PET_RDZV_ENDPOINT": f"{HOST}:{port}",
+        "PET_RDZV_ID": "uid-digits",
+        "PET_RDZV_CONF": f"is_host={hosts}",
+        "PET_MAX_RESTARTS": "7",
+    }
+
+
+def test_the_port_is_the_jobs_own_and_stays() -> None:
+    ports = {
+        n: {environment(job(name=n), f"{n}-worker-{i}")["MASTER_PORT"] for i in (0, 1)}
+        for n in ("a", "b", "c")
+    }
+    assert all(len(found) == 1 for found in ports.values())
+    assert len(set.union(*ports.values())) == 3
+    assert all(20000 <= int(p) < 29000 for found in ports.values() for p in found)
+
+
+def test_the_users_own_port_wins() -> None:
+    given = job(role("master", 1, env={"MASTER_PORT": "23456"}), role("worker", 2))
+    for name in ("digits-master-0", "digits-worker-1"):
+        found = environment(given, name)
+        assert (found["MASTER_PORT"], found["PET_MASTER_PORT"]) == ("23456", "23456")
+
+
+def test_the_users_variables_follow_ours_and_may_refer_to_them() -> None:
+    given = job(role(env={"PYTHONUNBUFFERED": "0", "URL": "tcp://$(MASTER_ADDR)"}))
+    built = pod(given, FRAMEWORKS["pytorch"], members(given)[0])
+    variables = built["spec"]["containers"][0]["env"]
+    names = [v["name"] for v in variables]
+    assert names.index("MASTER_ADDR") < names.index("URL")
+    assert names.count("PYTHONUNBUFFERED") == 1
+    assert {"name": "PYTHONUNBUFFERED", "value": "0"} in variables
+
+
+def test_plain_pods_know_their_place_and_their_peers() -> None:
+    given = job(role("server", 1), role("client", 2), framework="plain")
+    assert environment(given, "digits-client-1") == {
+        "LOCKSTEP_JOB": "digits",
+        "LOCKSTEP_ROLE": "client",
+        "LOCKSTEP_INDEX": "1",
+        "LOCKSTEP_PEERS": "digits-server-0.digits,digits-client-0.digits,digits-client-1.digits",
+    }
+
+
+def test_an_mpi_launcher_gets_what_each_mpi_reads() -> None:
+    given = environment(job(*mpi_roles(gpus=4), framework="mpi"), "digits-launcher-0")
+    del given["LOCKSTEP_SSH_PORT"]
+    assert given == {
+        "K_MPI_JOB_ROLE": "launcher",
+        "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+        "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
+        "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
+        "OMPI_MCA_orte_set_default_slots": "4",
+        "I_MPI_HYDRA_HOST_FILE": "/etc/mpi/machinefile",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": "-o ConnectionAttempts=10",
+        "I_MPI_PERHOST": "4",
+        "HYDRA_HOST_FILE": "/etc/mpi/machinefile",
+        "HYDRA_LAUNCH_EXTRA_ARGS": "-o ConnectionAttempts=10",
+        "NVIDIA_VISIBLE_DEVICES": "",
+        "NVIDIA_DRIVER_CAPABILITIES": "",
+    }
+
+
+def test_an_mpi_launcher_with_gpus_keeps_them() -> None:
+    launcher, worker = mpi_roles()
+    launcher["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 1}}
+    given = environment(job(launcher, worker, framework="mpi"), "digits-launcher-0")
+    assert "NVIDIA_VISIBLE_DEVICES" not in given
+
+
+def test_an_mpi_worker_gets_its_role_and_port() -> None:
+    given = environment(job(*mpi_roles(), framework="mpi"), "digits-worker-1")
+    assert set(given) == {"K_MPI_JOB_ROLE", "LOCKSTEP_SSH_PORT"}
+    assert given["K_MPI_JOB_ROLE"] == "worker"

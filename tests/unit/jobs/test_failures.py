@@ -1,0 +1,234 @@
+"""What a failure means: a new attempt, one pod replaced, or the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.job_world import FakeCluster
+from tests.support.jobs import job, mpi_roles, role
+
+from lockstep.api.training import TrainingJob, TrainingJobStatus
+from lockstep.jobs.failures import backoff
+
+ELASTIC = role(replicas=3, min=2, max=4)
+
+
+def status(world: FakeCluster) -> TrainingJobStatus:
+    assert world.job is not None
+    return world.job.status
+
+
+def running(given: TrainingJob) -> FakeCluster:
+    world = FakeCluster(given)
+    world.run()
+    assert status(world).phase == "Running"
+    return world
+
+
+def uids(world: FakeCluster) -> dict[str, str]:
+    return {n.removeprefix("digits-"): p.metadata.uid for n, p in world.pods.items()}
+
+
+@pytest.mark.parametrize(
+    ("given", "victim", "kept"),
+    [
+        (job(), "worker-1", set()),
+        (job(), "worker-0", set()),
+        (job(framework="plain"), "worker-1", set()),
+        (job(*mpi_roles(), framework="mpi"), "worker-1", set()),
+        (job(*mpi_roles(), framework="mpi"), "launcher-0", set()),
+        (job(ELASTIC), "worker-2", {"worker-0", "worker-1"}),
+        (job(ELASTIC), "worker-0", set()),
+        (job(ELASTIC, framework="plain"), "worker-0", {"worker-1", "worker-2"}),
+        (
+            job(*mpi_roles(workers=3, min=2, max=4), framework="mpi"),
+            "worker-0",
+            {"launcher-0", "worker-1", "worker-2"},
+        ),
+        (job(*mpi_roles(workers=3, min=2, max=4), framework="mpi"), "launcher-0", set()),
+    ],
+)
+@pytest.mark.parametrize("how", ["fails", "is evicted", "is deleted", "vanishes"])
+def test_who_is_replaced_when_a_pod_is_gone(
+    given: TrainingJob, victim: str, kept: set[str], how: str
+) -> None:
+    world = running(given)
+    before = uids(world)
+    name = f"digits-{victim}"
+    if how == "fails":
+        world.fail(name)
+    elif how == "is evicted":
+        world.set(name, "Failed", reason="Evicted", message="the node was low on memory")
+    elif how == "is deleted":
+        world.ask_to_end(name)
+    else:
+        del world.pods[name]
+    world.run()
+    after = uids(world)
+    assert after.keys() == before.keys()
+    assert {n for n in after if after[n] == before[n]} == kept
+    assert (status(world).phase, status(world).restarts) == ("Running", 1)
+    assert status(world).attempt == (0 if kept else 1)
+    assert status(world).replacing == {}
+
+
+def test_pods_of_the_next_attempt_wait_until_all_of_the_last_have_ended() -> None:
+    world = running(job())
+    world.fail("digits-worker-0")
+    world.reconcile()
+    assert {n for n, p in world.pods.items() if p.metadata.deletion_timestamp} == set(world.pods)
+    world.reconcile()
+    assert status(world).phase == "Restarting"
+    assert status(world).message == (
+        "waits for digits-worker-0, digits-worker-1 of the last attempt to end, "
+        "after this: digits-worker-0 failed with exit code 1"
+    )
+    assert len(world.made) == 2
+    world.let_go()
+    world.reconcile()
+    assert world.made[2:] == [("digits-worker-0", "1"), ("digits-worker-1", "1")]
+
+
+def test_a_node_that_never_answers_does_not_hold_up_the_next_attempt_for_ever() -> None:
+    world = running(job())
+    world.fail("digits-worker-0")
+    decision = None
+    for _ in range(3):
+        decision = world.reconcile()
+    assert decision is not None
+    assert decision.again == 30 + 120
+    world.now += decision.again
+    world.reconcile()
+    assert not world.pods
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_a_job_fails_once_its_restarts_are_used_up(most: int) -> None:
+    world = running(job(recovery={"maxRestarts": most}))
+    for _ in range(most):
+        world.fail("digits-worker-1")
+        world.settle()
+        world.now += 1000
+        world.run()
+        assert status(world).phase == "Running"
+    world.fail("digits-worker-1", code=3)
+    world.settle()
+    assert (status(world).phase, status(world).restarts) == ("Failed", most)
+    assert status(world).message.startswith("digits-worker-1 failed with exit code 3; ")
+    assert status(world).conditions[-1].reason == "RestartsUsedUp"
+    assert status(world).replica_statuses["worker"].failed == 1
+    assert set(world.pods) == {"digits-worker-1"}
+
+
+@pytest.mark.parametrize("code", [126, 127])
+def test_an_exit_code_that_no_restart_can_change_ends_the_job(code: int) -> None:
+    world = running(job())
+    world.fail("digits-worker-0", code)
+    world.settle()
+    assert status(world).phase == "Failed"
+    assert status(world).conditions[-1].reason == "PermanentError"
+    assert "its command" in status(world).message
+
+
+@pytest.mark.parametrize(("given", "attempt"), [(job(), 1), (job(ELASTIC), 0)])
+def test_pods_that_fail_together_count_once(given: TrainingJob, attempt: int) -> None:
+    world = running(given)
+    names = sorted(world.pods)[-2:]
+    if attempt == 0:
+        names = ["digits-worker-1", "digits-worker-2"]
+    for name in names:
+        world.fail(name)
+    world.run()
+    assert (status(world).restarts, status(world).attempt) == (1, attempt)
+
+
+@pytest.mark.parametrize("how", ["asked to end", "gone"])
+def test_a_pod_lost_before_the_gang_was_placed_is_made_again_and_not_counted(how: str) -> None:
+    world = FakeCluster(job())
+    world.settle()
+    if how == "gone":
+        del world.pods["digits-worker-0"]
+    else:
+        world.ask_to_end("digits-worker-0")
+    world.run()
+    assert (status(world).restarts, status(world).attempt) == (0, 0)
+    assert status(world).phase == "Running"
+
+
+def failing(world: FakeCluster, after: float) -> float:
+    """Let a worker fail *after* seconds of running; return when the next attempt is made."""
+    world.now += after
+    world.fail("digits-worker-0")
+    world.settle()
+    failed = world.now
+    while not world.pods:
+        decision = world.reconcile()
+        assert decision is not None
+        world.now += decision.again or 0
+    return world.now - failed
+
+
+def test_the_first_restart_is_at_once_and_the_later_ones_wait_longer_and_longer() -> None:
+    world = running(job(recovery={"maxRestarts": 20}))
+    delays = []
+    for _ in range(9):
+        delays.append(failing(world, after=10))
+        world.run()
+    assert delays[0] == 0
+    assert [round(d) for d in delays[1:]] == pytest.approx(
+        [5, 10, 20, 40, 80, 160, 300, 300], abs=1.01
+    )
+
+
+def test_a_long_run_forgets_earlier_failures() -> None:
+    world = running(job(recovery={"maxRestarts": 20}))
+    for _ in range(3):
+        failing(world, after=10)
+        world.run()
+    assert failing(world, after=3600) == 0
+
+
+@given(st.integers(0, 1000))
+def test_back_off_grows_and_is_bounded(row: int) -> None:
+    assert 0 <= backoff(row) <= backoff(row + 1) <= 300
+
+
+def test_a_back_off_is_announced() -> None:
+    world = running(job(recovery={"maxRestarts": 20}))
+    failing(world, after=1)
+    world.run()
+    world.fail("digits-worker-0")
+    world.settle()
+    said: Any = status(world)
+    assert said.retry_at is not None
+    assert said.message.startswith(f"starts again at {said.retry_at}, after this: digits-worker-0")
+
+
+@pytest.mark.parametrize(
+    ("ended", "expected"),
+    [
+        ({"exitCode": 1, "reason": "Error"}, "exit code 1"),
+        ({"exitCode": 137, "reason": "OOMKilled"}, "exit code 137: OOMKilled"),
+        ({"exitCode": 137, "signal": 9, "reason": "Error"}, "exit code 137 (signal 9)"),
+        ({"exitCode": 1, "message": "Traceback\nValueError: x"}, "exit code 1: ValueError: x"),
+    ],
+)
+def test_the_message_says_how_the_pod_ended(ended: dict[str, Any], expected: str) -> None:
+    from msgspec import structs
+
+    from lockstep.api.core import PodStatus
+    from lockstep.api.wire import convert
+
+    world = running(job(recovery={"maxRestarts": 0}))
+    tree = {
+        "phase": "Failed",
+        "containerStatuses": [{"name": "main", "state": {"terminated": ended}}],
+    }
+    pod = world.pods["digits-worker-0"]
+    world.pods["digits-worker-0"] = structs.replace(pod, status=convert(tree, PodStatus))
+    world.settle()
+    message = status(world).message
+    assert message == f"digits-worker-0 failed with {expected}; no restart allowed"

@@ -1,0 +1,202 @@
+"""From creation to the end: what a job's status says and what is there, step by step."""
+
+from typing import Any
+
+import pytest
+from tests.support.job_world import FakeCluster
+from tests.support.jobs import job, mpi_roles, role
+
+from lockstep.api.training import TrainingJob
+
+
+def phase(world: FakeCluster) -> str:
+    assert world.job is not None
+    return world.job.status.phase
+
+
+def true_conditions(world: FakeCluster) -> set[str]:
+    assert world.job is not None
+    return {c.type for c in world.job.status.conditions if c.status == "True"}
+
+
+def test_a_job_goes_from_pending_to_succeeded() -> None:
+    world = FakeCluster(job())
+    world.settle()
+    assert phase(world) == "Pending"
+    assert true_conditions(world) == {"Created"}
+    assert set(world.objects) == {("Service", "digits"), ("Gang", "digits")}
+    assert set(world.pods) == {"digits-worker-0", "digits-worker-1"}
+
+    world.place()
+    world.settle()
+    assert phase(world) == "Starting"
+    assert true_conditions(world) == {"Created", "Placed"}
+
+    world.start()
+    world.settle()
+    assert phase(world) == "Running"
+    assert true_conditions(world) == {"Created", "Placed", "Running"}
+
+    world.set("digits-worker-1", "Succeeded")
+    world.settle()
+    assert phase(world) == "Running"
+
+    world.now += 90
+    world.set("digits-worker-0", "Succeeded")
+    world.settle()
+    assert phase(world) == "Succeeded"
+    assert world.job is not None
+    assert world.job.status.message == "done after 1m30s"
+    assert world.job.status.replica_statuses["worker"].succeeded == 2
+    assert true_conditions(world) == {"Created", "Placed", "Succeeded"}
+    assert world.told == ["Placed", "Running", "Succeeded"]
+
+
+@pytest.mark.parametrize(
+    ("given", "done", "expected"),
+    [
+        (job(), ["worker-0"], "Running"),
+        (job(), ["worker-0", "worker-1"], "Succeeded"),
+        (job(role(replicas=3, min=1, max=4)), ["worker-1", "worker-2"], "Running"),
+        (job(role(replicas=3, min=1, max=4)), ["worker-0"], "Succeeded"),
+        (job(*mpi_roles(), framework="mpi"), ["worker-0", "worker-1"], "Running"),
+        (job(*mpi_roles(), framework="mpi"), ["launcher-0"], "Succeeded"),
+        (job(role("a", 1), role("b", 1), framework="plain"), ["a-0"], "Running"),
+        (job(role("a", 1), role("b", 1), framework="plain"), ["a-0", "b-0"], "Succeeded"),
+    ],
+)
+def test_a_job_succeeds_when_its_deciding_pods_have(
+    given: TrainingJob, done: list[str], expected: str
+) -> None:
+    world = FakeCluster(given)
+    world.run()
+    for name in done:
+        world.set(f"digits-{name}", "Succeeded")
+    world.settle()
+    assert phase(world) == expected
+
+
+def test_an_mpi_job_brings_its_files_and_keys_before_its_pods() -> None:
+    world = FakeCluster(job(*mpi_roles(), framework="mpi"))
+    decision = world.reconcile()
+    assert decision is not None
+    kinds = [a.resource.kind for a in decision.actions]
+    assert kinds == ["Secret", "ConfigMap", "Service", "Gang", "Pod", "Pod", "Pod"]
+
+
+def test_discover_hosts_follows_the_workers_that_run() -> None:
+    world = FakeCluster(job(*mpi_roles(), framework="mpi"))
+    world.settle()
+    assert "echo" not in world.objects["ConfigMap", "digits-config"].data["discover_hosts.sh"]
+    world.run()
+    script = world.objects["ConfigMap", "digits-config"].data["discover_hosts.sh"]
+    assert script.count("echo") == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "left", "gang"),
+    [
+        ("None", {"launcher-0", "worker-0", "worker-1"}, True),
+        ("Running", {"launcher-0"}, False),
+        ("All", set(), False),
+    ],
+)
+def test_the_end_leaves_what_the_policy_says(policy: str, left: set[str], gang: bool) -> None:
+    world = FakeCluster(job(*mpi_roles(), framework="mpi", runPolicy={"cleanPods": policy}))
+    world.run()
+    world.set("digits-launcher-0", "Succeeded")
+    world.settle()
+    assert set(world.pods) == {f"digits-{name}" for name in left}
+    assert (("Gang", "digits") in world.objects) == gang
+
+
+def test_suspending_gives_everything_back_and_resuming_goes_on() -> None:
+    world = FakeCluster(job())
+    world.run()
+    world.edit(suspend=True)
+    world.settle()
+    assert phase(world) == "Suspended"
+    assert not world.pods
+    assert ("Gang", "digits") not in world.objects
+    assert true_conditions(world) == {"Created", "Suspended"}
+
+    world.edit(suspend=False)
+    world.settle()
+    assert phase(world) == "Pending"
+    world.run()
+    assert phase(world) == "Running"
+    assert world.job is not None
+    assert world.job.status.restarts == 0
+    assert "Suspended" in world.told
+    assert "Resumed" in world.told
+
+
+def test_a_job_created_suspended_makes_nothing() -> None:
+    world = FakeCluster(job(suspend=True))
+    world.settle()
+    assert not world.pods
+    assert not world.objects
+    assert phase(world) == "Suspended"
+    world.edit(suspend=False)
+    world.run()
+    assert phase(world) == "Running"
+    assert world.job is not None
+    assert world.job.status.attempt == 0
+
+
+def elastic(**more: Any) -> FakeCluster:
+    world = FakeCluster(job(role(replicas=3, min=2, max=5), **more))
+    world.run()
+    return world
+
+
+@pytest.mark.parametrize(("replicas", "indices"), [(5, "01234"), (3, "012"), (2, "01")])
+def test_an_elastic_job_is_scaled_while_it_runs(replicas: int, indices: str) -> None:
+    world = elastic()
+    before = {n: p.metadata.uid for n, p in world.pods.items()}
+    world.edit(roles=[role(replicas=replicas, min=2, max=5)])
+    world.run()
+    assert set(world.pods) == {f"digits-worker-{i}" for i in indices}
+    assert all(world.pods[n].metadata.uid == before[n] for n in world.pods if n in before)
+    group = world.objects["Gang", "digits"].spec.groups[0]
+    assert (group.min, group.desired) == (2, replicas if replicas > 2 else None)
+    assert world.job is not None
+    assert (world.job.status.restarts, phase(world)) == (0, "Running")
+
+
+def test_a_fixed_job_that_is_resized_starts_anew_and_no_restart_is_counted() -> None:
+    world = FakeCluster(job())
+    world.run()
+    world.edit(roles=[role(replicas=3)])
+    world.run()
+    assert world.job is not None
+    assert (world.job.status.attempt, world.job.status.restarts) == (1, 0)
+    assert len(world.pods) == 3
+    assert all(p.metadata.labels["lockstep.dev/attempt"] == "1" for p in world.pods.values())
+    assert "Resized" in world.told
+
+
+def test_an_extra_pod_beyond_the_minimum_may_wait_while_the_others_run() -> None:
+    world = FakeCluster(job(role(replicas=3, min=2, max=5)))
+    world.settle()
+    kept = world.pods.pop("digits-worker-2")
+    world.place()
+    world.start()
+    world.pods["digits-worker-2"] = kept
+    world.settle()
+    assert phase(world) == "Running"
+
+
+def test_a_job_that_is_being_deleted_is_left_alone() -> None:
+    world = FakeCluster(job())
+    world.run()
+    assert world.job is not None
+    from msgspec import structs
+
+    gone = structs.replace(world.job.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    world.job = structs.replace(world.job, metadata=gone)
+    world.fail("digits-worker-0")
+    decision = world.reconcile()
+    assert decision is not None
+    assert decision.actions == ()
+    assert decision.status == world.job.status
