@@ -74,10 +74,8 @@ class Pki:
         )
 
     def kubelet_client(self) -> KeyPair:
-        """Return the pair with which the API server calls the nodes."""
-        return self.client(
-            "kubelet-client", user="kube-apiserver-kubelet-client", groups=["system:masters"]
-        )
+        """Return the pair with which the API server calls the nodes; here it may do nothing."""
+        return self.client("kubelet-client", user="kube-apiserver-kubelet-client")
 
     def signing_key(self) -> Path:
         """Return the EC key that signs service-account tokens."""
