@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,8 @@ class RunHome:
 
     def begin(self, waited: float | None) -> None:
         """Note that the run begins, after a back-off of *waited* seconds."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.path.mkdir(parents=True)
         write_atomically(self.path / "begin.json", json.dumps({"waited": waited}).encode())
 
     @property
@@ -89,7 +91,8 @@ class RunHome:
         """Return the run as the notes tell it; none when its process never started."""
         started, ended = self.read("run"), self.read("exit")
         if ended is not None and "error" in ended:
-            return None
+            failure = Exit(128, 0, "StartError", ended["error"], ended["finished"])
+            return Run(self.attempt, ended["started"], 0, failure)
         if started is None:
             return None
         run = Run(self.attempt, started["started"], started["pid"])
@@ -97,12 +100,6 @@ class RunHome:
             return run
         ended = ended or self.read("exit")
         return Run(run.attempt, run.started, run.pid, _exit(ended))
-
-    @property
-    def error(self) -> str | None:
-        """Return why the process could not be started, if that was so."""
-        ended = self.read("exit") or {}
-        return ended.get("error")
 
     def backoff(self, run: Run) -> float:
         """Return the wait before the run after *run*."""
@@ -120,8 +117,6 @@ LOST = Exit(
 
 def _exit(ended: dict[str, Any] | None) -> Exit:
     if ended is None:
-        import time
-
         return Exit(LOST.code, LOST.signal, LOST.reason, LOST.message, time.time())
     code = ended["exit_code"]
     reason = "Completed" if code == 0 else "Error"

@@ -1,0 +1,111 @@
+"""The part of the kubelet's interface that serves containers' logs to the API server."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+
+from aiohttp import web
+
+from lockstep.nodes.process import logs
+from lockstep.nodes.process.certificates import may_read
+
+
+class NoLog(Exception):
+    """There is no such log; *waiting* tells that there may be one later."""
+
+    def __init__(self, message: str, *, waiting: bool = False) -> None:
+        super().__init__(message)
+        self.waiting = waiting
+
+
+class Shelf(Protocol):
+    """Where the logs of the node's containers are found."""
+
+    def find(
+        self, namespace: str, pod: str, container: str, *, previous: bool
+    ) -> tuple[Path, Callable[[], bool]]:
+        """Return a container's log, and whether more may be written to it.
+
+        Raises:
+            NoLog: when there is none.
+        """
+
+
+def parse(params: Mapping[str, str], now: datetime) -> logs.Query:
+    """Return what a request asks for.
+
+    Raises:
+        ValueError: when a parameter is not of its form.
+    """
+    since = None
+    if "sinceSeconds" in params:
+        since = now - timedelta(seconds=int(params["sinceSeconds"]))
+    elif "sinceTime" in params:
+        since = datetime.fromisoformat(params["sinceTime"].replace("Z", "+00:00"))
+    tail = params.get("tailLines")
+    limit = params.get("limitBytes")
+    return logs.Query(
+        follow=_flag(params, "follow"),
+        tail=None if tail is None else max(0, int(tail)),
+        since=since,
+        timestamps=_flag(params, "timestamps"),
+        limit_bytes=None if limit is None else int(limit),
+    )
+
+
+def _flag(params: Mapping[str, str], name: str) -> bool:
+    return params.get(name, "false").lower() in ("true", "1")
+
+
+class LogServer:
+    """Serves ``/containerLogs`` on loopback, over TLS, to those who may read them."""
+
+    def __init__(self, shelf: Shelf, context: ssl.SSLContext, address: str) -> None:
+        self._shelf, self._context, self._address = shelf, context, address
+        app = web.Application()
+        app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._serve)
+        app.router.add_get("/healthz", self._healthy)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+
+    async def start(self) -> int:
+        """Begin to serve; return the port."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self._address, 0, ssl_context=self._context)
+        await site.start()
+        return int(self._runner.addresses[0][1])
+
+    async def stop(self) -> None:
+        """Stop serving."""
+        await self._runner.cleanup()
+
+    async def _healthy(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        transport = request.transport
+        if transport is None or not may_read(transport.get_extra_info("peercert") or {}):
+            raise web.HTTPForbidden(text="logs are for the API server and administrators\n")
+        part = request.match_info
+        try:
+            query = parse(request.query, datetime.now(UTC))
+            log, running = self._shelf.find(
+                part["namespace"],
+                part["pod"],
+                part["container"],
+                previous=_flag(request.query, "previous"),
+            )
+        except ValueError as error:
+            raise web.HTTPBadRequest(text=f"{error}\n") from error
+        except NoLog as error:
+            kind = web.HTTPBadRequest if error.waiting else web.HTTPNotFound
+            raise kind(text=f"{error}\n") from error
+        response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
+        await response.prepare(request)
+        async for piece in logs.read(log, query, running):
+            await response.write(piece)
+        await response.write_eof()
+        return response

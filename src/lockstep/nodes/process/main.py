@@ -1,0 +1,163 @@
+"""The process node from its start to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from lockstep.api.core import CONFIG_MAPS, ObjectReference
+from lockstep.kube.client import Client
+from lockstep.kube.config import ClusterConfig
+from lockstep.kube.errors import ApiError
+from lockstep.kube.events import Recorder
+from lockstep.nodes.process import certificates, gpus, isolation, machine_info
+from lockstep.nodes.process.admission import Room
+from lockstep.nodes.process.agent import Agent, amounts
+from lockstep.nodes.process.cgroups import Groups
+from lockstep.nodes.process.log_server import LogServer
+from lockstep.nodes.process.names import Names
+from lockstep.nodes.process.orders import DEFAULT_MESSAGE_PATH
+from lockstep.nodes.process.registration import Description, Registration
+from lockstep.nodes.process.shelf import PodShelf
+from lockstep.nodes.process.spec import Pod
+from lockstep.nodes.process.surroundings import Surroundings
+
+log = logging.getLogger(__name__)
+
+ADDRESS = "127.0.0.1"
+
+
+async def run(
+    *,
+    kubeconfig: Path | None,
+    data: Path,
+    name: str | None = None,
+    ready: Callable[[str], None],
+) -> None:
+    """Be a node until cancelled; then stop the pods' containers and say that the node stopped.
+
+    Killed outright, the node leaves its containers running, and adopts them when it is started
+    again on the same *data*.
+
+    Raises:
+        OSError: when *data* is in use by another process node, or cannot be used.
+    """
+    data = data.resolve()
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with _alone(data):
+        allowed = isolation.find()
+        async with Client(ClusterConfig.load(kubeconfig)) as client:
+            await _Node(client, data, machine_info.node_name(name), allowed).run(ready)
+
+
+@contextlib.contextmanager
+def _alone(data: Path) -> Iterator[None]:
+    """Hold the directory's lock.
+
+    Raises:
+        OSError: when another process node holds it.
+    """
+    fd = os.open(data / "node.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise OSError(f"{data} is in use by another process node") from None
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+class _Node:
+    """The parts of the node, put together."""
+
+    def __init__(self, client: Client, data: Path, name: str, allowed: isolation.Isolation) -> None:
+        self.client, self.data, self.name = client, data, name
+        self.recorder = Recorder(client, "process-node")
+        self.devices = tuple(gpus.find())
+        self.groups = Groups(name)
+        self.names = Names(client)
+        plain = self.describe(0)
+        surroundings = Surroundings(
+            name=name,
+            client=client,
+            data=data,
+            host_ip=ADDRESS,
+            isolation=allowed,
+            groups=self.groups,
+            names=self.names,
+            event=self.event,
+            allocatable=plain.allocatable,
+            gpus=tuple(one.index for one in self.devices),
+        )
+        self.agent = Agent(surroundings, Room(amounts(plain.allocatable), plain.labels))
+        _offer_message_file(allowed)
+
+    def describe(self, port: int) -> Description:
+        """Return what the node says of itself."""
+        problems = tuple(f"{key}: {why}" for key, why in self.groups.problems.items())
+        return Description(self.name, ADDRESS, port, self.devices, problems)
+
+    def event(self, pod: Pod, kind: str, reason: str, message: str) -> None:
+        """Record an event about *pod*."""
+        meta = pod.metadata
+        about = ObjectReference(
+            api_version="v1", kind="Pod", namespace=meta.namespace, name=meta.name, uid=meta.uid
+        )
+        self.recorder.event(about, kind, reason, message)
+
+    async def run(self, ready: Callable[[str], None]) -> None:
+        """Serve logs, register, run pods; until cancelled."""
+        context = certificates.serving_context(
+            self.data / "pki", self.name, ADDRESS, await self._clients()
+        )
+        server = LogServer(PodShelf(self.agent), context, ADDRESS)
+        registration = Registration(self.client, self.describe(await server.start()))
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(server.stop)
+            parts = [
+                asyncio.ensure_future(one)
+                for one in (self.recorder.run(), self.names.run(), self.agent.run())
+            ]
+            try:
+                await self.names.wait_synced()
+                await self.agent.wait_ready()
+                await registration.register()
+                parts.append(asyncio.ensure_future(registration.run()))
+                ready(f"ready node {self.name}")
+                await asyncio.gather(*parts)
+            finally:
+                await self.agent.stop()
+                await registration.stop()
+                for part in parts:
+                    part.cancel()
+                await asyncio.gather(*parts, return_exceptions=True)
+                self.groups.close()
+
+    async def _clients(self) -> bytes:
+        """Return the authority whose certificates may ask for logs."""
+        try:
+            found = await self.client.get(
+                CONFIG_MAPS, "extension-apiserver-authentication", "kube-system"
+            )
+        except ApiError as error:
+            log.debug("no published authority for clients: %s", error)
+        else:
+            if found.data.get("client-ca-file"):
+                return found.data["client-ca-file"].encode()
+        if self.client.config.ca is None:
+            raise OSError("the kubeconfig names no authority to check the API server's requests")
+        return self.client.config.ca
+
+
+def _offer_message_file(allowed: isolation.Isolation) -> None:
+    """Make the file on which containers' termination messages are mounted, where one may."""
+    if allowed.mounts and os.geteuid() == 0:
+        with contextlib.suppress(OSError):
+            Path(DEFAULT_MESSAGE_PATH).touch(mode=0o600)

@@ -1,0 +1,180 @@
+"""The Node object: registering it, keeping its lease, and saying that it is ready."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from lockstep.api import names
+from lockstep.api.core import LEASES, NODES, Device
+from lockstep.kube.client import Client
+from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
+from lockstep.nodes.process import machine_info
+from lockstep.nodes.process.status import timestamp
+
+log = logging.getLogger(__name__)
+
+LEASE_NAMESPACE = "kube-node-lease"
+LEASE_SECONDS = 40
+RENEW_EVERY = 10.0
+STATUS_EVERY = 300.0
+RETRY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What the node says of itself."""
+
+    name: str
+    address: str
+    port: int
+    devices: tuple[Device, ...]
+    problems: tuple[str, ...]
+    """Limits that cannot be enforced here."""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Return the node's labels."""
+        found = {
+            names.HOSTNAME_LABEL: self.name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": machine_info.architecture(),
+            names.NODE_KIND_LABEL: "process",
+        }
+        if self.devices:
+            found[names.GPU_MODEL_LABEL] = self.devices[0].model.replace(" ", "-")
+        return found
+
+    @property
+    def allocatable(self) -> dict[str, str]:
+        """Return what pods may ask for."""
+        found = {
+            names.CPU: str(machine_info.cpus()),
+            names.MEMORY: f"{machine_info.memory() >> 10}Ki",
+            names.PODS: str(machine_info.MOST_PODS),
+        }
+        if self.devices:
+            found[names.GPU] = str(sum(one.healthy for one in self.devices))
+        return found
+
+    def metadata(self) -> dict[str, Any]:
+        """Return the labels and annotations that belong to the node."""
+        devices = msgspec.json.encode(list(self.devices)).decode()
+        return {"labels": self.labels, "annotations": {names.DEVICES_ANNOTATION: devices}}
+
+    def status(self, *, ready: bool, why: str, now: float, since: float) -> dict[str, Any]:
+        """Return the node's status."""
+        return {
+            "capacity": self.allocatable,
+            "allocatable": self.allocatable,
+            "addresses": [
+                {"type": "InternalIP", "address": self.address},
+                {"type": "Hostname", "address": self.name},
+            ],
+            "daemonEndpoints": {"kubeletEndpoint": {"Port": self.port}},
+            "nodeInfo": machine_info.info(),
+            "conditions": self._conditions(ready, why, timestamp(now), timestamp(since)),
+        }
+
+    def _conditions(self, ready: bool, why: str, now: str, since: str) -> list[dict[str, str]]:
+        times = {"lastHeartbeatTime": now, "lastTransitionTime": since}
+        enforced = not self.problems
+        return [
+            {
+                "type": "Ready",
+                "status": "True" if ready else "False",
+                "reason": "NodeReady" if ready else "NodeStopped",
+                "message": why,
+                **times,
+            },
+            {
+                "type": "LimitsEnforced",
+                "status": "True" if enforced else "False",
+                "reason": "ControlGroups" if enforced else "NotPermitted",
+                "message": "; ".join(self.problems) or "CPU and memory limits are enforced",
+                **times,
+            },
+        ]
+
+
+class Registration:
+    """Keeps the Node and its Lease on the server."""
+
+    def __init__(self, client: Client, node: Description) -> None:
+        self._client, self._node = client, node
+        self._since = time.time()
+
+    async def register(self) -> None:
+        """Create the Node, or bring the one that is there up to date, and take the lease.
+
+        Waits while the server cannot be reached.
+        """
+        while True:
+            try:
+                await self._write_node()
+                await self._renew()
+            except ApiError as error:
+                log.warning("cannot register the node %s: %s", self._node.name, error)
+                await asyncio.sleep(RETRY)
+            else:
+                return
+
+    async def run(self) -> None:
+        """Renew the lease and repeat the status until cancelled."""
+        told = time.monotonic()
+        while True:
+            await asyncio.sleep(RENEW_EVERY)
+            try:
+                await self._renew()
+                if time.monotonic() - told > STATUS_EVERY:
+                    await self._tell(ready=True, why="the process node runs")
+                    told = time.monotonic()
+            except NotFound:
+                await self.register()
+            except ApiError as error:
+                log.warning("cannot renew the lease: %s", error)
+
+    async def stop(self) -> None:
+        """Say that the node runs no more, if the server still listens."""
+        with contextlib.suppress(ApiError, TimeoutError):
+            async with asyncio.timeout(2.0):
+                self._since = time.time()
+                await self._tell(ready=False, why="the process node was stopped")
+
+    async def _write_node(self) -> None:
+        meta = self._node.metadata()
+        obj = {"metadata": {"name": self._node.name, **meta}, "spec": {}}
+        try:
+            await self._client.create(NODES, obj)
+        except AlreadyExists:
+            await self._client.patch(NODES, self._node.name, {"metadata": meta})
+        await self._tell(ready=True, why="the process node runs")
+
+    async def _tell(self, *, ready: bool, why: str) -> None:
+        status = self._node.status(ready=ready, why=why, now=time.time(), since=self._since)
+        await self._client.patch(NODES, self._node.name, {"status": status}, subresource="status")
+
+    async def _renew(self) -> None:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        spec = {
+            "holderIdentity": self._node.name,
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": now,
+        }
+        try:
+            await self._client.patch(LEASES, self._node.name, {"spec": spec}, LEASE_NAMESPACE)
+        except NotFound:
+            await self._client.get(NODES, self._node.name)
+            obj = {
+                "metadata": {"name": self._node.name, "namespace": LEASE_NAMESPACE},
+                "spec": {**spec, "acquireTime": now},
+            }
+            with contextlib.suppress(AlreadyExists):
+                await self._client.create(LEASES, obj, LEASE_NAMESPACE)

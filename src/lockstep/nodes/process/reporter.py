@@ -1,0 +1,142 @@
+"""Telling the server how a pod is, again and again until the server knows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Any, Protocol
+
+import msgspec
+
+from lockstep.kube.errors import ApiError, Conflict, Invalid, NotFound
+from lockstep.nodes.process.facts import PodFacts
+from lockstep.nodes.process.spec import POD_RUNS, Pod, PodStatus
+from lockstep.nodes.process.status import OWNED, pod_status
+from lockstep.nodes.process.surroundings import Surroundings
+
+log = logging.getLogger(__name__)
+
+FIRST_RETRY, LONGEST_RETRY = 0.2, 10.0
+
+
+class Subject(Protocol):
+    """A pod as the reporter sees it."""
+
+    pod: Pod
+    gone: bool
+
+    @property
+    def facts(self) -> PodFacts:
+        """Return what is known of the pod."""
+
+    def object_gone(self) -> None:
+        """Note that the server has no such pod any more."""
+
+    def changed(self) -> None:
+        """Look again at what is to be done."""
+
+    def say(self, kind: str, reason: str, message: str) -> None:
+        """Record an event about the pod."""
+
+
+class Reporter:
+    """Keeps the server's status of one pod current, and removes the pod at its end."""
+
+    def __init__(self, node: Surroundings, subject: Subject) -> None:
+        self._node, self._subject = node, subject
+        self.removed = False
+        """Whether the pod is gone from the server, and nothing of it runs."""
+        self._sent: dict[str, Any] | None = None
+        self._written: PodStatus | None = None
+        self._due = asyncio.Event()
+        self._crashing: set[str] = set()
+
+    def look(self) -> None:
+        """Look whether there is something to tell."""
+        self._due.set()
+
+    async def run(self) -> None:
+        """Tell the server whatever is new, until the pod is gone; runs until then."""
+        wait = FIRST_RETRY
+        while not self.removed:
+            await self._due.wait()
+            self._due.clear()
+            try:
+                await self._tell()
+                wait = FIRST_RETRY
+            except NotFound:
+                self._subject.object_gone()
+            except ApiError as error:
+                meta = self._subject.pod.metadata
+                log.warning("status of %s/%s: %s", meta.namespace, meta.name, error)
+                await asyncio.sleep(wait)
+                wait = min(wait * 2, LONGEST_RETRY)
+                self._due.set()
+
+    async def _tell(self) -> None:
+        subject = self._subject
+        facts = subject.facts
+        over = facts.deleted and facts.released
+        if subject.gone:
+            self._finish(over)
+            return
+        status = pod_status(self._view(), facts, self._node.host_ip, time.time())
+        self._note_crashes(status)
+        if status != self._sent:
+            meta = subject.pod.metadata
+            patch = {"metadata": {"uid": meta.uid}, "status": status}
+            try:
+                pod = await self._node.client.patch(
+                    POD_RUNS, meta.name, patch, meta.namespace, subresource="status"
+                )
+            except (Conflict, Invalid) as error:
+                if not await self._replaced():
+                    raise
+                raise NotFound(404, "NotFound", str(error)) from error
+            self._sent, self._written = status, pod.status
+        if over:
+            await self._remove()
+
+    async def _replaced(self) -> bool:
+        """Tell whether the pod's name belongs to another pod by now."""
+        meta = self._subject.pod.metadata
+        found = await self._node.client.get(POD_RUNS, meta.name, meta.namespace)
+        return found.metadata.uid != meta.uid
+
+    async def _remove(self) -> None:
+        meta = self._subject.pod.metadata
+        try:
+            await self._node.client.delete(
+                POD_RUNS, meta.name, meta.namespace, grace_seconds=0, uid=meta.uid
+            )
+        except Conflict:
+            log.debug("%s/%s is another pod by now", meta.namespace, meta.name)
+        self._finish(True)
+
+    def _finish(self, over: bool) -> None:
+        if over:
+            self.removed = True
+            self._subject.changed()
+
+    def _view(self) -> Pod:
+        """Return the pod with its conditions as last written: the server's echo may be late."""
+        pod = self._subject.pod
+        if self._written is None:
+            return pod
+        own = [one for one in self._written.conditions if one.type in OWNED]
+        others = [one for one in pod.status.conditions if one.type not in OWNED]
+        status = msgspec.structs.replace(pod.status, conditions=own + others)
+        return msgspec.structs.replace(pod, status=status)
+
+    def _note_crashes(self, status: dict[str, Any]) -> None:
+        """Make an event for each container that begins to wait after a crash."""
+        now = set()
+        both = ("initContainerStatuses", "containerStatuses")
+        for one in [one for key in both for one in status.get(key) or ()]:
+            waiting = one["state"].get("waiting", {})
+            if waiting.get("reason") == "CrashLoopBackOff":
+                now.add(one["name"])
+                if one["name"] not in self._crashing:
+                    self._subject.say("Warning", "BackOff", waiting["message"])
+        self._crashing = now

@@ -1,0 +1,47 @@
+"""Finding the log of a container among the node's pods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from lockstep.nodes.process.agent import Agent
+from lockstep.nodes.process.log_server import NoLog
+
+
+class PodShelf:
+    """The logs of the pods that an agent runs."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+
+    def find(
+        self, namespace: str, pod: str, container: str, *, previous: bool
+    ) -> tuple[Path, Callable[[], bool]]:
+        """Return a container's log, and whether more may be written to it.
+
+        Raises:
+            NoLog: when there is none.
+        """
+        worker = self._agent.find(namespace, pod)
+        if worker is None:
+            raise NoLog(f"pod {namespace}/{pod} is not on this node")
+        keeper = worker.keepers.get(container)
+        if keeper is None:
+            raise NoLog(f"container {container} not found in pod {pod}")
+        if previous:
+            run = keeper.previous
+            if run is None:
+                text = f'previous terminated container "{container}" in pod "{pod}" not found'
+                raise NoLog(text, waiting=True)
+            return worker.home.log(container, run.attempt), _never
+        present = keeper.present
+        if present is None:
+            text = f'container "{container}" in pod "{pod}" is waiting to start: ContainerCreating'
+            raise NoLog(text, waiting=True)
+        log = worker.home.log(container, present.attempt)
+        return log, lambda: keeper.present is present and present.exit is None
+
+
+def _never() -> bool:
+    return False

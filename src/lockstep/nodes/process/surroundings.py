@@ -1,0 +1,84 @@
+"""What all pods of a node share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from lockstep.api.core import CONFIG_MAPS, SECRETS
+from lockstep.kube.client import Client
+from lockstep.kube.errors import NotFound
+from lockstep.nodes.process.cgroups import Groups
+from lockstep.nodes.process.environment import Sources, referenced
+from lockstep.nodes.process.isolation import Isolation
+from lockstep.nodes.process.names import Names
+from lockstep.nodes.process.spec import Pod
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The node as its pods see it, and what the node's parts share."""
+
+    name: str
+    client: Client
+    data: Path
+    host_ip: str
+    isolation: Isolation
+    groups: Groups
+    names: Names
+    event: Callable[[Pod, str, str, str], None]
+    allocatable: dict[str, str]
+    gpus: tuple[int, ...] = ()
+
+    @property
+    def root(self) -> bool:
+        """Tell whether the node may act as any user."""
+        return os.geteuid() == 0
+
+    def environment(self, hostname: str, home: str, gpus: Iterable[int]) -> dict[str, str]:
+        """Return the variables that every container gets: a clean set, none of the node's own."""
+        own = str(Path(sys.executable).parent)
+        found = {"PATH": f"{own}:{SYSTEM_PATH}", "HOME": home, "HOSTNAME": hostname}
+        server = urlsplit(self.client.config.server)
+        if server.hostname:
+            port = str(server.port or 443)
+            found |= {
+                "KUBERNETES_SERVICE_HOST": server.hostname,
+                "KUBERNETES_SERVICE_PORT": port,
+                "KUBERNETES_SERVICE_PORT_HTTPS": port,
+            }
+        if self.gpus:
+            visible = ",".join(map(str, gpus))
+            found |= {
+                "CUDA_VISIBLE_DEVICES": visible,
+                "NVIDIA_VISIBLE_DEVICES": visible or "void",
+                "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            }
+        if "uts" not in self.isolation.namespaces:
+            # Without its own host name a process would look up the machine's, which need not
+            # resolve; gloo is told to use the loopback interface instead.
+            found["GLOO_SOCKET_IFNAME"] = "lo"
+        return found
+
+    async def sources(self, pod: Pod) -> Sources:
+        """Return the ConfigMaps and Secrets that *pod* refers to, as they are now."""
+        maps, secrets = referenced(pod)
+        space = pod.metadata.namespace
+        found_maps, found_secrets = {}, {}
+        for name in sorted(maps):
+            try:
+                found_maps[name] = await self.client.get(CONFIG_MAPS, name, space)
+            except NotFound:
+                continue
+        for name in sorted(secrets):
+            try:
+                found_secrets[name] = await self.client.get(SECRETS, name, space)
+            except NotFound:
+                continue
+        return Sources(found_maps, found_secrets)

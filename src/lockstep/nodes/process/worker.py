@@ -1,0 +1,295 @@
+"""One pod on this node, from its arrival to its removal: decides, acts, and decides again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from lockstep.kube.errors import ApiError
+from lockstep.nodes.process import admission, machine, paths
+from lockstep.nodes.process.cgroups import limits_of
+from lockstep.nodes.process.downward import Place
+from lockstep.nodes.process.environment import Around, ConfigError, command
+from lockstep.nodes.process.facts import PodFacts, Verdict, containers_of
+from lockstep.nodes.process.home import PodHome, RunHome, verdict_of, with_verdict
+from lockstep.nodes.process.hosts import Peer
+from lockstep.nodes.process.keeper import Keeper
+from lockstep.nodes.process.names import Resident
+from lockstep.nodes.process.orders import OrderBook, home_directory, identity
+from lockstep.nodes.process.reporter import Reporter
+from lockstep.nodes.process.shim.calls import Refused
+from lockstep.nodes.process.spec import Container, Pod
+from lockstep.nodes.process.surroundings import Surroundings
+from lockstep.nodes.process.volume_store import VolumeStore
+from lockstep.nodes.process.volumes import refreshable
+
+log = logging.getLogger(__name__)
+
+REFRESH = 10.0
+"""Seconds between looks at what changed in ConfigMaps and Secrets, and at directories' sizes."""
+GRACE_OF_THE_GONE = 2.0
+"""Seconds that the containers of a pod get that is gone from the server already."""
+
+
+class Worker:
+    """One pod of this node."""
+
+    def __init__(self, node: Surroundings, pod: Pod, home: PodHome) -> None:
+        self.node, self.pod, self.home = node, pod, home
+        self.book = OrderBook(home, node.isolation, self.hostname)
+        self.keepers = {
+            container.name: Keeper(pod, container, self.book, changed=self.changed, say=self.say)
+            for container, _ in containers_of(pod)
+        }
+        record = home.record
+        self.state = PodFacts(
+            accepted_at=record.accepted_at,
+            verdict=verdict_of(record),
+            released=record.released,
+            ip=record.address,
+            grace=float(pod.spec.termination_grace_period_seconds),
+        )
+        self.reporter = Reporter(node, self)
+        self.gone = False
+        self._wake = asyncio.Event()
+        self._see_deletion()
+
+    @property
+    def hostname(self) -> str:
+        """Return the host name inside the pod."""
+        return self.pod.spec.hostname or self.pod.metadata.name[:63].rstrip("-.")
+
+    @property
+    def facts(self) -> PodFacts:
+        """Return all that is known of the pod now."""
+        known = {name: keeper.facts for name, keeper in self.keepers.items()}
+        return replace(self.state, containers=known)
+
+    # --- what others tell it ---
+
+    def changed(self) -> None:
+        """Look again at what is to be done."""
+        self._wake.set()
+
+    def update(self, pod: Pod) -> None:
+        """Note that the server's copy of the pod changed."""
+        self.pod = pod
+        self._see_deletion()
+        self.changed()
+
+    def object_gone(self) -> None:
+        """Note that the server has no such pod any more."""
+        self.gone = True
+        self.state = replace(
+            self.state, deleted=True, grace=min(self.state.grace, GRACE_OF_THE_GONE)
+        )
+        self._hasten()
+        self.changed()
+
+    def fail(self, verdict: Verdict) -> None:
+        """Give the pod up for the reason in *verdict*."""
+        if self.state.verdict is None:
+            with_verdict(self.home.record, verdict)
+            self.home.save()
+            self.state = replace(self.state, verdict=verdict)
+            self.changed()
+
+    def say(self, kind: str, reason: str, message: str) -> None:
+        """Record an event about the pod."""
+        self.node.event(self.pod, kind, reason, message)
+
+    def _see_deletion(self) -> None:
+        meta = self.pod.metadata
+        if meta.deletion_timestamp is None:
+            return
+        grace = meta.deletion_grace_period_seconds
+        allowed = float(30 if grace is None else grace)
+        self.state = replace(self.state, deleted=True, grace=min(self.state.grace, allowed))
+        self._hasten()
+
+    def _hasten(self) -> None:
+        for keeper in self.keepers.values():
+            if keeper.grace is not None:
+                keeper.stop(self.state.grace, "")
+
+    # --- its life ---
+
+    async def run(self) -> None:
+        """Bring the pod through its life; returns when nothing of it is left on the server."""
+        reporting = asyncio.ensure_future(self.reporter.run())
+        upkeep = asyncio.ensure_future(self._upkeep())
+        try:
+            await self._resume()
+            while not self.reporter.removed:
+                self._wake.clear()
+                decision = machine.decide(self.pod, self.facts, time.time())
+                for action in decision.actions:
+                    await self._perform(action)
+                self._tell_names()
+                self.reporter.look()
+                if not decision.actions:
+                    await self._sleep(decision.wake)
+        finally:
+            reporting.cancel()
+            upkeep.cancel()
+            self.node.names.drop(self.pod.metadata.uid)
+        self.home.remove()
+
+    async def _sleep(self, until: float | None) -> None:
+        wait = None if until is None else max(0.0, until - time.time())
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._wake.wait(), wait)
+
+    async def _resume(self) -> None:
+        for keeper in self.keepers.values():
+            await keeper.resume()
+        began = any(keeper.present is not None for keeper in self.keepers.values())
+        if began and not self.state.released:
+            self.state = replace(self.state, prepared=True)
+
+    async def _perform(self, action: machine.Action) -> None:
+        if isinstance(action, machine.Prepare):
+            await self._prepare()
+        elif isinstance(action, machine.Start):
+            await self._start(action)
+        elif isinstance(action, machine.Stop):
+            self.keepers[action.container].stop(action.grace, action.why)
+        elif isinstance(action, machine.Fail):
+            self.say("Warning", action.verdict.reason, action.verdict.message)
+            self.fail(action.verdict)
+        else:
+            await asyncio.to_thread(self._release)
+            self.state = replace(self.state, released=True)
+
+    # --- preparing and starting ---
+
+    async def _prepare(self) -> None:
+        self._tell_limitations()
+        self._tell_names()
+        store = VolumeStore(self.home.volumes)
+        try:
+            around = await self._around()
+            store.make(self.pod, around)
+        except (ConfigError, ApiError, Refused, OSError, paths.UnsafeName) as error:
+            message = str(error)
+            if self.state.hindrance is None or self.state.hindrance.message != message:
+                self.say("Warning", "FailedMount", f"volumes cannot be set up: {message}")
+            hindrance = machine.retry(
+                self.state.hindrance, "ContainerCreating", message, time.time()
+            )
+            self.state = replace(self.state, hindrance=hindrance)
+            return
+        for remark in store.remarks:
+            self._remark("NotEnforced", remark)
+        self.state = replace(self.state, prepared=True, hindrance=None)
+
+    async def _around(self) -> Around:
+        sources = await self.node.sources(self.pod)
+        place = Place(
+            self.node.name, self.node.host_ip, self.home.record.address, self.node.allocatable
+        )
+        return Around(self.pod, sources, place)
+
+    async def _start(self, action: machine.Start) -> None:
+        keeper = self.keepers[action.container]
+        try:
+            around = await self._around()
+            orders = self._orders(keeper.container, around)
+            await keeper.start(action.attempt, orders)
+        except (ConfigError, paths.UnsafeName, ApiError) as error:
+            keeper.hinder("CreateContainerConfigError", str(error))
+        except (Refused, OSError) as error:
+            keeper.hinder("CreateContainerError", str(error))
+
+    def _orders(self, container: Container, around: Around) -> Callable[[RunHome], dict[str, Any]]:
+        user = identity(self.pod, container)
+        base = self.node.environment(
+            self.hostname, home_directory(user["uid"]), self.home.record.gpus
+        )
+        wanted = command(container, around, base)
+        membership = self.node.groups.enter(
+            self.pod.metadata.uid, container.name, limits_of(container)
+        )
+        for failed in membership.unenforced:
+            self._remark("LimitNotEnforced", f"container {container.name}: {failed}")
+        return lambda run: self.book.start(container, run, around, wanted, membership)
+
+    def _tell_limitations(self) -> None:
+        self._remark(
+            "ImageNotPulled", "commands of this machine are run; no image is used", "Normal"
+        )
+        for text in admission.unhonoured(self.pod, root=self.node.root):
+            self._remark("NotHonoured", text)
+        if not self.node.isolation.mounts:
+            self._remark("NotIsolated", self.node.isolation.problem)
+
+    def _remark(self, reason: str, message: str, kind: str = "Warning") -> None:
+        """Make an event that is made once in the life of the pod."""
+        key = f"{reason}: {message}"
+        if key not in self.home.record.told:
+            self.home.record.told.append(key)
+            self.home.save()
+            self.say(kind, reason, message)
+
+    def _tell_names(self) -> None:
+        meta, spec = self.pod.metadata, self.pod.spec
+        if self.state.released or not self.home.record.address:
+            self.node.names.drop(meta.uid)
+            return
+        known = self.facts
+        names = [one.name for one in spec.containers]
+        ready = all(known.of(name).running and known.of(name).ready for name in names)
+        me = Peer(
+            meta.namespace,
+            meta.name,
+            self.home.record.address,
+            meta.labels,
+            self.hostname,
+            spec.subdomain,
+            ready,
+        )
+        resident = Resident(me, tuple(spec.host_aliases), self.home.hosts)
+        self.node.names.put(meta.uid, resident)
+
+    # --- while it runs, and after ---
+
+    async def _upkeep(self) -> None:
+        """Follow changes of what the volumes are made of, and watch directories' sizes."""
+        follows = refreshable(self.pod)
+        limited = any(one.empty_dir and one.empty_dir.size_limit for one in self.pod.spec.volumes)
+        store = VolumeStore(self.home.volumes)
+        while follows or limited:
+            await asyncio.sleep(REFRESH)
+            if not self.state.prepared or self.state.released:
+                continue
+            if follows:
+                with contextlib.suppress(ConfigError, ApiError, OSError):
+                    store.refresh(self.pod, await self._around())
+            excess = await asyncio.to_thread(store.oversized, self.pod)
+            if excess is not None:
+                self.say("Warning", "Evicted", excess)
+                self.fail(Verdict("Evicted", excess))
+
+    def _release(self) -> None:
+        self.node.groups.kill(self.pod.metadata.uid)
+        VolumeStore(self.home.volumes).remove()
+        self.node.groups.remove(self.pod.metadata.uid)
+        self.home.record.released = True
+        self.home.save()
+
+    def detach(self) -> None:
+        """Leave the containers to their shims."""
+        for keeper in self.keepers.values():
+            keeper.detach()
+
+    async def stop_now(self, grace: float) -> None:
+        """Stop all containers because the node itself ends."""
+        running = [keeper for keeper in self.keepers.values() if keeper.facts.running]
+        for keeper in running:
+            keeper.stop(grace, "the node stops")
+        await asyncio.gather(*(keeper.ended.wait() for keeper in running))
