@@ -10,7 +10,8 @@ from lockstep.api.gang import GANGS
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.topology import TOPOLOGIES
-from lockstep.kube.informer import Change, Informer
+from lockstep.kube.cache import Change
+from lockstep.kube.informer import Informer
 from lockstep.kube.manager import Manager
 from lockstep.scheduler.core.cluster import Cluster
 

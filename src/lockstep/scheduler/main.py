@@ -8,7 +8,6 @@ from pathlib import Path
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds
-from lockstep.kube.events import Recorder
 from lockstep.kube.manager import Manager
 from lockstep.scheduler.feed import Feed
 from lockstep.scheduler.loop import Scheduler
@@ -43,8 +42,8 @@ async def run(
             leader_elect=leader_elect,
             metrics_port=metrics_port,
         )
-        feed, metrics = Feed(manager), Metrics()
-        recorder = Recorder(client, NAME)
+        feed, metrics = Feed(manager), Metrics(manager.metrics.registry)
+        recorder = manager.recorder()
 
         async def term() -> None:
             await Scheduler(client, feed, recorder, metrics).run()

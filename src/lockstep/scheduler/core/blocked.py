@@ -9,6 +9,10 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.units import Muster, Unit
 
 
+DEFAULT_QUEUE = "default"
+"""The queue of whatever names none; it need not exist."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Why a unit waits: one word for programs, and words and numbers for people."""
@@ -76,7 +80,7 @@ def warnings(cluster: Cluster, unit: Unit) -> list[Verdict]:
     if gang is None:
         return []
     found = []
-    if gang.spec.queue not in cluster.queues:
+    if gang.spec.queue not in (*cluster.queues, DEFAULT_QUEUE):
         found.append(
             Verdict("QueueMissing", f"queue {gang.spec.queue} does not exist; no limits apply")
         )

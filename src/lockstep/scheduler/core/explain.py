@@ -198,7 +198,8 @@ class _Inquiry:
                 continue
             sizes = list(dict.fromkeys(words.request(item.shape.request) for item in items))
             each = words.listing(sizes[:3], "or")
-            parts.append(f"{words.count(quota.need, 'pod')} x {each}")
+            more = "more pod" if self.unit.bound else "pod"
+            parts.append(f"{words.count(quota.need, more)} x {each}")
         return f"needs {words.listing(parts)}"
 
     def _under(self) -> str:
@@ -256,7 +257,8 @@ def _helps(view: Obstacles, wanted: int) -> str:
         return ""
     best = max(found, key=lambda one: one.would_hold)
     enough = ", which would be enough" if best.would_hold >= wanted else ""
-    return f"; the nodes {best.words} have room for {best.would_hold} such pods{enough}"
+    room = words.count(best.would_hold, "such pod")
+    return f"; the nodes {best.words} have room for {room}{enough}"
 
 
 def _also(view: Obstacles) -> str:

@@ -69,9 +69,8 @@ def _crowded_words(short: Crowded) -> str:
     which = words.count(short.nodes, "node")
     if is_port(short.resource):
         return f"{which} with {words.quantity(short.resource, 1)} in use"
-    used = words.quantity(short.resource, short.used)
-    total = words.quantity(short.resource, short.allocatable)
-    return f"{which} with {used} of {total} in use"
+    used = words.share(short.resource, short.used, short.allocatable)
+    return f"{which} with {used} in use"
 
 
 def obstacles(table: NodeTable, shape: PodShape, inside: BoolArray) -> Obstacles:

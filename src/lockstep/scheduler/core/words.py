@@ -39,6 +39,12 @@ def quantity(resource: str, value: int) -> str:
     return f"{value} {resource}"
 
 
+def share(resource: str, part: int, whole: int) -> str:
+    """Return a part of an amount: ``12 of 16 GPUs``, ``1Gi of 4Gi memory``."""
+    number = quantity(resource, part).partition(" ")[0]
+    return f"{number} of {quantity(resource, whole)}"
+
+
 def _bytes(value: int) -> str:
     for suffix, size in _UNITS:
         if value >= size:

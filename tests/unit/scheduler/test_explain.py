@@ -1,0 +1,207 @@
+"""Every gang that waits says why: what the words must hold, case by case."""
+
+import pytest
+from tests.support.drawn import add, draw, draw_gang, gang, node, pod
+
+from lockstep.scheduler.core.blocked import warnings
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.explain import explain, shortage
+from lockstep.scheduler.core.units import UnitKey
+
+TWO_SPINES = """
+    s1/l1: a1:8 a2:8
+    s1/l2: b1:8 b2:8
+    s2/l1: c1:8 c2:8 c3:8!maintenance
+"""
+SELECTS_LEAF_ZZ = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": "leaf", "operator": "In", "values": ["zz"]}]}
+            ]
+        }
+    }
+}
+
+GANGS = [
+    # the cluster, gangs in order of age, the one that waits, its reason, what is said, what not
+    (
+        TWO_SPINES,
+        ["g: 5x8 spine"],
+        "NotEnoughRoom",
+        [
+            "needs 5 pods x 8 GPUs under one spine",
+            "s1, has room for 4 of 5 now: 1 pod (8 GPUs) short",
+            "even with nobody else there it would not hold it",
+            "without the required tier it would start now",
+        ],
+        [],
+    ),
+    (
+        TWO_SPINES,
+        ["h: 1x8", "g: 4x8 spine"],
+        "NotEnoughRoom",
+        ["room for 3 of 4", "8 of 8 GPUs in use", "without the required tier it would start now"],
+        ["even with nobody"],
+    ),
+    (
+        TWO_SPINES,
+        ["g: 7x8"],
+        "NotEnoughRoom",
+        [
+            "the cluster has room for 6 of 7",
+            "1 node is tainted maintenance:NoSchedule",
+            "have room for 1 such pod, which would be enough",
+        ],
+        ["required tier"],
+    ),
+    (
+        "s1/l1: a:8-4 b:8-4 c:8",
+        ["g: 2x8 leaf"],
+        "NotEnoughRoom",
+        ["l1 (s1)", "1 pod (8 GPUs) short", "2 nodes with 8 of 16 GPUs in use"],
+        ["tainted"],
+    ),
+    (
+        TWO_SPINES,
+        ["g: 2x16"],
+        "TooLargeForNodes",
+        ["a pod asks for 16 GPUs", "at most 8 GPUs"],
+        [],
+    ),
+    (
+        TWO_SPINES,
+        ["g: 2x8 rack"],
+        "UnknownTier",
+        ["requires the tier rack", "spine, leaf, node"],
+        [],
+    ),
+    (
+        "s1/l1: a:8!x b:8!x c:8~ d:8?",
+        ["g: 2x8"],
+        "NoNodeMatches",
+        [
+            "none of the 4 nodes",
+            "1 node is not ready",
+            "1 node is cordoned",
+            "2 nodes are tainted x:NoSchedule",
+            "have room for 2 such pods, which would be enough",
+        ],
+        [],
+    ),
+    (
+        "s1/l1: a:8 b:8",
+        ["g: x=2x4 + y=2x8 spine"],
+        "NotEnoughRoom",
+        ["2 pods x 4 GPUs and 2 pods x 8 GPUs", "short"],
+        [],
+    ),
+    ("", ["g: 2x8"], "NoNodes", ["no nodes"], []),
+]
+
+
+@pytest.mark.parametrize(("drawing", "gangs", "reason", "said", "unsaid"), GANGS)
+def test_gang_says_why_it_waits(drawing, gangs, reason, said, unsaid):
+    cluster = draw(Cluster(), drawing)
+    for age, text in enumerate(gangs):
+        add(cluster, draw_gang(text, created=f"2026-01-01T00:00:{age:02}Z"))
+    failed = Decider(cluster).decide(0.0).failed
+    assert failed == [UnitKey("Gang", "default", "g")]
+    verdict = explain(cluster, cluster.units[failed[0]])
+    assert verdict.reason == reason
+    for text in said:
+        assert text in verdict.message
+    for text in unsaid:
+        assert text not in verdict.message
+
+
+PODS = [
+    ({"gpus": 1, "nodeSelector": {"gpu": "h100"}}, "NoNodeMatches", "without the label gpu=h100"),
+    ({"gpus": 1, "gates": ["team/budget"]}, "Gated", "scheduling gates: team/budget"),
+    ({"gang": "nobody"}, "GangMissing", "Gang default/nobody does not exist"),
+    ({"affinity": SELECTS_LEAF_ZZ}, "NoNodeMatches", "node affinity (leaf In zz)"),
+    ({"cpu": 200}, "TooLargeForNodes", "asks for 200 CPUs"),
+    ({"requests": {"example.com/fpga": 1}}, "TooLargeForNodes", "1 example.com/fpga"),
+]
+
+
+@pytest.mark.parametrize(("fields", "reason", "said"), PODS)
+def test_pod_says_why_it_waits(fields, reason, said):
+    cluster = draw(Cluster(), TWO_SPINES)
+    cluster.set_pod(pod("p", **fields))
+    (key,) = Decider(cluster).decide(0.0).failed
+    verdict = explain(cluster, cluster.units[key])
+    assert (verdict.reason, said in verdict.message) == (reason, True), verdict.message
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason", "said"),
+    [
+        ([pod(f"g-{i}", gang="g") for i in range(3)], "MembersMissing", "has 3 of 4 pods"),
+        (
+            [pod(f"g-{i}", gang="g", gates=["x/y"] if i else []) for i in range(4)],
+            "Gated",
+            "has 4 of 4 pods (3 of them gated); scheduling gates hold pods back: x/y",
+        ),
+    ],
+)
+def test_gang_says_which_members_are_missing(pods, reason, said):
+    cluster = draw(Cluster(), TWO_SPINES)
+    cluster.set_gang(gang("g", minMember=4))
+    for one in pods:
+        cluster.set_pod(one)
+    unit = cluster.units[UnitKey("Gang", "default", "g")]
+    assert Decider(cluster).decide(0.0).failed == [unit.key]
+    verdict = explain(cluster, unit)
+    assert (verdict.reason, verdict.message) == (reason, said)
+
+
+def test_pods_in_no_group_are_named():
+    cluster = draw(Cluster(), TWO_SPINES)
+    groups = [{"name": "head", "min": 1}, {"name": "worker", "min": 1}]
+    cluster.set_gang(gang("g", groups=groups))
+    cluster.set_pod(pod("g-head", gang="g", group="head"))
+    cluster.set_pod(pod("g-lost", gang="g", group="wroker"))
+    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+    assert verdict.reason == "MembersMissing"
+    assert "group worker has 0 of 1 pod" in verdict.message
+    assert "1 pod of the gang in none of its groups (g-lost)" in verdict.message
+
+
+def test_members_that_stand_apart_already_are_named():
+    cluster = draw(Cluster(), TWO_SPINES)
+    cluster.set_gang(gang("g", minMember=3, topology={"required": "spine"}))
+    for i, where in enumerate(("a1", "c1", "")):
+        cluster.set_pod(pod(f"g-{i}", gpus=8, gang="g", on=where))
+    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+    assert verdict.reason == "MembersApart"
+    assert "s1 and s2" in verdict.message
+
+
+def test_what_is_odd_but_does_not_block_is_a_warning():
+    cluster = draw(Cluster(), TWO_SPINES)
+    wish = {"preferred": "rack"}
+    odd = gang("g", minMember=1, queue="nope", priorityClassName="vip", topology=wish)
+    cluster.set_gang(odd)
+    cluster.set_pod(pod("g-0", gpus=8, gang="g"))
+    unit = cluster.units[UnitKey("Gang", "default", "g")]
+    assert [w.reason for w in warnings(cluster, unit)] == [
+        "QueueMissing",
+        "PriorityClassMissing",
+        "UnknownTier",
+    ]
+    assert len(Decider(cluster).decide(0.0).placements) == 1
+
+
+def test_adding_what_is_short_lets_the_gang_start():
+    cluster = draw(Cluster(), TWO_SPINES)
+    add(cluster, draw_gang("g: 4x8 leaf"))
+    decider = Decider(cluster)
+    (key,) = decider.decide(0.0).failed
+    short = shortage(cluster, cluster.units[key])
+    assert short is not None
+    spine, leaf = cluster.table.tiers.indices[short.level].paths[short.domain]
+    for i in range(sum(short.members)):
+        cluster.set_node(node(f"new-{i}", labels={"spine": spine, "leaf": leaf}))
+    assert len(decider.decide(1.0).placements) == 1
