@@ -25,13 +25,12 @@ from lockstep.jobs.reasons import unstarted, waits
 from lockstep.jobs.roster import owns
 from lockstep.jobs.world import Action, Change, Create, Decision, Delete, Seen
 from lockstep.kube.client import Client
+from lockstep.kube.controller import Key
 from lockstep.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
 
 log = logging.getLogger(__name__)
-
-Key = tuple[str, str]
 
 _AT_ONCE: Final = 32
 """Requests for one job under way at the same time."""
@@ -149,8 +148,9 @@ class JobController:
         if new.metadata.resource_version != meta.resource_version:
             self._replaced[(meta.namespace, meta.name)] = meta.resource_version
         for note in decision.notes:
-            kind = "Warning" if note.warning else "Normal"
-            self.recorder.event(job, kind, note.reason, note.message)
+            self.recorder.event(
+                job, "Warning" if note.warning else "Normal", note.reason, note.message
+            )
 
     async def _carry_out(self, job: TrainingJob, actions: Iterable[Action]) -> tuple[str, ...]:
         """Carry out *actions*; return what the server refused, as sentences."""

@@ -10,12 +10,11 @@ from lockstep.api.gang import GANGS
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.training import TRAINING_JOBS
-from lockstep.jobs.controller import Caches, JobController, Key
+from lockstep.jobs.controller import Caches, JobController
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
-from lockstep.kube.controller import Controller
+from lockstep.kube.controller import Controller, Key
 from lockstep.kube.crds import ensure_crds
-from lockstep.kube.events import Recorder
 from lockstep.kube.manager import Manager
 
 NAME = "lockstep-controllers"
@@ -56,7 +55,7 @@ def _add_jobs(manager: Manager, client: Client) -> None:
         for res in (GANGS, SERVICES, CONFIG_MAPS, SECRETS)
     }
     caches = Caches(jobs, pods, others)
-    shell = JobController(client, caches, Recorder(client, NAME))
+    shell = JobController(client, caches, manager.recorder())
     controller = Controller("trainingjob", shell.reconcile, workers=4)
     controller.follow(jobs)
     for informer in (pods, *others.values()):

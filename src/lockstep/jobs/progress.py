@@ -12,7 +12,7 @@ from lockstep.api.roles import least
 from lockstep.api.training import Role, TrainingJobStatus
 from lockstep.jobs import conditions as cond
 from lockstep.jobs.reasons import message
-from lockstep.jobs.roster import Roster, counts
+from lockstep.jobs.roster import Roster, counts, leaving
 from lockstep.jobs.world import Seen
 
 _STARTED: Final = ("Running", "Succeeded")
@@ -73,7 +73,7 @@ def _roles(roster: Roster) -> list[Role]:
 
 
 def _role_has_enough(roster: Roster, role: Role, accept: tuple[str, ...] | None) -> bool:
-    pods = roster.of_role(role.name)
+    pods = [p for p in roster.of_role(role.name) if not leaving(p)]
     if accept is None:
         return sum(bool(p.spec.node_name) for p in pods) >= least(role)
     return sum(p.status.phase in accept for p in pods) >= least(role)

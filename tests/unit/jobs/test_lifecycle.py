@@ -131,6 +131,29 @@ def test_suspending_gives_everything_back_and_resuming_goes_on() -> None:
     assert "Resumed" in world.told
 
 
+def test_pods_that_are_still_ending_are_not_taken_for_those_of_the_resumed_job() -> None:
+    world = FakeCluster(job())
+    world.run()
+    world.edit(suspend=True)
+    world.reconcile()
+    world.edit(suspend=False)
+    world.reconcile()
+    assert phase(world) == "Pending"
+    assert world.job is not None
+    assert world.job.status.message.endswith("of the last attempt to end")
+    world.run()
+    assert (phase(world), world.job.status.restarts) == ("Running", 0)
+
+
+def test_pods_that_are_leaving_do_not_make_a_job_placed() -> None:
+    world = FakeCluster(job())
+    world.settle()
+    world.place()
+    world.ask_to_end("digits-worker-0")
+    world.reconcile()
+    assert true_conditions(world) == {"Created"}
+
+
 def test_a_job_created_suspended_makes_nothing() -> None:
     world = FakeCluster(job(suspend=True))
     world.settle()
