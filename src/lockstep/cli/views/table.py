@@ -50,10 +50,9 @@ def cell(value: object) -> str:
 
     Objects come from anywhere, so nothing in them may steer the terminal.
     """
-    if value is None or value == "":
-        return NONE
-    text = " ".join(str(value).split())
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    text = "" if value is None else " ".join(str(value).split())
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return shown or NONE
 
 
 def plain(shown: Table, rows: Sequence[tuple[str, ...]] | None = None) -> str:

@@ -1,0 +1,60 @@
+"""How soon the command line answers: ``--help`` alone, and ``list`` against a running server."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.figure import Figure
+
+HELP_LIMIT = 200.0
+LIST_LIMIT = 400.0
+RUNS = 9
+# What the installed script does, without the working directory on the import path.
+LOCKSTEP = (sys.executable, "-P", "-m", "lockstep")
+
+
+def run() -> list[Figure]:
+    bare = _milliseconds([sys.executable, "-c", "pass"], os.environ)
+    shown = _milliseconds([*LOCKSTEP, "--help"], os.environ)
+    with _server() as kubeconfig:
+        listed = _milliseconds([*LOCKSTEP, "list"], {**os.environ, "KUBECONFIG": str(kubeconfig)})
+    peer = {"peer": bare, "peer_name": "python -c pass", "source": "same run"}
+    return [
+        Figure("lockstep --help", shown, "ms", "lower", HELP_LIMIT, **peer),
+        Figure("lockstep list", listed, "ms", "lower", LIST_LIMIT, **peer),
+    ]
+
+
+def _milliseconds(command: list[str], env: os._Environ[str] | dict[str, str]) -> float:
+    times = []
+    for _ in range(RUNS):
+        began = time.perf_counter()
+        subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
+        times.append((time.perf_counter() - began) * 1000)
+    return statistics.median(times)
+
+
+@contextmanager
+def _server() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="lockstep-bench-") as directory:
+        data = Path(directory) / "data"
+        with subprocess.Popen(
+            [*LOCKSTEP, "up", "--data", str(data), "--port", "0", "--no-process-node", "--leashed"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline().startswith(b"ready"), "lockstep up failed"
+                yield data / "kubeconfig"
+            finally:
+                process.terminate()

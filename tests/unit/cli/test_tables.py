@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.cli.objects import NOW, event, gang, job, node, pod, queue
+
+from lockstep.api.gang import Gang
+from lockstep.api.training import TrainingJob
+from lockstep.cli.views import amounts, catalog
+from lockstep.cli.views.gangs import gang_table, minimum
+from lockstep.cli.views.jobs import job_table
+from lockstep.cli.views.nodes import natural, node_table
+from lockstep.cli.views.pods import event_table, pod_table, state
+from lockstep.cli.views.queues import queue_table
+from lockstep.cli.views.table import Column, Table, cell, plain, table
+
+
+def rows(shown: Table, *columns: str) -> list[tuple[str, ...]]:
+    names = [column.name for column in shown.columns]
+    return [tuple(row[names.index(column)] for column in columns) for row in shown.rows]
+
+
+WAITING = gang(
+    phase="Pending", message="needs 16 GPUs under one leaf; leaf-3 has most: 12", members=2
+)
+
+
+@pytest.mark.parametrize(
+    ("shown", "its_gang", "expected"),
+    [
+        (job(), None, ("Pending", "0/2", "-")),
+        (job(message="its queue is missing"), None, ("Pending", "0/2", "its queue is missing")),
+        (
+            job(message="waits for its gang"),
+            WAITING,
+            ("Pending", "0/2", "needs 16 GPUs under one leaf; leaf-3 has most: 12"),
+        ),
+        (job(), gang(phase="Pending"), ("Pending", "0/2", "not looked at yet")),
+        (job(phase="Running"), gang(phase="Running", bound=2), ("Running", "2/2", "-")),
+        (
+            job(phase="Restarting", message="worker-1 was killed by SIGKILL"),
+            gang(phase="Running", bound=2),
+            ("Restarting", "2/2", "worker-1 was killed by SIGKILL"),
+        ),
+        (job(phase="Succeeded", message="done"), None, ("Succeeded", "0/2", "-")),
+        (job(phase="Failed", message="exit code 3"), WAITING, ("Failed", "0/2", "exit code 3")),
+    ],
+)
+def test_a_job_says_why_it_does_not_run(
+    shown: TrainingJob, its_gang: Gang | None, expected: tuple[str, ...]
+) -> None:
+    gangs = {("default", "digits"): its_gang} if its_gang else {}
+    assert rows(job_table([shown], gangs, NOW), "Phase", "Gang", "Why it waits") == [expected]
+
+
+def test_jobs_come_oldest_first_with_their_ages() -> None:
+    jobs = [job("young", age=30), job("old", age=7200), job("middle", age=90)]
+    shown = job_table(jobs, {}, NOW)
+    assert rows(shown, "Name", "Age") == [("old", "2h"), ("middle", "1m30s"), ("young", "30s")]
+
+
+def test_a_job_of_the_same_name_elsewhere_has_its_own_gang() -> None:
+    shown = job_table([job()], {("other", "digits"): gang(phase="Running", bound=2)}, NOW)
+    assert rows(shown, "Gang") == [("0/2",)]
+
+
+def test_gangs_that_wait_come_last_in_their_order() -> None:
+    gangs = [
+        gang("b", phase="Pending", position=2),
+        gang("a", phase="Pending", position=1),
+        gang("c", phase="Running", bound=2, domain={"spine": "s0", "leaf": "l3"}),
+    ]
+    shown = gang_table(gangs, NOW)
+    assert rows(shown, "Name", "Bound", "Domain", "Position") == [
+        ("c", "2/2", "s0/l3", "-"),
+        ("a", "0/2", "-", "1"),
+        ("b", "0/2", "-", "2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"minMember": 3}, 3),
+        ({"groups": [{"name": "a", "min": 1}, {"name": "b", "min": 4, "desired": 9}]}, 5),
+        ({}, 0),
+    ],
+)
+def test_how_many_members_a_gang_needs(spec: dict[str, Any], expected: int) -> None:
+    assert minimum(gang(spec=spec or {"queue": "q"})) == expected
+
+
+def test_nodes_count_what_pods_hold() -> None:
+    pods = [
+        pod("runs", node="n-2", gpus=2, phase="Running"),
+        pod("done", node="n-2", gpus=4, phase="Succeeded"),
+        pod("waits", gpus=8),
+    ]
+    nodes = [node("n-10"), node("n-2"), node("n-3", ready=False, spec={"unschedulable": True})]
+    shown = node_table(nodes, pods, NOW)
+    assert rows(shown, "Name", "Status", "GPUs used", "GPUs free", "Pods") == [
+        ("n-2", "Ready", "2/8", "6", "1"),
+        ("n-3", "NotReady,Cordoned", "0/8", "8", "0"),
+        ("n-10", "Ready", "0/8", "8", "0"),
+    ]
+
+
+def test_a_node_without_gpus_shows_none() -> None:
+    assert rows(node_table([node("n", gpus=0)], [], NOW), "GPUs used", "GPUs free") == [("-", "-")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, {"cpu": 0, "nvidia.com/gpu": 0}),
+        (
+            {"containers": [{"resources": {"requests": {"cpu": "500m"}}}] * 2},
+            {"cpu": 1000, "nvidia.com/gpu": 0},
+        ),
+        (
+            {
+                "containers": [{"resources": {"requests": {"cpu": 1}}}],
+                "initContainers": [{"resources": {"requests": {"cpu": 3}}}],
+                "overhead": {"cpu": "250m"},
+            },
+            {"cpu": 3250, "nvidia.com/gpu": 0},
+        ),
+        (
+            {
+                "containers": [{"resources": {"limits": {"nvidia.com/gpu": 4}}}],
+                "initContainers": [
+                    {"resources": {"requests": {"cpu": 1}}, "restartPolicy": "Always"},
+                    {"resources": {"requests": {"cpu": 2}}},
+                ],
+            },
+            {"cpu": 3000, "nvidia.com/gpu": 4},
+        ),
+    ],
+)
+def test_what_a_pod_asks_for(spec: dict[str, Any], expected: dict[str, int]) -> None:
+    shown = pod("p", spec=spec)
+    assert {name: amounts.requested(shown, name) for name in expected} == expected
+
+
+def ended(code: int, signal: int = 0, reason: str = "") -> dict[str, Any]:
+    state = {"terminated": {"exitCode": code, "signal": signal, "reason": reason}}
+    return {"containerStatuses": [{"name": "main", "state": state}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "word"),
+    [
+        ({"phase": "Running"}, "Running"),
+        ({"phase": "Failed", "reason": "Evicted"}, "Evicted"),
+        ({"phase": "Failed", **ended(3)}, "Error (exit code 3)"),
+        ({"phase": "Failed", **ended(137, 9, "Killed")}, "Killed (signal 9)"),
+        ({"phase": "Succeeded", **ended(0)}, "Succeeded"),
+        (
+            {
+                "phase": "Pending",
+                "containerStatuses": [
+                    {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
+                ],
+            },
+            "ImagePullBackOff",
+        ),
+    ],
+)
+def test_what_a_pod_is_doing(status: dict[str, Any], word: str) -> None:
+    assert state(pod("p", **status)) == word
+    assert rows(pod_table([pod("p", **status)], NOW), "State") == [(word,)]
+
+
+def test_events_come_latest_last_and_count() -> None:
+    shown = event_table([event("Placed", "ok", age=1), event("Waits", "no", count=4, age=9)], NOW)
+    assert rows(shown, "Last seen", "Reason", "Object", "Message") == [
+        ("9s", "Waits", "gang/g1", "no (x4)"),
+        ("1s", "Placed", "gang/g1", "ok"),
+    ]
+
+
+def test_queues_show_their_shares() -> None:
+    spec = {"guaranteed": {"nvidia.com/gpu": 8, "cpu": 4}, "weight": 2, "parent": "root"}
+    shown = queue_table([queue("research", spec=spec, pending=3)], NOW)
+    assert rows(shown, "Name", "Parent", "Weight", "Guaranteed", "Limit", "Waiting") == [
+        ("research", "root", "2", "cpu=4 gpu=8", "-", "3")
+    ]
+
+
+def test_a_table_as_text() -> None:
+    shown = table(
+        ("Name", Column("GPUs", number=True), Column("Why", wide=True)),
+        [("a", 8, "x"), ("longer", None, "y")],
+    )
+    assert plain(shown.narrow()) == "NAME     GPUS\na           8\nlonger      -"
+    assert plain(shown, shown.rows[:1]) == "a           8   x"
+
+
+@given(st.text())
+def test_a_cell_never_steers_the_terminal(text: str) -> None:
+    shown = cell(text)
+    assert shown.isprintable()
+    assert shown
+
+
+@given(st.lists(st.integers(0, 10**6), unique=True, max_size=20))
+def test_names_are_ordered_by_their_numbers(numbers: list[int]) -> None:
+    names = sorted((f"node-{n}" for n in numbers), key=natural)
+    assert names == [f"node-{n}" for n in sorted(numbers)]
+
+
+def test_a_watch_prints_rows_that_changed_and_not_those_that_aged() -> None:
+    before = job_table([job("a"), job("b")], {}, NOW)
+    after = job_table([job("a"), job("b", phase="Running"), job("c")], {}, NOW + 100)
+    changed = catalog.changed(before, after)
+    assert [row[1] for row in changed] == ["b", "c"]
