@@ -47,21 +47,21 @@ async def run(
     Raises:
         OSError: when *data* is in use by another process node, or cannot be used.
     """
-    data = data.resolve()
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with _alone(data):
+    with _alone(data) as place:
         allowed = isolation.find()
         async with Client(ClusterConfig.load(kubeconfig)) as client:
-            await _Node(client, data, machine_info.node_name(name), allowed).run(ready)
+            await _Node(client, place, machine_info.node_name(name), allowed).run(ready)
 
 
 @contextlib.contextmanager
-def _alone(data: Path) -> Iterator[None]:
-    """Hold the directory's lock.
+def _alone(data: Path) -> Iterator[Path]:
+    """Make the directory and hold its lock.
 
     Raises:
         OSError: when another process node holds it.
     """
+    data = data.resolve()
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = os.open(data / "node.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -69,7 +69,7 @@ def _alone(data: Path) -> Iterator[None]:
         os.close(fd)
         raise OSError(f"{data} is in use by another process node") from None
     try:
-        yield
+        yield data
     finally:
         os.close(fd)
 
@@ -110,7 +110,7 @@ class _Node:
         about = ObjectReference(
             api_version="v1", kind="Pod", namespace=meta.namespace, name=meta.name, uid=meta.uid
         )
-        self.recorder.event(about, kind, reason, message)
+        self.recorder.event(about, "Normal" if kind == "Normal" else "Warning", reason, message)
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Serve logs, register, run pods; until cancelled."""
@@ -120,18 +120,19 @@ class _Node:
         server = LogServer(PodShelf(self.agent), context, ADDRESS)
         registration = Registration(self.client, self.describe(await server.start()))
         async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(self.recorder.close)
             stack.push_async_callback(server.stop)
-            parts = [
-                asyncio.ensure_future(one)
-                for one in (self.recorder.run(), self.names.run(), self.agent.run())
-            ]
+            parts = [asyncio.ensure_future(one) for one in (self.names.run(), self.agent.run())]
             try:
                 await self.names.wait_synced()
                 await self.agent.wait_ready()
                 await registration.register()
                 parts.append(asyncio.ensure_future(registration.run()))
                 ready(f"ready node {self.name}")
-                await asyncio.gather(*parts)
+                # Unlike gather, wait leaves the parts alone when the node is told to stop: the
+                # containers are to end while their statuses can still be told.
+                done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.gather(*done)
             finally:
                 await self.agent.stop()
                 await registration.stop()

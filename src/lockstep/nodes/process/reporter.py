@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from typing import Any, Protocol
@@ -18,6 +19,8 @@ from lockstep.nodes.process.surroundings import Surroundings
 log = logging.getLogger(__name__)
 
 FIRST_RETRY, LONGEST_RETRY = 0.2, 10.0
+LAST_WORD = 1.0
+"""Seconds that a node which stops waits for a pod's last status to be written."""
 
 
 class Subject(Protocol):
@@ -50,11 +53,18 @@ class Reporter:
         self._sent: dict[str, Any] | None = None
         self._written: PodStatus | None = None
         self._due = asyncio.Event()
+        self._idle = asyncio.Event()
         self._crashing: set[str] = set()
 
     def look(self) -> None:
         """Look whether there is something to tell."""
+        self._idle.clear()
         self._due.set()
+
+    async def told(self) -> None:
+        """Wait until the server knows all, for a moment at most."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), LAST_WORD)
 
     async def run(self) -> None:
         """Tell the server whatever is new, until the pod is gone; runs until then."""
@@ -65,6 +75,8 @@ class Reporter:
             try:
                 await self._tell()
                 wait = FIRST_RETRY
+                if not self._due.is_set():
+                    self._idle.set()
             except NotFound:
                 self._subject.object_gone()
             except ApiError as error:

@@ -56,6 +56,8 @@ class Worker:
         )
         self.reporter = Reporter(node, self)
         self.gone = False
+        self.frozen = False
+        """Whether the node stops, so that nothing is started any more."""
         self._wake = asyncio.Event()
         self._see_deletion()
 
@@ -127,7 +129,7 @@ class Worker:
             await self._resume()
             while not self.reporter.removed:
                 self._wake.clear()
-                decision = machine.decide(self.pod, self.facts, time.time())
+                decision = self._decide()
                 for action in decision.actions:
                     await self._perform(action)
                 self._tell_names()
@@ -139,6 +141,11 @@ class Worker:
             upkeep.cancel()
             self.node.names.drop(self.pod.metadata.uid)
         self.home.remove()
+
+    def _decide(self) -> machine.Decision:
+        if self.frozen:
+            return machine.Decision()
+        return machine.decide(self.pod, self.facts, time.time())
 
     async def _sleep(self, until: float | None) -> None:
         wait = None if until is None else max(0.0, until - time.time())
@@ -289,7 +296,11 @@ class Worker:
 
     async def stop_now(self, grace: float) -> None:
         """Stop all containers because the node itself ends."""
+        self.frozen = True
         running = [keeper for keeper in self.keepers.values() if keeper.facts.running]
         for keeper in running:
             keeper.stop(grace, "the node stops")
         await asyncio.gather(*(keeper.ended.wait() for keeper in running))
+        if running:
+            self.reporter.look()
+            await self.reporter.told()
