@@ -39,7 +39,7 @@ ready=$(mktemp -d)
 while read -r host _; do
   (
     until ssh -o BatchMode=yes -o ConnectTimeout=5 "$host" true </dev/null; do
-      sleep 1
+      sleep 0.5
     done
     : > "$ready/$host"
   ) &
