@@ -7,10 +7,11 @@ of events the state is the one that the present objects alone would give.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lockstep.api.core import Node, Pod, PriorityClass
-from lockstep.api.gang import Gang
+from lockstep.api.gang import Gang, GangSpec
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
 from lockstep.scheduler.core.fit import Fits
@@ -145,18 +146,23 @@ class Cluster:
     def set_priority_class(self, priority_class: PriorityClass) -> None:
         """Take in a priority class."""
         self.priority_classes[priority_class.metadata.name] = priority_class.value
+        self._touch_gangs(lambda spec: spec.priority_class_name == priority_class.metadata.name)
 
     def remove_priority_class(self, name: str) -> None:
         """Forget a priority class."""
         self.priority_classes.pop(name, None)
+        self._touch_gangs(lambda spec: spec.priority_class_name == name)
 
     def set_queue(self, queue: Queue) -> None:
         """Take in a queue."""
-        self.queues.add(queue.metadata.name)
+        if queue.metadata.name not in self.queues:
+            self.queues.add(queue.metadata.name)
+            self._touch_gangs(lambda spec: spec.queue == queue.metadata.name)
 
     def remove_queue(self, name: str) -> None:
         """Forget a queue."""
         self.queues.discard(name)
+        self._touch_gangs(lambda spec: spec.queue == name)
 
     def priority(self, unit: Unit) -> int:
         """Return a unit's priority: its gang's class where it names one, else its pods'."""
@@ -237,6 +243,11 @@ class Cluster:
     def _drop_if_empty(self, unit: Unit) -> None:
         if not unit.members and unit.gang is None:
             self.units.pop(unit.key, None)
+
+    def _touch_gangs(self, concerned: Callable[[GangSpec], bool]) -> None:
+        for key, unit in self.units.items():
+            if unit.gang is not None and concerned(unit.gang.spec):
+                self.touched.add(key)
 
     def _touch(self, member: Member) -> None:
         key = member.unit

@@ -164,6 +164,7 @@ class Decider:
         self._stuck_since.pop(placement.unit, None)
         for assignment in placement.assignments:
             self.cluster.assume(assignment.member.key, assignment.spot)
+        self.line.update(placement.unit)
 
     def _consider_rollback(self, unit: Unit, now: float, result: Round) -> None:
         if not unit.half_placed:
