@@ -13,7 +13,7 @@ T = TypeVar("T")
 async def eventually(
     probe: Callable[[], Awaitable[T] | T], deadline: float = 20.0, what: str = "the condition"
 ) -> T:
-    """Return the first truthy result of *probe*; after *deadline* s fail with what was last seen."""
+    """Return the first truthy result of *probe*; after *deadline* s fail, saying what was seen."""
     end = time.monotonic() + deadline
     last: object = None
     while True:
