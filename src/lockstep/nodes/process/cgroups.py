@@ -112,18 +112,18 @@ class Groups:
                 oom = str(place / ("memory.events" if self.version == 2 else "memory.oom_control"))
         return Membership(tuple(dict.fromkeys(procs)), oom, tuple(failed))
 
-    def members(self, pod: str) -> set[int]:
-        """Return the processes in the groups of *pod*."""
+    def members(self, pod: str, container: str = "*") -> set[int]:
+        """Return the processes in the groups of *pod*, or of one container of it."""
         found: set[int] = set()
         for root in set(self.roots.values()):
-            for file in (root / pod).glob("*/cgroup.procs"):
+            for file in (root / pod).glob(f"{container}/cgroup.procs"):
                 with contextlib.suppress(OSError):
                     found.update(int(line) for line in file.read_text().split())
         return found
 
-    def kill(self, pod: str) -> None:
-        """Kill whatever is still in the groups of *pod*."""
-        for pid in self.members(pod):
+    def kill(self, pod: str, container: str = "*") -> None:
+        """Kill whatever is still in the groups of *pod*, or of one container of it."""
+        for pid in self.members(pod, container):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
 

@@ -204,6 +204,8 @@ class Worker:
 
     async def _start(self, action: machine.Start) -> None:
         keeper = self.keepers[action.container]
+        # A shim that was killed may have left something of the last run.
+        self.node.groups.kill(self.pod.metadata.uid, action.container)
         try:
             around = await self._around()
             orders = self._orders(keeper.container, around)

@@ -1,0 +1,184 @@
+"""Volumes where the pod wants them, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.support.process_node import (
+    ProcessNode,
+    needs_mounts,
+    needs_root,
+    phase,
+    pod,
+    read_log,
+    reasons,
+    status,
+)
+from tests.support.waiting import eventually
+
+from lockstep.api.core import CONFIG_MAPS, SECRETS
+from lockstep.kube.client import Client
+from lockstep.nodes.process.spec import POD_RUNS
+
+pytestmark = pytest.mark.usefixtures("mounts")
+
+
+@pytest.fixture
+def mounts() -> None:
+    needs_mounts()
+
+
+async def test_every_kind_of_volume_is_where_the_pod_wants_it(
+    client: Client, node: ProcessNode, tmp_path: Path
+) -> None:
+    data = {"data": {"a": "1", "b": "2"}}
+    await client.create(CONFIG_MAPS, {"metadata": {"name": "files"}, **data}, "default")
+    await client.create(
+        SECRETS, {"metadata": {"name": "keys"}, "data": {"k": "czNjcjN0"}}, "default"
+    )
+    (tmp_path / "there").write_text("host")
+    volumes = [
+        {"name": "c", "configMap": {"name": "files", "items": [{"key": "a", "path": "x/y"}]}},
+        {"name": "s", "secret": {"secretName": "keys", "defaultMode": 0o400}},
+        {
+            "name": "d",
+            "downwardAPI": {"items": [{"path": "n", "fieldRef": {"fieldPath": "metadata.name"}}]},
+        },
+        {
+            "name": "p",
+            "projected": {
+                "sources": [{"configMap": {"name": "files"}}, {"secret": {"name": "keys"}}]
+            },
+        },
+        {"name": "h", "hostPath": {"path": str(tmp_path), "type": "Directory"}},
+        {"name": "e", "emptyDir": {}},
+        {"name": "m", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+    ]
+    wanted = {
+        "c": "/nowhere/config",
+        "s": "/nowhere/keys",
+        "d": "/usr/nowhere/pod",
+        "p": "/all",
+        "h": "/host",
+        "e": "/scratch",
+        "m": "/memory",
+    }
+    places = [{"name": key, "mountPath": path} for key, path in wanted.items()]
+    places += [
+        {"name": "c", "mountPath": "/one-file", "subPath": "x/y", "readOnly": True},
+        {"name": "e", "mountPath": "/part", "subPath": "deep/er"},
+        {"name": "h", "mountPath": "/fixed", "readOnly": True},
+    ]
+    script = """
+        cat /nowhere/config/x/y /nowhere/keys/k /usr/nowhere/pod/n /all/b /host/there /one-file
+        echo
+        stat -Lc %a /nowhere/keys/k; df --output=fstype /nowhere/keys /memory | sort -u
+        echo new > /scratch/deep/er/file && cat /part/file; echo x > /host/new
+        echo x > /fixed/new2 || echo fixed; ls / | grep -c .; test -e /proc/self/mounts && echo proc
+        head -c 2000000 /dev/zero > /memory/big || echo full
+    """
+    await client.create(
+        POD_RUNS, pod("volumes", script, volumes=volumes, container={"volumeMounts": places})
+    )
+    await phase(client, "volumes", "Succeeded")
+    lines = read_log(node, "volumes").splitlines()
+    assert lines[0] == "1s3cr3tvolumes2host1"
+    assert {"400", "tmpfs", "new", "fixed", "proc", "full"} <= set(lines)
+    assert (tmp_path / "new").read_text() == "x\n"
+    for path in ("/nowhere", "/usr/nowhere", "/all", "/scratch", "/memory", "/one-file"):
+        assert not Path(path).exists()
+    assert str(node.data) not in Path("/proc/mounts").read_text()
+
+
+async def test_containers_of_a_pod_share_a_directory(client: Client, node: ProcessNode) -> None:
+    place = {"volumeMounts": [{"name": "v", "mountPath": "/shared"}]}
+    first = {"name": "first", "image": "i", "command": ["sh", "-c", "echo hi > /shared/f"], **place}
+    await client.create(
+        POD_RUNS,
+        pod(
+            "share",
+            "cat /shared/f",
+            initContainers=[first],
+            container=place,
+            volumes=[{"name": "v", "emptyDir": {}}],
+        ),
+    )
+    await phase(client, "share", "Succeeded")
+    assert read_log(node, "share") == "hi\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "mount", "volume"),
+    [
+        ("up", {"mountPath": "/x", "subPath": "a/../../b"}, {"emptyDir": {}}),
+        ("rooted", {"mountPath": "/x", "subPath": "/etc"}, {"emptyDir": {}}),
+    ],
+)
+async def test_path_that_climbs_out_is_refused(
+    client: Client, name: str, mount: dict[str, object], volume: dict[str, object]
+) -> None:
+    from lockstep.kube.errors import Invalid
+
+    obj = pod(
+        name,
+        "exit 0",
+        container={"volumeMounts": [{"name": "v", **mount}]},
+        volumes=[{"name": "v", **volume}],
+    )
+    try:
+        await client.create(POD_RUNS, obj)
+    except Invalid:
+        return  # the server refuses it before the node has to
+    await phase(client, name, "Failed")
+    assert (await status(client, name))["reason"] == "InvalidPod"
+
+
+async def test_sub_path_through_a_link_stays_inside(client: Client) -> None:
+    link = {"name": "link", "image": "i", "command": ["ln", "-s", "/etc", "/v/out"]}
+    link["volumeMounts"] = [{"name": "v", "mountPath": "/v"}]  # type: ignore[assignment]
+    place = {"volumeMounts": [{"name": "v", "mountPath": "/x", "subPath": "out"}]}
+    volumes = [{"name": "v", "emptyDir": {}}]
+    await client.create(
+        POD_RUNS,
+        pod("link", "ls /x", initContainers=[link], container=place, volumes=volumes),
+    )
+
+    async def refused() -> bool:
+        found = (await status(client, "link")).get("containerStatuses", [{}])[0]
+        message = found.get("state", {}).get("waiting", {}).get("message", "")
+        return "leads out of its volume" in message
+
+    await eventually(refused)
+    await client.delete(POD_RUNS, "link", "default", grace_seconds=0)
+
+
+async def test_missing_host_path_holds_the_pod_and_says_so(client: Client, tmp_path: Path) -> None:
+    volume = {"name": "h", "hostPath": {"path": str(tmp_path / "x"), "type": "Directory"}}
+    await client.create(POD_RUNS, pod("held", "exit 0", volumes=[volume]))
+
+    async def said() -> bool:
+        return "FailedMount" in await reasons(client, "held")
+
+    await eventually(said)
+    (tmp_path / "x").mkdir()
+    await phase(client, "held", "Succeeded")
+
+
+async def test_runs_as_the_user_that_it_asks_for(client: Client, node: ProcessNode) -> None:
+    needs_root()
+    security = {"runAsUser": 4711, "runAsGroup": 4712, "fsGroup": 4713}
+    await client.create(
+        POD_RUNS,
+        pod(
+            "user",
+            "id -u; id -g; id -G; touch /v/mine && echo written",
+            securityContext=security,
+            volumes=[{"name": "v", "emptyDir": {}}],
+            container={"volumeMounts": [{"name": "v", "mountPath": "/v"}]},
+        ),
+    )
+    await phase(client, "user", "Succeeded")
+    assert read_log(node, "user") == "4711\n4712\n4712 4713\nwritten\n"
+    assert os.geteuid() == 0
