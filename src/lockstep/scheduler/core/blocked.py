@@ -8,7 +8,6 @@ from lockstep.scheduler.core import words
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.units import Muster, Unit
 
-
 DEFAULT_QUEUE = "default"
 """The queue of whatever names none; it need not exist."""
 

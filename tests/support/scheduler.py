@@ -1,0 +1,99 @@
+"""The scheduler in a process of its own, and objects for it to work on."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lockstep.api.core import NODES, PODS
+from lockstep.api.gang import GANGS
+from lockstep.kube.client import Client
+
+STARTUP_SECONDS = 30.0
+
+
+@dataclass
+class SchedulerProcess:
+    """One scheduler; it may be killed and started again."""
+
+    kubeconfig: Path
+    options: tuple[str, ...] = ("--no-leader-elect",)
+    process: subprocess.Popen[str] | None = field(default=None, repr=False)
+
+    def start(self) -> SchedulerProcess:
+        command = [sys.executable, "-m", "lockstep", "scheduler", *self.options]
+        command += ["--kubeconfig", str(self.kubeconfig)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            said = selector.select(STARTUP_SECONDS) and self.process.stdout.readline()
+        if not said or not said.startswith("ready"):
+            self.kill()
+            raise AssertionError(f"the scheduler said {said!r} instead of ready")
+        return self
+
+    def stop(self) -> int:
+        """End it as a user would, and return its exit status."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(20)
+
+    def kill(self) -> None:
+        """End it in the middle of whatever it does."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(20)
+
+
+async def add_nodes(client: Client, names: Iterable[str], *, gpus: int = 8, **labels: str) -> None:
+    """Create ready nodes with these labels."""
+    offer = {"cpu": "96", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": str(gpus)}
+    status = {
+        "capacity": offer,
+        "allocatable": offer,
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+
+    async def one(name: str) -> None:
+        own = {"kubernetes.io/hostname": name, **labels}
+        await client.create(NODES, {"metadata": {"name": name, "labels": own}})
+        await client.patch(NODES, name, {"status": status}, subresource="status")
+
+    await asyncio.gather(*(one(name) for name in names))
+
+
+def pod_body(name: str, *, gpus: int = 8, gang: str = "", **spec: Any) -> dict[str, Any]:
+    """A pod for the scheduler, as plain data."""
+    amount = {"nvidia.com/gpu": str(gpus)} if gpus else {"cpu": "1"}
+    container = {"name": "main", "image": "none", "resources": {"limits": amount}}
+    labels = {"lockstep.dev/gang": gang} if gang else {}
+    return {
+        "metadata": {"name": name, "namespace": "default", "labels": labels},
+        "spec": {"schedulerName": "lockstep", "containers": [container], **spec},
+    }
+
+
+async def add_gang(client: Client, name: str, members: int, *, gpus: int = 8, **spec: Any) -> None:
+    """Create a gang and its pods."""
+    meta = {"name": name, "namespace": "default"}
+    await client.create(GANGS, {"metadata": meta, "spec": {"minMember": members, **spec}})
+    await asyncio.gather(
+        *(
+            client.create(PODS, pod_body(f"{name}-{i}", gpus=gpus, gang=name))
+            for i in range(members)
+        )
+    )
+
+
+async def nodes_of(client: Client, gang: str) -> dict[str, str]:
+    """Return the nodes of a gang's bound pods, by pod."""
+    pods = await client.list(PODS, "default", label_selector=f"lockstep.dev/gang={gang}")
+    return {p.metadata.name: p.spec.node_name for p in pods.items if p.spec.node_name}

@@ -1,0 +1,88 @@
+"""Bindings that fail are taken back only once it is certain that they did not happen."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+from tests.support.drawn import draw, places, pod
+from tests.support.waiting import eventually
+
+from lockstep.api.core import Pod
+from lockstep.kube.errors import ApiError, Conflict, Forbidden, NotFound, Unreachable
+from lockstep.scheduler import binder as module
+from lockstep.scheduler.binder import Binder
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.metrics import Metrics
+
+
+class Server:
+    """Answers bindings and reads with what the case says, in turn."""
+
+    def __init__(self, binding: ApiError | None, reads: Sequence[Pod | ApiError] = ()) -> None:
+        self.binding = binding
+        self.reads = list(reads)
+        self.bound: list[tuple[str, str, dict[str, str] | None]] = []
+
+    async def bind(
+        self, namespace: str, name: str, node: str, *, uid: str, annotations: Any = None
+    ) -> None:
+        if self.binding is not None:
+            raise self.binding
+        self.bound.append((name, node, annotations))
+
+    async def get(self, res: Any, name: str, namespace: str) -> Pod:
+        answer = self.reads.pop(0)
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+
+LOST_ANSWER = Unreachable("Reset", "connection reset")
+GONE = NotFound(404, "NotFound", "no such pod")
+DOWN = ApiError(503, "ServiceUnavailable", "down")
+
+CASES = [
+    # what is shown, the answer to the binding, answers to reads, where the pod counts afterwards
+    ("bound", None, [], {"p": "a"}),
+    ("pod gone", GONE, [], {}),
+    ("not allowed", Forbidden(403, "Forbidden", "no"), [], {}),
+    ("answer lost, and it was not bound", LOST_ANSWER, [pod("p", gpus=2)], {}),
+    ("answer lost, and it was bound", LOST_ANSWER, [pod("p", gpus=2, on="a")], {"p": "a"}),
+    ("answer lost, server down for a while", LOST_ANSWER, [DOWN, pod("p", on="a")], {"p": "a"}),
+    ("answer lost, and the pod is gone", LOST_ANSWER, [GONE], {}),
+    ("bound elsewhere", Conflict(409, "Conflict", "bound"), [pod("p", on="b")], {"p": "b"}),
+    ("another pod of that name", Conflict(409, "Conflict", "uid"), [pod("p", uid="new")], {}),
+]
+
+
+@pytest.mark.parametrize(("what", "answer", "reads", "expected"), CASES, ids=[c[0] for c in CASES])
+async def test_outcome(what, answer, reads, expected, monkeypatch):
+    monkeypatch.setattr(module, "FIRST_DELAY", 0.01)
+    cluster = draw(Cluster(), "s/l: a:8\n s/m: b:4")
+    cluster.set_pod(pod("p", gpus=2))
+    (placement,) = Decider(cluster).decide(0.0).placements
+    woken = asyncio.Event()
+    server = Server(answer, reads)
+    binder = Binder(server, cluster, Metrics(CollectorRegistry()), woken.set)
+    running = asyncio.create_task(binder.run())
+    try:
+        binder.submit(placement)
+        assert placement.unit in binder.busy
+        await eventually(lambda: not binder.busy, 5.0)
+        assert woken.is_set()
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    found = places(cluster)
+    if expected == {"p": "a"}:
+        expected = {"p": placement.assignments[0].spot.node}
+        if reads:
+            expected = {"p": "a"}
+    assert found == expected
+    if not answer:
+        assert server.bound == [("p", expected["p"], {"lockstep.dev/gpus": "0,1"})]
