@@ -249,7 +249,8 @@ class Search:
         keys = [self.table.rank()[rows[used]]]
         for level in range(len(self.table.tiers.indices) - 1, -1, -1):
             ids = self.table.tiers.indices[level].ids[rows[used]]
-            keys.append(np.where(ids == NO_DOMAIN, -1, self.first(level)[ids]))
+            # A tier may have no domain at all; NO_DOMAIN then finds the place added at the end.
+            keys.append(np.append(self.first(level), -1)[ids])
         waiting = [iter(members) for members in self.problem.members]
         for place in used[np.lexsort(keys)]:
             row = int(rows[place])
