@@ -33,6 +33,10 @@ FAIL_RATE_ANNOTATION: Final = "lockstep.dev/fail-rate"
 """On a pod on a simulated node: chance in 0..1 that its run ends with an error."""
 FAIL_ANNOTATION: Final = "lockstep.dev/fail"
 """On a running pod of a simulated node: fail now, with this exit code."""
+START_DELAY_ANNOTATION: Final = "lockstep.dev/start-delay"
+"""On a pod: seconds from its binding to its start on a simulated node; absent means at once."""
+FAIL_NODE_ANNOTATION: Final = "lockstep.dev/fail-node"
+"""On a simulated node: be dead for as long as this is there; its value says why."""
 
 # Labels on nodes.
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"

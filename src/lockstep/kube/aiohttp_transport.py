@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 
@@ -31,6 +32,8 @@ class AiohttpStream:
         try:
             async for chunk in self._answer.content.iter_any():
                 yield chunk
+        except aiohttp.ClientPayloadError as error:
+            raise Unreachable("Connection", "the stream broke off") from error
         except (aiohttp.ClientError, OSError) as error:
             raise Unreachable("Connection", f"the stream broke: {_say(error)}") from error
 
@@ -109,7 +112,7 @@ class AiohttpTransport:
 
 
 def _say(error: Exception) -> str:
-    os_error = getattr(error, "os_error", None)
-    if os_error is not None and getattr(os_error, "strerror", None):
-        return str(os_error.strerror)
+    os_error = getattr(error, "os_error", error)
+    if isinstance(os_error, OSError) and os_error.errno and os_error.errno > 0:
+        return os.strerror(os_error.errno)
     return str(error) or type(error).__name__

@@ -1,0 +1,185 @@
+"""The nodes of a specification as objects: names, places in the network, devices. Pure."""
+
+from __future__ import annotations
+
+import ipaddress
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+
+from lockstep.api import names
+from lockstep.api.core import Device
+from lockstep.api.timestamp import show
+from lockstep.nodes.simulated.spec import MIB, NodeGroup
+
+PODS_PER_NODE = 110
+VERSION = "v1.37.0-lockstep"
+_NAMESPACE = uuid.UUID("6f1a1c53-2f0f-4c6b-9d5e-6c6f636b7374")
+_FIRST_ADDRESS = int(ipaddress.IPv4Address("10.0.0.1"))
+GPUS_PER_ROOT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedNode:
+    """One node and its place."""
+
+    name: str
+    group: NodeGroup
+    spine: str
+    leaf: str
+    address: str
+
+
+def fleet(groups: Sequence[NodeGroup]) -> dict[str, SimulatedNode]:
+    """Return the nodes of *groups* by name; no two groups share a leaf or a spine."""
+    nodes = {}
+    number = spines = 0
+    for group in groups:
+        for place in range(group.nodes):
+            leaf, position = divmod(place, group.nodes_per_leaf)
+            spine, leaf = divmod(leaf, group.leaves_per_spine)
+            name = f"{group.name_prefix}-{spine}-{leaf}-{position}"
+            nodes[name] = SimulatedNode(
+                name=name,
+                group=group,
+                spine=f"spine-{spines + spine}",
+                leaf=f"leaf-{spines + spine}-{leaf}",
+                address=str(ipaddress.IPv4Address(_FIRST_ADDRESS + number)),
+            )
+            number += 1
+        spines += -(-group.nodes // (group.nodes_per_leaf * group.leaves_per_spine))
+    return nodes
+
+
+def node_object(node: SimulatedNode, now: float) -> dict[str, Any]:
+    """Return the Node object to create for *node*."""
+    return {
+        "metadata": {
+            "name": node.name,
+            "labels": labels(node),
+            "annotations": {names.DEVICES_ANNOTATION: device_annotation(node)},
+        },
+        "spec": {"providerID": f"simulated://{node.name}"},
+        "status": status(node, now),
+    }
+
+
+def labels(node: SimulatedNode) -> dict[str, str]:
+    """Return the labels of *node*."""
+    found = {
+        names.HOSTNAME_LABEL: node.name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        names.NODE_KIND_LABEL: "simulated",
+        names.SPINE_LABEL: node.spine,
+        names.LEAF_LABEL: node.leaf,
+    }
+    if node.group.gpus:
+        found[names.GPU_MODEL_LABEL] = node.group.gpu_model
+        found["nvidia.com/gpu.count"] = str(node.group.gpus)
+        found["nvidia.com/gpu.memory"] = str(node.group.gpu_memory)
+    return found
+
+
+def device_annotation(node: SimulatedNode) -> str:
+    """Return the devices of *node* as its annotation states them."""
+    return msgspec.json.encode(list(_devices(node))).decode()
+
+
+def _devices(node: SimulatedNode) -> Iterator[Device]:
+    group = node.group
+    for index in range(group.gpus):
+        yield _device(node, "gpu", index, group.gpus)
+    for index in range(group.nics):
+        yield _device(node, "nic", index, group.nics)
+
+
+def _device(node: SimulatedNode, kind: Literal["gpu", "nic"], index: int, count: int) -> Device:
+    group = node.group
+    # Devices are spread evenly over two sockets and over the PCIe roots, two GPUs to a root.
+    roots = max(1, -(-max(group.gpus, group.nics) // GPUS_PER_ROOT))
+    gpu = kind == "gpu"
+    return Device(
+        index=index,
+        kind=kind,
+        model=group.gpu_model if gpu else "ConnectX-7",
+        memory=group.gpu_memory if gpu else 0,
+        nvlink=(index // group.nvlink if group.nvlink else index) if gpu else 0,
+        numa=index * 2 // count,
+        pcie=index * roots // count,
+        rail=0 if gpu else index,
+        uuid=f"{kind.upper()}-{uuid.uuid5(_NAMESPACE, f'{node.name}/{kind}/{index}')}",
+    )
+
+
+def status(node: SimulatedNode, now: float) -> dict[str, Any]:
+    """Return the status of *node* when it is well."""
+    amounts = _amounts(node.group)
+    return {
+        "capacity": amounts,
+        "allocatable": amounts,
+        "conditions": conditions(ready=True, why="the simulated node is ready", now=now, since=now),
+        "addresses": [
+            {"type": "InternalIP", "address": node.address},
+            {"type": "Hostname", "address": node.name},
+        ],
+        "nodeInfo": _node_info(node.name),
+    }
+
+
+@lru_cache(maxsize=64)
+def _amounts(group: NodeGroup) -> dict[str, str]:
+    amounts = {
+        names.CPU: str(group.cpus),
+        names.MEMORY: f"{group.memory // MIB}Mi",
+        names.PODS: str(PODS_PER_NODE),
+        "ephemeral-storage": "1Ti",
+    }
+    if group.gpus:
+        amounts[names.GPU] = str(group.gpus)
+    return amounts
+
+
+def conditions(*, ready: bool, why: str, now: float, since: float) -> list[dict[str, str]]:
+    """Return a node's conditions; a node that is not *ready* is dead, so nothing is known."""
+    times = {"lastHeartbeatTime": show(now), "lastTransitionTime": show(since)}
+    found = [
+        {
+            "type": "Ready",
+            "status": "True" if ready else "Unknown",
+            "reason": "NodeReady" if ready else "NodeStatusUnknown",
+            "message": why,
+            **times,
+        }
+    ]
+    for pressure in ("MemoryPressure", "DiskPressure", "PIDPressure"):
+        found.append(
+            {
+                "type": pressure,
+                "status": "False" if ready else "Unknown",
+                "reason": "Simulated" if ready else "NodeStatusUnknown",
+                "message": "simulated nodes are under no pressure" if ready else why,
+                **times,
+            }
+        )
+    return found
+
+
+def _node_info(name: str) -> dict[str, str]:
+    machine = uuid.uuid5(_NAMESPACE, name).hex
+    return {
+        "machineID": machine,
+        "systemUUID": machine,
+        "bootID": machine,
+        "kernelVersion": "simulated",
+        "osImage": "Lockstep simulated node",
+        "containerRuntimeVersion": "simulated://1",
+        "kubeletVersion": VERSION,
+        "kubeProxyVersion": VERSION,
+        "operatingSystem": "linux",
+        "architecture": "amd64",
+    }

@@ -1,0 +1,191 @@
+"""Putting the nodes of a fleet into the API server, and keeping them alive there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from lockstep.api import names
+from lockstep.api.core import LEASES, NAMESPACES, NODES, Node
+from lockstep.kube.client import Client
+from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
+from lockstep.nodes.simulated import fleet
+from lockstep.nodes.simulated.fleet import SimulatedNode
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PARALLEL = 32
+LEASE_NAMESPACE = "kube-node-lease"
+RENEW_EVERY = 10.0
+RENEWALS_PER_SECOND = 150.0
+"""Large fleets renew less often, so that their leases cost the server no more than this."""
+LEASE_SECONDS = 40
+STATUS_EVERY = 300.0
+NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+
+
+def renewal_interval(nodes: int) -> float:
+    """Return the seconds between two renewals of a lease in a fleet of so many nodes."""
+    return max(RENEW_EVERY, nodes / RENEWALS_PER_SECOND)
+
+
+async def in_parallel(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
+    """Do *work* for each item, a bounded number at a time; the first error ends it."""
+    left = iter(items)
+
+    async def worker() -> None:
+        for item in left:
+            await work(item)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(PARALLEL):
+            group.create_task(worker())
+
+
+class Registration:
+    """The Node and Lease objects of a fleet."""
+
+    def __init__(self, client: Client, nodes: Mapping[str, SimulatedNode]) -> None:
+        self._client = client
+        self._nodes = nodes
+        self._started = time.time()
+        self._changed: dict[str, float] = {}
+        """When nodes that died or came back did so last."""
+        self._lease_seconds = max(LEASE_SECONDS, round(4 * renewal_interval(len(nodes))))
+        self._alive = set(nodes)
+
+    async def register(self) -> None:
+        """Create the nodes that are missing, and bring those that are there up to date.
+
+        Raises:
+            ApiError: when the server refuses one.
+        """
+        selector = f"{names.NODE_KIND_LABEL}=simulated"
+        listing = await self._client.list(NODES, label_selector=selector)
+        known = {node.metadata.name: node for node in listing.items}
+        await self._lease_namespace()
+
+        async def put(node: SimulatedNode) -> None:
+            there = known.get(node.name)
+            await self._put(node, there)
+            await (self._first_lease if there is None else self.renew)(node.name)
+
+        await in_parallel(self._nodes.values(), put)
+
+    async def _lease_namespace(self) -> None:
+        try:
+            await self._client.get(NAMESPACES, LEASE_NAMESPACE)
+        except NotFound:
+            with contextlib.suppress(AlreadyExists):
+                await self._client.create(NAMESPACES, {"metadata": {"name": LEASE_NAMESPACE}})
+
+    async def _put(self, node: SimulatedNode, known: Node | None) -> None:
+        now = time.time()
+        wanted = fleet.node_object(node, now)
+        if known is None:
+            try:
+                known = await self._client.create(NODES, wanted)
+            except AlreadyExists:
+                known = await self._client.get(NODES, node.name)
+        metadata = wanted["metadata"]
+        if not (
+            metadata["labels"].items() <= known.metadata.labels.items()
+            and metadata["annotations"].items() <= known.metadata.annotations.items()
+        ):
+            change = {"metadata": {key: metadata[key] for key in ("labels", "annotations")}}
+            await self._client.patch(NODES, node.name, change)
+        dead = names.FAIL_NODE_ANNOTATION in known.metadata.annotations
+        changed = known.status.capacity != wanted["status"]["capacity"]
+        if changed or not (dead or is_ready(known)):
+            change = {"status": wanted["status"]}
+            await self._client.patch(NODES, node.name, change, subresource="status")
+        await self._untaint(known)
+
+    async def _untaint(self, known: Node) -> None:
+        """Remove the taint that admission puts on new nodes, where no controller would."""
+        taints = [taint for taint in known.spec.taints if taint.key != NOT_READY_TAINT]
+        if len(taints) < len(known.spec.taints):
+            kept = [{"key": t.key, "value": t.value, "effect": t.effect} for t in taints]
+            await self._client.patch(NODES, known.metadata.name, {"spec": {"taints": kept}})
+
+    async def renew(self, name: str) -> None:
+        """Renew one node's lease, or create it."""
+        try:
+            await self._client.patch(LEASES, name, {"spec": self._lease(name)}, LEASE_NAMESPACE)
+        except NotFound:
+            await self._first_lease(name)
+
+    async def _first_lease(self, name: str) -> None:
+        metadata = {"name": name, "namespace": LEASE_NAMESPACE}
+        try:
+            await self._client.create(LEASES, {"metadata": metadata, "spec": self._lease(name)})
+        except AlreadyExists:
+            await self._client.patch(LEASES, name, {"spec": self._lease(name)}, LEASE_NAMESPACE)
+
+    def _lease(self, name: str) -> dict[str, object]:
+        return {
+            "holderIdentity": name,
+            "leaseDurationSeconds": self._lease_seconds,
+            "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        }
+
+    async def tell(self, name: str, *, ready: bool, why: str = "") -> None:
+        """Write a node's conditions."""
+        now = time.time()
+        if name not in self._alive:
+            self._changed[name] = now
+        since = self._changed.get(name, self._started)
+        conditions = fleet.conditions(
+            ready=ready, why=why or "the simulated node is ready", now=now, since=since
+        )
+        await self._client.patch(
+            NODES, name, {"status": {"conditions": conditions}}, subresource="status"
+        )
+
+    def stop(self, name: str) -> None:
+        """No longer keep a node alive."""
+        self._alive.discard(name)
+
+    def resume(self, name: str) -> None:
+        """Keep a node alive again."""
+        self._alive.add(name)
+
+    async def run(self) -> None:
+        """Renew the leases, and now and then repeat the conditions, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._keep(renewal_interval(len(self._nodes)), self.renew))
+            group.create_task(self._keep(STATUS_EVERY, self._heartbeat))
+
+    async def _heartbeat(self, name: str) -> None:
+        await self.tell(name, ready=True)
+
+    async def _keep(self, interval: float, work: Callable[[str], Awaitable[None]]) -> None:
+        """Do *work* for each living node once in *interval*, spread out evenly."""
+        size = max(1, len(self._nodes))
+        batch = max(1, round(size / interval / 4))
+        pause = interval * batch / size
+        turns = itertools.cycle(self._nodes)
+
+        async def once(name: str) -> None:
+            try:
+                await work(name)
+            except ApiError as error:
+                log.warning("node %s: %s", name, error)
+
+        while True:
+            await asyncio.sleep(pause)
+            due = [name for name in itertools.islice(turns, batch) if name in self._alive]
+            await in_parallel(due, once)
+
+
+def is_ready(node: Node) -> bool:
+    """Return whether a node says that it is ready."""
+    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
