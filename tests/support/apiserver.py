@@ -150,4 +150,3 @@ class ApiServer:
             timeout=60,
             check=False,
         )
-

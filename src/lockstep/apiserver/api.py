@@ -7,11 +7,14 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from lockstep.api.selectors import SelectorError, parse_fields
 from lockstep.apiserver import status
 from lockstep.apiserver.builtin.reviews import REVIEWS
 from lockstep.apiserver.catalog import Catalog, Served
+from lockstep.apiserver.gate import Gate
 from lockstep.apiserver.handlers import binding, delete, read, write
 from lockstep.apiserver.handlers.call import Call
+from lockstep.apiserver.handlers.reviews import Reviews
 from lockstep.apiserver.handlers.system import Discovery, Health, OpenApiDocuments, version
 from lockstep.apiserver.http import Request, Response, Stream
 from lockstep.apiserver.objects import Objects
@@ -32,13 +35,22 @@ class Api:
     """Answers requests: who asks, what is asked for, whether it is allowed, and the doing."""
 
     def __init__(
-        self, store: Store, catalog: Catalog, hub: Hub, objects: Objects, *, address: str
+        self,
+        store: Store,
+        catalog: Catalog,
+        hub: Hub,
+        objects: Objects,
+        gate: Gate,
+        *,
+        address: str,
     ) -> None:
         self.store = store
         self.catalog = catalog
         self.hub = hub
         self.objects = objects
+        self.gate = gate
         self.health = Health()
+        self._reviews = Reviews(gate, objects.clock)
         self._discovery = Discovery(catalog, REVIEWS, address)
         self._open_api = OpenApiDocuments(catalog, REVIEWS)
 
@@ -55,14 +67,19 @@ class Api:
             return failure(status.internal(f"{type(error).__name__}: {error}"))
 
     async def _answer(self, request: Request) -> Answer:
+        user = self.gate.identify(request)
         route = resource_route(request.path)
         if route is None:
+            self.gate.require_path(user, request)
             return self._system(request)
+        verb = verb_of(request.method, route, watch=request.flag("watch"))
+        self.gate.require(user, verb, route, _name_by_field(request, verb))
+        if self._reviews.answers(route):
+            return self._reviews.answer(request, route, user)
         served = self.catalog.find(route.group, route.version, route.plural)
         if served is None:
             raise status.no_such_path()
-        verb = verb_of(request.method, route, watch=request.flag("watch"))
-        return await self._dispatch(Call(request, route, verb, served))
+        return await self._dispatch(Call(request, route, verb, served, user))
 
     def _system(self, request: Request) -> Answer:
         if request.method not in ("GET", "HEAD"):
@@ -115,6 +132,16 @@ class Api:
             case "binding", "create":
                 return await binding.bind(self.objects, call)
         raise status.method_not_allowed("the server does not allow this method on the resource")
+
+
+def _name_by_field(request: Request, verb: str) -> str:
+    """Return the one name that a list or watch is about: a rule may allow just that."""
+    if verb not in ("list", "watch", "deletecollection") or "fieldSelector" not in request.query:
+        return ""
+    try:
+        return parse_fields(request.query["fieldSelector"]).exact("metadata.name") or ""
+    except SelectorError:
+        return ""
 
 
 def _check_scope(served: Served, route: Route, verb: str) -> None:

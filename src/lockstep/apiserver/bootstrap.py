@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
+from lockstep.apiserver.auth import bootstrap as roles
+from lockstep.apiserver.auth.rbac import GROUP
 from lockstep.apiserver.objects import Objects, WriteOptions
-from lockstep.apiserver.status import StatusError
+from lockstep.apiserver.store import Key
+
+Json = dict[str, Any]
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
-_OPTIONS = WriteOptions(manager="lockstep-apiserver")
+_OPTIONS = WriteOptions(manager="lockstep-apiserver", validation="Ignore")
 
 
-async def create_namespaces(objects: Objects) -> None:
-    """Create the namespaces that every cluster has."""
-    served = objects.catalog.find("", "v1", "namespaces")
+async def create_missing(objects: Objects) -> None:
+    """Create the namespaces, roles and bindings that every cluster has, where they are missing.
+
+    What is there is left as it is: somebody may have changed it on purpose.
+    """
+    wanted: list[tuple[str, str, Json]] = [
+        ("", "namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for name in NAMESPACES
+    ]
+    wanted += [(GROUP, plural, obj) for plural, obj in roles.objects()]
+    await asyncio.gather(*(_create(objects, *each) for each in wanted))
+
+
+async def _create(objects: Objects, group: str, plural: str, obj: Json) -> None:
+    served = objects.catalog.find(group, "v1", plural)
     if served is None:
         return
-    for name in NAMESPACES:
-        obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        try:
-            await objects.create(served, "", obj, _OPTIONS)
-        except StatusError as error:
-            if error.reason != "AlreadyExists":
-                raise
+    if objects.store.newest(Key(served.storage, "", obj["metadata"]["name"])) is None:
+        await objects.create(served, "", obj, _OPTIONS)

@@ -30,11 +30,23 @@ def plan_deletion(kind: Kind, obj: Json, deletion: Deletion, now: float) -> bool
     meta = obj["metadata"]
     _set_propagation(meta, deletion.propagation)
     grace = _grace(kind, obj, deletion)
-    held = bool(meta.get("finalizers")) or grace > 0
-    if not held:
+    if grace == 0 and not is_held(obj):
         return True
     _mark(meta, grace, now)
+    if _is_namespace(obj):
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
     return False
+
+
+def is_held(obj: Json) -> bool:
+    """Whether something has to be done before *obj* may go: finalizers, a namespace's too."""
+    if obj["metadata"].get("finalizers"):
+        return True
+    return _is_namespace(obj) and bool((obj.get("spec") or {}).get("finalizers"))
+
+
+def _is_namespace(obj: Json) -> bool:
+    return obj.get("kind") == "Namespace" and obj.get("apiVersion") == "v1"
 
 
 def _set_propagation(meta: Json, propagation: str) -> None:

@@ -9,25 +9,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lockstep.apiserver.api import Api
+from lockstep.apiserver.auth.authenticate import Authenticator
+from lockstep.apiserver.auth.bootstrap import COMPONENT_USERS
 from lockstep.apiserver.auth.files import private_directory
 from lockstep.apiserver.auth.kubeconfig import write_kubeconfig
 from lockstep.apiserver.auth.pki import Pki
-from lockstep.apiserver.bootstrap import create_namespaces
+from lockstep.apiserver.auth.service_accounts import TokenSigner
+from lockstep.apiserver.auth.tokens import TokenFile
+from lockstep.apiserver.bootstrap import create_missing
 from lockstep.apiserver.catalog import Catalog
+from lockstep.apiserver.controllers.accounts import DefaultAccounts
 from lockstep.apiserver.controllers.crds import CrdWatch
+from lockstep.apiserver.controllers.housekeeping import Housekeeper
+from lockstep.apiserver.controllers.rbac import RbacWatch
+from lockstep.apiserver.gate import Gate, uid_of
 from lockstep.apiserver.http.server import HttpServer, tls_context
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.store import Store
 from lockstep.apiserver.watch import Hub
 
 logger = logging.getLogger(__name__)
-
-COMPONENTS = {
-    "scheduler": "system:kube-scheduler",
-    "controllers": "system:kube-controller-manager",
-    "process-node": "lockstep:process-node",
-    "simulate-nodes": "lockstep:simulate-nodes",
-}
 
 
 async def run(
@@ -54,17 +55,26 @@ async def run(
     CrdWatch(store, catalog, hub).start()
     store.subscribe(hub.publish)
     objects = Objects(store, catalog)
-    await create_namespaces(objects)
+    signer = TokenSigner(pki.signing_key(), still_there=uid_of(store))
+    gate = Gate(Authenticator(TokenFile(data / "tokens.csv"), signer), objects.clock)
+    RbacWatch(store, gate.rbac).start()
+    await create_missing(objects)
+    housekeeper = Housekeeper(objects, gate.rbac)
+    housekeeper.start()
+    tasks = [asyncio.create_task(housekeeper.run()), DefaultAccounts(objects).start()]
     pair = pki.serving(_names(host))
     server = HttpServer(tls_context(pair.certificate, pair.key, pki.ca))
     port = await server.bind(host, port)
     url = f"https://{_bracketed(_reachable(host))}:{port}"
-    server.serve(Api(store, catalog, hub, objects, address=url.removeprefix("https://")))
+    server.serve(Api(store, catalog, hub, objects, gate, address=url.removeprefix("https://")))
     target = kubeconfig or data / "kubeconfig"
     write_kubeconfigs(pki, data, target, url)
     ready(f"ready: serving {url}, kubeconfig {target}")
     await _until_told()
     await server.close()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
     await store.close()
 
 
@@ -72,9 +82,8 @@ def write_kubeconfigs(pki: Pki, data: Path, target: Path, url: str) -> None:
     """Write the administrator's kubeconfig to *target*, and each component's own below *data*."""
     admin = pki.client("admin", user="kubernetes-admin", groups=["system:masters"])
     write_kubeconfig(target, server=url, ca=pki.ca, user="kubernetes-admin", pair=admin)
-    for name, user in COMPONENTS.items():
-        groups = ["system:nodes"] if "node" in name else []
-        pair = pki.client(name, user=user, groups=groups)
+    for name, user in COMPONENT_USERS.items():
+        pair = pki.client(name, user=user)
         path = data / "kubeconfigs" / f"{name}.kubeconfig"
         write_kubeconfig(path, server=url, ca=pki.ca, user=user, pair=pair)
 

@@ -13,7 +13,7 @@ from lockstep.apiserver import crds, metadata, status
 from lockstep.apiserver.admission import Admission
 from lockstep.apiserver.catalog import Catalog, Served
 from lockstep.apiserver.clock import timestamp
-from lockstep.apiserver.deletion import Deletion, plan_deletion
+from lockstep.apiserver.deletion import Deletion, is_held, plan_deletion
 from lockstep.apiserver.isolation import isolate
 from lockstep.apiserver.preparation import claim, complete, read_fields, validate
 from lockstep.apiserver.store import Key, Record, Store
@@ -115,7 +115,14 @@ class Objects:
         return Result(served.read(record), warnings)
 
     def _finish_creation(self, served: Served, obj: Json, now: float) -> None:
-        if served.storage == crds.STORAGE:
+        if served.storage == "namespaces":
+            # What is in it has to go before it may go itself.
+            obj["spec"] = {**(obj.get("spec") or {}), "finalizers": ["kubernetes"]}
+            obj["status"] = {"phase": "Active"}
+            obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = obj[
+                "metadata"
+            ]["name"]
+        elif served.storage == crds.STORAGE:
             finalizers = obj["metadata"].setdefault("finalizers", [])
             if crds.CLEANUP not in finalizers:
                 finalizers.append(crds.CLEANUP)
@@ -246,6 +253,6 @@ class Objects:
 def _is_finished(obj: Json) -> bool:
     """Return whether the last finalizer of an object that is being deleted is gone."""
     meta = obj["metadata"]
-    if not meta.get("deletionTimestamp") or meta.get("finalizers"):
+    if not meta.get("deletionTimestamp") or is_held(obj):
         return False
     return not meta.get("deletionGracePeriodSeconds")

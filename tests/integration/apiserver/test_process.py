@@ -13,7 +13,9 @@ NAMESPACES = ["default", "kube-node-lease", "kube-public", "kube-system"]
 
 
 def test_default_namespaces_exist(server: ApiServer) -> None:
-    names = [n["metadata"]["name"] for n in server.request("GET", "/api/v1/namespaces").json["items"]]
+    names = [
+        n["metadata"]["name"] for n in server.request("GET", "/api/v1/namespaces").json["items"]
+    ]
     assert names == NAMESPACES
 
 
@@ -33,7 +35,11 @@ def test_it_is_ready_within_a_second_of_its_second_start(server: ApiServer) -> N
 
 
 def test_private_files_are_for_their_owner_alone(server: ApiServer) -> None:
-    private = [server.kubeconfig, *server.data.glob("kubeconfigs/*"), *server.data.glob("pki/*.key")]
+    private = [
+        server.kubeconfig,
+        *server.data.glob("kubeconfigs/*"),
+        *server.data.glob("pki/*.key"),
+    ]
     assert len(private) > 5
     assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o600}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep.apiserver.auth.identity import User
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.http import Request, Response
 from lockstep.apiserver.negotiation import accepted
@@ -12,6 +13,7 @@ from lockstep.apiserver.objects import Result, WriteOptions
 from lockstep.apiserver.representation import MetadataOnly, Representation, Whole
 from lockstep.apiserver.routes import Route
 from lockstep.apiserver.status import bad_request
+from lockstep.apiserver.table import TableOf
 
 Json = dict[str, Any]
 
@@ -24,12 +26,16 @@ class Call:
     route: Route
     verb: str
     served: Served
+    user: User
 
     def representation(self) -> Representation:
         """Return the form that the client wants objects in."""
         for accept in accepted(self.request):
             if accept.as_ in ("PartialObjectMetadata", "PartialObjectMetadataList"):
                 return MetadataOnly(self.served)
+            if accept.as_ == "Table" and accept.version == "v1":
+                include = self.request.query.get("includeObject") or "Metadata"
+                return TableOf(self.served, include)
             if not accept.as_:
                 return Whole(self.served)
         return Whole(self.served)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,16 @@ class Store:
         if namespace:
             return list(namespaces.get(namespace, {}).values())
         return [record for names in namespaces.values() for record in names.values()]
+
+    def everything(self) -> Iterator[Record]:
+        """Yield every durable object."""
+        for resource in list(self._objects):
+            yield from self.objects(resource)
+
+    def in_namespace(self, namespace: str) -> Iterator[Record]:
+        """Yield every durable object in a namespace."""
+        for resource in list(self._objects):
+            yield from self.objects(resource, namespace)
 
     def objects_at(self, resource: str, namespace: str, revision: int) -> list[Record]:
         """Return the objects of *resource* as they were at *revision*.
