@@ -41,6 +41,17 @@ class Reference:
         return f"{self.kind}/{self.name}"
 
 
+def short_name(res: Resource[Any]) -> str:
+    """Return what the command line calls the kind of *res*."""
+    known = {(its.group, its.kind): name for name, (its, _) in ALIASES.items()}
+    return known.get((res.group, res.kind), res.kind.lower())
+
+
+def plural(short: str) -> str:
+    """Return what the command line calls several objects of the kind *short*."""
+    return ALIASES[short][1][0]
+
+
 def resource(kind: str) -> tuple[str, Resource[Any]]:
     """Return the short name and the resource of the kind that the user calls *kind*.
 

@@ -31,7 +31,6 @@ from lockstep.cli.options import (
 from lockstep.cli.output import Format, print_lines, print_objects, print_table, structured
 from lockstep.cli.usage import usage
 from lockstep.cli.views import catalog
-from lockstep.cli.views import describe as pages
 from lockstep.kube.errors import NotFound
 
 app = typer.Typer(rich_markup_mode=None)
@@ -132,7 +131,7 @@ async def list_all(
     print_table(
         view.build(found, time.time()),
         output,
-        empty=f"no {res.plural}{where}",
+        empty=f"no {kinds.plural(short)}{where}",
         namespaces=session.all_namespaces,
     )
 
@@ -200,6 +199,8 @@ def _print_objects(items: list[Json], short: str, output: Format, *, single: boo
 
 
 async def _describe(session: Session, ref: kinds.Reference) -> list[str]:
+    from lockstep.cli.views import describe as pages
+
     client, res = session.client, ref.resource
     namespace = session.home(res)
     obj = await client.get(res, ref.name, namespace)

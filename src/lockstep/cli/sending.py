@@ -12,6 +12,7 @@ import msgspec
 from lockstep.api.core import AnyObject
 from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
+from lockstep.cli import kinds
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.logs import Request, follow_job
@@ -36,7 +37,7 @@ async def send(session: Session, objects: Sequence[Json], *, wait: bool, follow:
     for obj in objects:
         res = await find_resource(session, obj["apiVersion"], obj["kind"])
         name, done = await _apply(session, res, obj)
-        print(f"{res.kind.lower()}/{name} {done}", flush=True)
+        print(f"{kinds.short_name(res)}/{name} {done}", flush=True)
         if res.kind == TRAINING_JOBS.kind and res.group == TRAINING_JOBS.group:
             jobs.append((obj["metadata"].get("namespace") or session.namespace, name))
     if follow or wait:
@@ -82,14 +83,15 @@ async def _apply(session: Session, res: Resource[AnyObject], obj: Json) -> tuple
         return created.metadata.name, "created"
     try:
         before = await client.get(res, name, namespace)
+        version = before.metadata.resource_version
     except NotFound:
-        await client.create(res, obj, namespace)
-        return name, "created"
+        version = ""
     after = await client.patch(
         res, name, obj, namespace, how=Patch.APPLY, field_manager=FIELD_MANAGER, force=True
     )
-    same = before.metadata.resource_version == after.metadata.resource_version
-    return name, "unchanged" if same else "configured"
+    if not version:
+        return name, "created"
+    return name, "unchanged" if after.metadata.resource_version == version else "configured"
 
 
 async def _ended_well(session: Session, name: str, *, follow: bool) -> bool:
