@@ -1,4 +1,4 @@
-"""Reading request bodies: JSON or YAML, one object."""
+"""Reading request bodies: JSON, YAML or Kubernetes' protobuf, one object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ Json = dict[str, Any]
 
 _JSON = "application/json"
 _YAML = ("application/yaml", "application/apply-patch+yaml")
-ACCEPTED = (_JSON, "application/yaml")
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
+ACCEPTED = (_JSON, "application/yaml", _PROTOBUF)
 
 _decode = msgspec.json.Decoder().decode
 
@@ -34,6 +35,8 @@ def read_object(request: Request) -> Json:
     kind = media_type(request)
     if kind in _YAML:
         return from_yaml(request.body)
+    if kind == _PROTOBUF:
+        return from_protobuf(request.body)
     if kind not in (_JSON, "", "*/*", "text/plain"):
         raise unsupported_media_type(kind, ACCEPTED)
     value = read_json(request.body)
@@ -52,6 +55,20 @@ def read_json(body: bytes) -> Any:
         return _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise bad_request(f"the body of the request is not valid JSON: {error}") from None
+
+
+def from_protobuf(body: bytes) -> Json:
+    """Return the built-in object that *body* holds in Kubernetes' protobuf envelope.
+
+    Raises:
+        StatusError: when it holds none.
+    """
+    from lockstep.apiserver.protobuf import NotProtobuf, decode
+
+    try:
+        return decode(body)
+    except NotProtobuf as error:
+        raise bad_request(str(error)) from None
 
 
 def from_yaml(body: bytes) -> Json:
