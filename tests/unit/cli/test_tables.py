@@ -45,8 +45,8 @@ WAITING = gang(
             gang(phase="Running", bound=2),
             ("Restarting", "2/2", "worker-1 was killed by SIGKILL"),
         ),
-        (job(phase="Succeeded", message="done"), None, ("Succeeded", "0/2", "-")),
-        (job(phase="Failed", message="exit code 3"), WAITING, ("Failed", "0/2", "exit code 3")),
+        (job(phase="Succeeded", message="done"), None, ("Succeeded", "-", "-")),
+        (job(phase="Failed", message="exit code 3"), WAITING, ("Failed", "-", "exit code 3")),
     ],
 )
 def test_a_job_says_why_it_does_not_run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import socket
 import sys
@@ -111,19 +112,36 @@ def down(*, data: Data = None) -> None:
         typer.echo(f"lockstep up does not run on {directory}", err=True)
         return
     typer.echo(f"stopping process {pid}", err=True)
-    try:
-        os.kill(pid, signal.SIGTERM)
-    except ProcessLookupError:
-        typer.echo("it is gone already; waiting for its parts", err=True)
-    end = time.monotonic() + DOWN_WITHIN
-    while lock.holder(directory) is not None:
-        if time.monotonic() > end:
-            raise CommandFailed(
-                f"process {pid} still runs after {DOWN_WITHIN:.0f} s",
-                f"its logs are in {directory / 'log'}; `kill -9 {pid}` ends it and its parts",
-            )
-        time.sleep(0.05)
+    if not _end(pid) or not _released(directory):
+        raise CommandFailed(
+            f"process {pid} or its parts still run after {DOWN_WITHIN:.0f} s",
+            f"its logs are in {directory / 'log'}; `kill -9 {pid}` ends it and its parts",
+        )
     typer.echo("stopped", err=True)
+
+
+def _end(pid: int) -> bool:
+    """Ask a process to end; return whether it did in time."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        signal.pidfd_send_signal(handle, signal.SIGTERM)
+        ended, _, _ = select.select([handle], [], [], DOWN_WITHIN)
+        return bool(ended)
+    finally:
+        os.close(handle)
+
+
+def _released(data: Path) -> bool:
+    """Return whether nobody holds the directory any more, after a while for a killed one's parts."""
+    end = time.monotonic() + lock.LEFTOVERS_END
+    while lock.holder(data) is not None:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def choose_port(port: int) -> int:

@@ -34,7 +34,7 @@ def describe_job(
         ("Queue", spec.queue),
         ("Priority", spec.priority_class_name),
         ("Topology", gangs.wish(spec.topology)),
-        ("Gang", f"{jobs.members(job, gang)} members placed"),
+        ("Gang", "" if jobs.ended(job) else f"{jobs.members(job, gang)} members placed"),
         ("Domain", gangs.domain(gang) if gang else ""),
         ("Restarts", f"{status.restarts} of at most {spec.recovery.max_restarts}"),
         ("Runtime", between(status.start_time, status.completion_time, now)),

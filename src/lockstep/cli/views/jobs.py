@@ -49,6 +49,8 @@ def why(job: TrainingJob, gang: Gang | None) -> str:
 
 def members(job: TrainingJob, gang: Gang | None) -> str:
     """Return how many members have a place, of how many the job needs: ``2/2``."""
+    if ended(job):
+        return ""
     if gang is not None:
         return f"{gang.status.bound}/{gang_views.minimum(gang)}"
     needed = sum(role.min or role.replicas for role in job.spec.roles)

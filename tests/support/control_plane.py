@@ -1,0 +1,115 @@
+"""A whole control plane, ``lockstep up``, for tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.support.waiting import eventually_sync
+
+LOCKSTEP = (sys.executable, "-P", "-m", "lockstep")
+
+
+class ControlPlane:
+    """``lockstep up`` on its own directory and a free port; it ends with the test process."""
+
+    def __init__(self, data: Path, *arguments: str) -> None:
+        self.data = data
+        self.arguments = arguments
+        self.process: subprocess.Popen[str] | None = None
+        self.ready_line = ""
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.data / "kubeconfig"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def start(self) -> ControlPlane:
+        self.data.mkdir(parents=True, exist_ok=True)
+        data = str(self.data)
+        with (self.data.parent / "up.stderr").open("a") as stderr:
+            self.process = subprocess.Popen(
+                (*LOCKSTEP, "up", "--data", data, "--port", "0", "--leashed", *self.arguments),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        assert self.process.stdout is not None
+        self.ready_line = self.process.stdout.readline()
+        assert self.ready_line.startswith("ready"), self.said()
+        return self
+
+    def said(self) -> str:
+        return (self.data.parent / "up.stderr").read_text()
+
+    def stop(self) -> int:
+        """Ask it to end; return its exit code."""
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(40)
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a command against it."""
+        return subprocess.run(
+            [*LOCKSTEP, *arguments],
+            input=stdin,
+            env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def ok(self, *arguments: str, stdin: str = "") -> str:
+        """Return what a command prints; it must succeed."""
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def get(self, name: str) -> dict[str, Any]:
+        """Return one object."""
+        got: dict[str, Any] = json.loads(self.ok("get", name, "-o", "json"))
+        return got
+
+    def phase(self, job: str) -> str:
+        """Return the phase of a job."""
+        return str(self.get(job).get("status", {}).get("phase", ""))
+
+    def eventually_phase(self, job: str, phase: str, deadline: float = 30.0) -> None:
+        eventually_sync(
+            lambda: self.phase(job) == phase or None, deadline, f"{job} is {phase}: {self.data}"
+        )
+
+    def child(self, name: str) -> int | None:
+        """Return the process that runs a part, if it runs."""
+        for pid, command in processes(self.data):
+            if f"lockstep {name} " in command:
+                return pid
+        return None
+
+
+def processes(data: Path) -> list[tuple[int, str]]:
+    """Return the processes, but for this one, whose command names *data*."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                if str(data) in command:
+                    found.append((int(entry.name), command))
+    return found
