@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import msgspec
 
 from lockstep.api.selectors import SelectorError, parse_fields
 from lockstep.apiserver import status
+from lockstep.apiserver.auth.service_accounts import TokenSigner
+from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.builtin.reviews import REVIEWS
-from lockstep.apiserver.catalog import Catalog, Served
+from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.gate import Gate
-from lockstep.apiserver.handlers import binding, delete, read, write
+from lockstep.apiserver.handlers import binding, delete, eviction, read, scale, token, write
 from lockstep.apiserver.handlers.call import Call
+from lockstep.apiserver.handlers.logs import Logs
 from lockstep.apiserver.handlers.reviews import Reviews
 from lockstep.apiserver.handlers.system import Discovery, Health, OpenApiDocuments, version
 from lockstep.apiserver.http import Request, Response, Stream
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.routes import Route, resource_route, verb_of
 from lockstep.apiserver.status import StatusError
-from lockstep.apiserver.store import Store, StoreUnavailable
+from lockstep.apiserver.store import StoreUnavailable
 from lockstep.apiserver.watch import Hub
 
 logger = logging.getLogger(__name__)
 
 _encode = msgspec.json.Encoder().encode
+
+# Subresources that are a part of the object itself.
+_PARTS = ("status", "approval", "ephemeralcontainers", "finalize", "resize")
 
 Answer = Response | Stream
 Handle = Callable[[Call], Awaitable[Answer]]
@@ -36,16 +43,18 @@ class Api:
 
     def __init__(
         self,
-        store: Store,
-        catalog: Catalog,
-        hub: Hub,
         objects: Objects,
+        hub: Hub,
         gate: Gate,
+        signer: TokenSigner,
+        logs: Logs,
         *,
         address: str,
     ) -> None:
-        self.store = store
-        self.catalog = catalog
+        self.store = objects.store
+        self.catalog = catalog = objects.catalog
+        self._signer = signer
+        self._logs = logs
         self.hub = hub
         self.objects = objects
         self.gate = gate
@@ -76,6 +85,10 @@ class Api:
         self.gate.require(user, verb, route, _name_by_field(request, verb))
         if self._reviews.answers(route):
             return self._reviews.answer(request, route, user)
+        if (route.group, route.plural, verb) == ("", "bindings", "create"):
+            # The older way to bind, which names the pod in the body.
+            name = (read_object(request).get("metadata") or {}).get("name", "")
+            route = replace(route, plural="pods", name=name, subresource="binding")
         served = self.catalog.find(route.group, route.version, route.plural)
         if served is None:
             raise status.no_such_path()
@@ -123,14 +136,24 @@ class Api:
         if name not in call.served.kind.subresources:
             raise status.no_such_path()
         match name, call.verb:
-            case "status", "get":
-                return read.get(self.store, call)
-            case "status", "update":
-                return await write.update(self.objects, call)
-            case "status", "patch":
-                return await write.patch(self.objects, call)
+            case "scale", "get":
+                return scale.get(self.objects, call)
+            case "scale", "update" | "patch":
+                return await scale.change(self.objects, call)
             case "binding", "create":
                 return await binding.bind(self.objects, call)
+            case "eviction", "create":
+                return await eviction.evict(self.objects, call)
+            case "token", "create":
+                return token.issue(self.objects, self._signer, call)
+            case "log", "get":
+                return await self._logs.answer(call)
+            case _, "get" if name in _PARTS:
+                return read.get(self.store, call)
+            case _, "update" if name in _PARTS:
+                return await write.update(self.objects, call)
+            case _, "patch" if name in _PARTS:
+                return await write.patch(self.objects, call)
         raise status.method_not_allowed("the server does not allow this method on the resource")
 
 

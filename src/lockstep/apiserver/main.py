@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from lockstep.apiserver.controllers.crds import CrdWatch
 from lockstep.apiserver.controllers.housekeeping import Housekeeper
 from lockstep.apiserver.controllers.rbac import RbacWatch
 from lockstep.apiserver.gate import Gate, uid_of
+from lockstep.apiserver.handlers.logs import Logs
 from lockstep.apiserver.http.server import HttpServer, tls_context
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.store import Store
@@ -48,6 +50,7 @@ async def run(
         LogInUse: when another server has the directory open.
         OSError: when the port is taken or the directory cannot be written.
     """
+    _spare_the_collector()
     private_directory(data)
     pki = Pki(data / "pki")
     store = Store(data / "store.db")
@@ -66,16 +69,25 @@ async def run(
     server = HttpServer(tls_context(pair.certificate, pair.key, pki.ca))
     port = await server.bind(host, port)
     url = f"https://{_bracketed(_reachable(host))}:{port}"
-    server.serve(Api(store, catalog, hub, objects, gate, address=url.removeprefix("https://")))
+    logs = Logs(store, pki)
+    api = Api(objects, hub, gate, signer, logs, address=url.removeprefix("https://"))
+    server.serve(api)
     target = kubeconfig or data / "kubeconfig"
     write_kubeconfigs(pki, data, target, url)
     ready(f"ready: serving {url}, kubeconfig {target}")
     await _until_told()
     await server.close()
+    await logs.close()
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     await store.close()
+
+
+def _spare_the_collector() -> None:
+    """Look for cycles seldom: requests make trees, which go by themselves."""
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 100)
 
 
 def write_kubeconfigs(pki: Pki, data: Path, target: Path, url: str) -> None:

@@ -88,7 +88,16 @@ def read_options(request: Request) -> tuple[Deletion, bool]:
         StatusError: when they cannot be read.
     """
     body = read_object(request) if request.body else {}
-    query = request.query
+    deletion = options_of(body, request.query)
+    return deletion, bool(body.get("dryRun") or request.query.get("dryRun"))
+
+
+def options_of(body: Json, query: dict[str, str]) -> Deletion:
+    """Return what ``DeleteOptions`` ask for; the query counts where the body is silent.
+
+    Raises:
+        StatusError: when an option has a value that it cannot have.
+    """
     grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
     propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
     if not propagation:
@@ -101,7 +110,6 @@ def read_options(request: Request) -> tuple[Deletion, bool]:
     except (TypeError, ValueError):
         raise status.bad_request(f"gracePeriodSeconds: Invalid value: {grace}") from None
     conditions = body.get("preconditions") or {}
-    deletion = Deletion(
+    return Deletion(
         seconds, propagation, conditions.get("uid") or "", conditions.get("resourceVersion") or ""
     )
-    return deletion, bool(body.get("dryRun") or query.get("dryRun"))

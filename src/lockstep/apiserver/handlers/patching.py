@@ -9,6 +9,7 @@ from lockstep.apiserver.bodies import from_yaml, media_type, read_json
 from lockstep.apiserver.handlers.call import Call, Json
 from lockstep.apiserver.objects import Mutate
 from lockstep.apiserver.patch import (
+    Type,
     Writer,
     apply,
     json_patch,
@@ -25,8 +26,8 @@ _FOR_BUILTIN = (JSON_PATCH, MERGE, STRATEGIC, APPLY)
 _FOR_CUSTOM = (JSON_PATCH, MERGE, APPLY)
 
 
-def mutation(call: Call) -> Mutate:
-    """Return what the patch in the body makes of an object.
+def mutation(call: Call, kind: Type | None = None) -> Mutate:
+    """Return what the patch in the body makes of an object, or of a part of type *kind*.
 
     Raises:
         StatusError: when the body is no patch of a type that the resource takes.
@@ -41,7 +42,7 @@ def mutation(call: Call) -> Mutate:
             return lambda live: json_patch(live, patch)
         case "application/merge-patch+json":
             return lambda live: merge_patch(live, patch)
-    return lambda live: strategic_merge(live, patch, call.served.type)
+    return lambda live: strategic_merge(live, patch, kind or call.served.type)
 
 
 def read_applied(call: Call) -> Json:

@@ -1,0 +1,67 @@
+"""Whether a pod may be evicted, by the disruption budgets that protect it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lockstep.apiserver.deletion import FINISHED
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a budget allows one more disruption, and the numbers behind it."""
+
+    allowed: bool
+    desired: int
+    healthy: int
+
+
+def verdict(budget: Json, pod: Json, protected: Sequence[Json]) -> Verdict:
+    """Return what *budget* says to the eviction of *pod*, one of the pods *protected* by it."""
+    spec = budget.get("spec") or {}
+    alive = [p for p in protected if _phase(p) not in FINISHED]
+    healthy = sum(map(is_healthy, alive))
+    desired = _desired(spec, len(alive))
+    if is_healthy(pod):
+        return Verdict(healthy - 1 >= desired, desired, healthy)
+    # What is not ready serves nobody, but it may be about to: the budget must be kept already.
+    lenient = spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+    return Verdict(lenient or healthy >= desired, desired, healthy)
+
+
+def needs_no_budget(pod: Json) -> bool:
+    """Return whether a pod's eviction disrupts nothing: it has ended or never began."""
+    return _phase(pod) in (*FINISHED, "Pending") or bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def is_healthy(pod: Json) -> bool:
+    """Return whether a pod is ready and meant to stay."""
+    if pod["metadata"].get("deletionTimestamp"):
+        return False
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
+
+
+def _phase(pod: Json) -> str:
+    phase: str = (pod.get("status") or {}).get("phase") or ""
+    return phase
+
+
+def _desired(spec: Json, expected: int) -> int:
+    if (least := spec.get("minAvailable")) is not None:
+        return _number(least, expected)
+    if (most := spec.get("maxUnavailable")) is not None:
+        return max(expected - _number(most, expected), 0)
+    return 0
+
+
+def _number(value: int | str, of: int) -> int:
+    """Return a number, or a percentage rounded up, as the disruption controller reads them."""
+    if isinstance(value, int):
+        return value
+    return math.ceil(int(value.rstrip("%")) * of / 100)
