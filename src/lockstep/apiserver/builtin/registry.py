@@ -10,6 +10,7 @@ from typing import Any
 
 from lockstep.apiserver.builtin.defaults import prepare
 from lockstep.apiserver.builtin.kind import ALL_VERBS, Kind
+from lockstep.apiserver.builtin.rules import validate
 
 _STATUS = frozenset({"status"})
 _SCALED = frozenset({"status", "scale"})
@@ -30,6 +31,7 @@ def _family(
             singular=kind.lower(),
             schema_name=f"{package}.{kind}",
             prepare=partial(prepare, f"{package}.{kind}"),
+            validate=partial(validate, kind, extra.get("namespaced", True)),
             **{"namespaced": True, "storage": (group, plural), **extra},
         )
         for plural, kind, extra in kinds

@@ -1,0 +1,54 @@
+"""Validation of the built-in kinds: what Kubernetes checks beyond the types of fields.
+
+The wording is that of Kubernetes v1.36. What is checked is what users run into; fields of parts
+that nothing here acts upon (Windows, cloud volumes, security contexts) pass as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockstep.apiserver.builtin.rules import others, pods, services, workloads
+from lockstep.apiserver.builtin.rules.metadata import validate_metadata
+from lockstep.apiserver.builtin.rules.names import (
+    Check,
+    dns_label,
+    dns_subdomain,
+    path_segment,
+)
+from lockstep.apiserver.builtin.rules.services import allocate_cluster_ip
+from lockstep.apiserver.schema.causes import Cause
+
+__all__ = ["allocate_cluster_ip", "validate", "validate_metadata"]
+
+Json = dict[str, Any]
+
+_RULES = {
+    "Pod": pods.pod,
+    **workloads.RULES,
+    **services.RULES,
+    **others.RULES,
+}
+# Kinds whose names are not subdomains.
+_NAMES: dict[str, Check] = {
+    "Namespace": dns_label,
+    "Service": dns_label,
+    "StatefulSet": dns_label,
+    "Role": path_segment,
+    "ClusterRole": path_segment,
+    "RoleBinding": path_segment,
+    "ClusterRoleBinding": path_segment,
+    "APIService": path_segment,
+}
+
+
+def validate(kind: str, namespaced: bool, new: Json, old: Json | None) -> list[Cause]:
+    """Return what is wrong with *new*, an object of *kind*, which replaces *old* where given."""
+    causes = validate_metadata(
+        new.get("metadata") or {},
+        None if old is None else old.get("metadata") or {},
+        namespaced=namespaced,
+        name=_NAMES.get(kind, dns_subdomain),
+    )
+    rules = _RULES.get(kind)
+    return [*causes, *rules(new, old)] if rules else causes

@@ -1,0 +1,99 @@
+"""What containers may ask for."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from lockstep.api.quantity import parse
+from lockstep.apiserver.builtin.rules.names import qualified_name
+from lockstep.apiserver.schema.causes import Cause, invalid, required
+
+Json = dict[str, Any]
+
+NOT_NEGATIVE = "must be greater than or equal to 0"
+_CONTAINER = frozenset({"cpu", "memory", "ephemeral-storage"})
+_STANDARD = _CONTAINER | {"pods", "storage", "services", "secrets", "configmaps"}
+_HUGE_PAGES = "hugepages-"
+_NATIVE = "kubernetes.io/"
+_BAD_QUANTITY = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
+
+
+def container_amounts(resources: Json, path: str) -> list[Cause]:
+    """Return what is wrong with the ``resources`` of a container."""
+    limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+    if not limits and not requests:
+        return []
+    causes: list[Cause] = []
+    for name, given in limits.items():
+        causes += _name(name, f"{path}.limits[{name}]")
+        causes += amount(name, given, f"{path}.limits[{name}]")
+    for name, given in requests.items():
+        causes += _name(name, f"{path}.requests[{name}]")
+        causes += amount(name, given, f"{path}.requests[{name}]")
+        causes += _against_limit(name, given, limits, path)
+    return causes
+
+
+def amount(name: str, given: Any, path: str) -> list[Cause]:
+    """Return what is wrong with an amount of the resource *name*."""
+    value = quantity(given)
+    if value is None:
+        return [invalid(path, given, _BAD_QUANTITY)]
+    causes = [] if value >= 0 else [invalid(path, str(given), NOT_NEGATIVE)]
+    if _is_whole(name) and value.denominator != 1:
+        causes.append(invalid(path, str(given), "must be an integer"))
+    return causes
+
+
+def quantity(given: Any) -> Fraction | None:
+    """Return *given* as a number, or nothing where it is no quantity."""
+    try:
+        return parse(str(given))
+    except ValueError:
+        return None
+
+
+def _against_limit(name: str, given: Any, limits: Json, path: str) -> list[Cause]:
+    can_overcommit = _is_native(name) and not name.startswith(_HUGE_PAGES)
+    if name not in limits:
+        text = "Limit must be set for non overcommitable resources"
+        return [] if can_overcommit else [required(f"{path}.limits", text)]
+    value, limit = quantity(given), quantity(limits[name])
+    if value is None or limit is None or value == limit:
+        return []
+    if not can_overcommit:
+        text = f"must be equal to {name} limit of {limits[name]}"
+    elif value > limit:
+        text = f"must be less than or equal to {name} limit of {limits[name]}"
+    else:
+        return []
+    return [invalid(f"{path}.requests", str(given), text)]
+
+
+def _name(name: str, path: str) -> list[Cause]:
+    if name in _CONTAINER:
+        return []
+    if errors := qualified_name(name):
+        return [invalid(path, name, error) for error in errors]
+    if "/" not in name:
+        if name.startswith(_HUGE_PAGES):
+            return []
+        causes = [invalid(path, name, "must be a standard resource for containers")]
+        if name not in _STANDARD:
+            text = "must be a standard resource type or fully qualified"
+            causes.insert(0, invalid(path, name, text))
+        return causes
+    if not _is_native(name) and name.startswith("requests."):
+        return [invalid(path, name, "doesn't follow extended resource name standard")]
+    return []
+
+
+def _is_native(name: str) -> bool:
+    return "/" not in name or _NATIVE in name
+
+
+def _is_whole(name: str) -> bool:
+    return name == "pods" or not _is_native(name)

@@ -1,0 +1,235 @@
+"""What containers may look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockstep.apiserver.builtin.rules.amounts import NOT_NEGATIVE, container_amounts
+from lockstep.apiserver.builtin.rules.names import (
+    config_key,
+    dns_label,
+    dns_subdomain,
+    environment_name,
+    port_name,
+    port_number,
+)
+from lockstep.apiserver.schema.causes import (
+    Cause,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+)
+
+Json = dict[str, Any]
+
+PROTOCOLS = ("SCTP", "TCP", "UDP")
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
+_SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
+_POD_FIELDS = (
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+    "spec.nodeName",
+    "spec.serviceAccountName",
+    "status.hostIP",
+    "status.hostIPs",
+    "status.podIP",
+    "status.podIPs",
+)
+_PROBE_NUMBERS = (
+    "initialDelaySeconds",
+    "timeoutSeconds",
+    "periodSeconds",
+    "successThreshold",
+    "failureThreshold",
+)
+PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+def container(given: Json, volumes: set[str], path: str) -> list[Cause]:
+    """Return what is wrong with a container, whose pod has these *volumes*."""
+    causes: list[Cause] = []
+    name = given.get("name")
+    if not name:
+        causes.append(required(f"{path}.name"))
+    else:
+        causes += [invalid(f"{path}.name", name, error) for error in dns_label(name)]
+    if not given.get("image"):
+        causes.append(required(f"{path}.image"))
+    causes += _choice(given, "terminationMessagePolicy", _MESSAGE_POLICIES, path)
+    if ports := given.get("ports"):
+        causes += _ports(ports, f"{path}.ports")
+    for position, variable in enumerate(given.get("env") or ()):
+        causes += _variable(variable, f"{path}.env[{position}]")
+    for position, source in enumerate(given.get("envFrom") or ()):
+        causes += _variables_from(source, f"{path}.envFrom[{position}]")
+    if mounts := given.get("volumeMounts"):
+        causes += _mounts(mounts, volumes, f"{path}.volumeMounts")
+    causes += _choice(given, "imagePullPolicy", _PULL_POLICIES, path)
+    if resources := given.get("resources"):
+        causes += container_amounts(resources, f"{path}.resources")
+    return causes
+
+
+def probes(given: Json, path: str) -> list[Cause]:
+    """Return what is wrong with the probes of a container."""
+    causes: list[Cause] = []
+    for name in PROBES:
+        if (probe := given.get(name)) is None:
+            continue
+        causes += _handler(probe, f"{path}.{name}")
+        causes += [
+            invalid(f"{path}.{name}.{number}", probe[number], NOT_NEGATIVE)
+            for number in _PROBE_NUMBERS
+            if probe.get(number, 0) < 0
+        ]
+        if name != "readinessProbe" and probe.get("successThreshold", 1) != 1:
+            field = f"{path}.{name}.successThreshold"
+            causes.append(invalid(field, probe["successThreshold"], "must be 1"))
+    return causes
+
+
+def _choice(given: Json, name: str, choices: tuple[str, ...], path: str) -> list[Cause]:
+    value = given.get(name)
+    if not value:
+        return [required(f"{path}.{name}")]
+    return [] if value in choices else [not_supported(f"{path}.{name}", value, choices)]
+
+
+def _ports(ports: list[Json], path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    names: set[str] = set()
+    for position, port in enumerate(ports):
+        at = f"{path}[{position}]"
+        if name := port.get("name"):
+            errors = port_name(name)
+            causes += [invalid(f"{at}.name", name, error) for error in errors]
+            if not errors and name in names:
+                causes.append(duplicate(f"{at}.name", name))
+            names.add(name)
+        number, host = port.get("containerPort"), port.get("hostPort")
+        if not number:
+            causes.append(required(f"{at}.containerPort"))
+        else:
+            causes += [
+                invalid(f"{at}.containerPort", number, error) for error in port_number(number)
+            ]
+        if host:
+            causes += [invalid(f"{at}.hostPort", host, error) for error in port_number(host)]
+        causes += _choice(port, "protocol", PROTOCOLS, at)
+    return causes
+
+
+def _variable(variable: Json, path: str) -> list[Cause]:
+    name = variable.get("name")
+    causes = [] if name else [required(f"{path}.name")]
+    if name:
+        causes += [invalid(f"{path}.name", name, error) for error in environment_name(name)]
+    source = variable.get("valueFrom")
+    if source is None:
+        return causes
+    path = f"{path}.valueFrom"
+    given = [sort for sort in _SOURCES if source.get(sort) is not None]
+    if not given:
+        listed = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef`"
+        text = f"must specify one of: {listed} or `fileKeyRef`"
+        causes.append(invalid(path, "", text))
+    elif variable.get("value"):
+        causes.append(invalid(path, "", "may not be specified when `value` is not empty"))
+    elif len(given) > 1:
+        causes.append(invalid(path, "", "may not have more than one field specified at a time"))
+    for sort in given:
+        causes += _source(sort, source[sort], f"{path}.{sort}")
+    return causes
+
+
+def _source(sort: str, source: Json, path: str) -> list[Cause]:
+    if sort == "fieldRef":
+        return _field(source, path)
+    if sort == "resourceFieldRef":
+        return [] if source.get("resource") else [required(f"{path}.resource")]
+    if sort == "fileKeyRef":
+        return []
+    key, causes = source.get("key"), []
+    if not source.get("name"):
+        causes.append(required(f"{path}.name"))
+    if not key:
+        return [*causes, required(f"{path}.key")]
+    return [*causes, *(invalid(f"{path}.key", key, error) for error in config_key(key))]
+
+
+def _field(source: Json, path: str) -> list[Cause]:
+    field = source.get("fieldPath")
+    if not field:
+        return [required(f"{path}.fieldPath")]
+    base, _, rest = field.partition("[")
+    if rest and base in ("metadata.annotations", "metadata.labels"):
+        return []
+    if field in _POD_FIELDS:
+        return []
+    return [not_supported(f"{path}.fieldPath", field, _POD_FIELDS)]
+
+
+def _variables_from(source: Json, path: str) -> list[Cause]:
+    given = [sort for sort in ("configMapRef", "secretRef") if source.get(sort) is not None]
+    if len(given) != 1:
+        text = (
+            "may not have more than one field specified at a time"
+            if given
+            else "must specify one of: `configMapRef` or `secretRef`"
+        )
+        return [invalid(path, "", text)]
+    name = source[given[0]].get("name")
+    if not name:
+        return [required(f"{path}.{given[0]}.name")]
+    return [invalid(f"{path}.{given[0]}.name", name, e) for e in dns_subdomain(name)]
+
+
+def _mounts(mounts: list[Json], volumes: set[str], path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    places: set[str] = set()
+    for position, mount in enumerate(mounts):
+        at = f"{path}[{position}]"
+        name, place = mount.get("name") or "", mount.get("mountPath") or ""
+        if not name:
+            causes.append(required(f"{at}.name"))
+        if name not in volumes:
+            causes.append(not_found(f"{at}.name", name))
+        if not place:
+            causes.append(required(f"{at}.mountPath"))
+        if place in places:
+            causes.append(invalid(f"{at}.mountPath", place, "must be unique"))
+        places.add(place)
+        for option in ("subPath", "subPathExpr"):
+            causes += _descending(mount.get(option) or "", f"{path}.{option}")
+        if mount.get("subPath") and mount.get("subPathExpr"):
+            text = "subPathExpr and subPath are mutually exclusive"
+            causes.append(invalid(f"{at}.subPathExpr", mount["subPathExpr"], text))
+    return causes
+
+
+def _descending(place: str, path: str) -> list[Cause]:
+    causes = []
+    if place.startswith("/"):
+        causes.append(invalid(path, place, "must be a relative path"))
+    if ".." in place.split("/"):
+        causes.append(invalid(path, place, "must not contain '..'"))
+    return causes
+
+
+def _handler(probe: Json, path: str) -> list[Cause]:
+    given = [h for h in ("exec", "httpGet", "tcpSocket", "grpc") if probe.get(h) is not None]
+    if not given:
+        return [required(path, "must specify a handler type")]
+    text = "may not specify more than 1 handler type"
+    causes = [forbidden(f"{path}.{extra}", text) for extra in given[1:]]
+    first, at = probe[given[0]], f"{path}.{given[0]}"
+    if given[0] == "exec":
+        return causes if first.get("command") else [*causes, required(f"{at}.command")]
+    port = first.get("port")
+    errors = port_name(port) if isinstance(port, str) else port_number(port or 0)
+    return [*causes, *(invalid(f"{at}.port", port or 0, error) for error in errors)]

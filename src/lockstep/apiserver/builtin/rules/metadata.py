@@ -1,0 +1,123 @@
+"""What the metadata of any object may hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockstep.apiserver.builtin.rules.names import (
+    Check,
+    dns_label,
+    label_value,
+    qualified_name,
+)
+from lockstep.apiserver.schema.causes import Cause, forbidden, invalid, required, show, too_long
+
+Json = dict[str, Any]
+
+IMMUTABLE = "field is immutable"
+_ANNOTATIONS_LIMIT = 256 * 1024
+_ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
+
+
+def validate_metadata(
+    new: Json, old: Json | None, *, namespaced: bool, name: Check, path: str = "metadata"
+) -> list[Cause]:
+    """Return what is wrong with the metadata *new*, which replaces *old* where that is given.
+
+    What has not changed since is not looked at again.
+    """
+    causes: list[Cause] = []
+    if old is None:
+        causes += _names(new, name, path)
+        causes += _namespace(new, namespaced, path)
+    before = old or {}
+    if new.get("labels") != before.get("labels"):
+        causes += labels(new.get("labels"), f"{path}.labels")
+    if new.get("annotations") != before.get("annotations"):
+        causes += _annotations(new.get("annotations") or {}, f"{path}.annotations")
+    if new.get("ownerReferences") != before.get("ownerReferences"):
+        causes += _owners(new.get("ownerReferences") or [], f"{path}.ownerReferences")
+    if new.get("finalizers") != before.get("finalizers"):
+        causes += _finalizers(new.get("finalizers") or [], before, f"{path}.finalizers")
+    return causes
+
+
+def labels(given: Json | None, path: str) -> list[Cause]:
+    """Return what is wrong with a map of labels."""
+    causes: list[Cause] = []
+    for key, value in (given or {}).items():
+        causes += [invalid(path, key, error) for error in qualified_name(key)]
+        causes += [invalid(path, value, error) for error in label_value(value)]
+    return causes
+
+
+def immutable(new: Any, old: Any, path: str) -> list[Cause]:
+    """Return that the field must not change, if it has."""
+    return [] if new == old else [invalid(path, new, IMMUTABLE)]
+
+
+def _names(meta: Json, check: Check, path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    prefix, name = meta.get("generateName"), meta.get("name")
+    if prefix:
+        # A trailing dash is fine where something follows it.
+        shown = f"{prefix[:-2]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+        causes += [invalid(f"{path}.generateName", prefix, error) for error in check(shown)]
+    if not name:
+        return [*causes, required(f"{path}.name", "name or generateName is required")]
+    return [*causes, *(invalid(f"{path}.name", name, error) for error in check(name))]
+
+
+def _namespace(meta: Json, namespaced: bool, path: str) -> list[Cause]:
+    namespace = meta.get("namespace")
+    if not namespaced:
+        text = "not allowed on this type"
+        return [forbidden(f"{path}.namespace", text)] if namespace else []
+    if not namespace:
+        return [required(f"{path}.namespace")]
+    return [invalid(f"{path}.namespace", namespace, error) for error in dns_label(namespace)]
+
+
+def _annotations(given: Json, path: str) -> list[Cause]:
+    causes = [invalid(path, key, error) for key in given for error in qualified_name(key.lower())]
+    size = sum(len(k.encode()) + len(v.encode()) for k, v in given.items())
+    if size > _ANNOTATIONS_LIMIT:
+        causes.append(too_long(path, _ANNOTATIONS_LIMIT))
+    return causes
+
+
+def _owners(given: list[Json], path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    controller = ""
+    for owner in given:
+        if not owner.get("apiVersion"):
+            causes.append(invalid(f"{path}.apiVersion", "", "version must not be empty"))
+        causes += [
+            invalid(f"{path}.{name}", "", "must not be empty")
+            for name in ("kind", "name", "uid")
+            if not owner.get(name)
+        ]
+        if owner.get("controller"):
+            shown = f"{owner.get('kind')}/{owner.get('name')}"
+            if controller:
+                text = (
+                    'Only one reference can have Controller set to true. Found "true" in '
+                    f"references for {controller} and {shown}"
+                )
+                causes.append(invalid(path, given, text))
+            else:
+                controller = shown
+    return causes
+
+
+def _finalizers(given: list[str], before: Json, path: str) -> list[Cause]:
+    causes = [invalid(path, name, error) for name in given for error in qualified_name(name)]
+    if _ORPHAN in given and _FOREGROUND in given:
+        text = f"finalizer {_ORPHAN} and {_FOREGROUND} cannot be both set"
+        causes.append(invalid(path, given, text))
+    added = sorted(set(given) - set(before.get("finalizers") or ()))
+    if before.get("deletionTimestamp") and added:
+        listed = ", ".join(show(name) for name in added)
+        text = "no new finalizers can be added if the object is being deleted, found new finalizers"
+        causes.append(forbidden(path, f"{text} []string{{{listed}}}"))
+    return causes

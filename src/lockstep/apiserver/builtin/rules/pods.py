@@ -1,0 +1,309 @@
+"""What pods and pod templates may look like, and what of a pod may change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockstep.apiserver.builtin.rules.containers import PROBES, container, probes
+from lockstep.apiserver.builtin.rules.metadata import labels
+from lockstep.apiserver.builtin.rules.names import (
+    config_key,
+    dns_label,
+    dns_subdomain,
+    label_value,
+    qualified_name,
+    range_error,
+)
+from lockstep.apiserver.schema.causes import (
+    Cause,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+
+Json = dict[str, Any]
+
+_INT32_MAX = 2**31 - 1
+_RESTART = ("Always", "OnFailure", "Never")
+_DNS = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_NAMED = (
+    ("hostname", dns_label),
+    ("subdomain", dns_label),
+    ("serviceAccountName", dns_subdomain),
+    ("nodeName", dns_subdomain),
+    ("priorityClassName", dns_subdomain),
+    ("runtimeClassName", dns_subdomain),
+)
+_CHANGEABLE = ",".join(
+    (
+        "`spec.containers[*].image`",
+        "`spec.initContainers[*].image`",
+        "`spec.activeDeadlineSeconds`",
+        "`spec.tolerations` (only additions to existing tolerations)",
+        "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously "
+        "negative)",
+    )
+)
+
+
+def pod(new: Json, old: Json | None) -> list[Cause]:
+    """Return what is wrong with a pod, or with how it changes."""
+    spec = new.get("spec") or {}
+    if old is None:
+        return pod_spec(spec, "spec")
+    before = old.get("spec") or {}
+    return [] if spec == before else [*pod_spec(spec, "spec"), *_change(spec, before)]
+
+
+def template(given: Json | None, path: str) -> list[Cause]:
+    """Return what is wrong with the template of pods."""
+    meta, spec = (given or {}).get("metadata") or {}, (given or {}).get("spec") or {}
+    return [
+        *labels(meta.get("labels"), f"{path}.labels"),
+        *pod_spec(spec, f"{path}.spec"),
+    ]
+
+
+def pod_spec(spec: Json, path: str) -> list[Cause]:
+    """Return what is wrong with the specification of a pod."""
+    causes: list[Cause] = []
+    if "terminationGracePeriodSeconds" not in spec:
+        causes.append(required(f"{path}.terminationGracePeriodSeconds"))
+    volumes: set[str] = set()
+    if spec.get("volumes"):
+        causes += _volumes(spec["volumes"], volumes, f"{path}.volumes")
+    causes += _containers(spec, volumes, path)
+    causes += _one_of(spec, "restartPolicy", _RESTART, path)
+    causes += _one_of(spec, "dnsPolicy", _DNS, path)
+    causes += labels(spec.get("nodeSelector"), f"{path}.nodeSelector")
+    for name, check in _NAMED:
+        if value := spec.get(name):
+            causes += [invalid(f"{path}.{name}", value, error) for error in check(value)]
+    deadline = spec.get("activeDeadlineSeconds")
+    if deadline is not None and not 1 <= deadline <= _INT32_MAX:
+        text = range_error(1, _INT32_MAX)
+        causes.append(invalid(f"{path}.activeDeadlineSeconds", deadline, text))
+    for position, toleration in enumerate(spec.get("tolerations") or ()):
+        causes += _toleration(toleration, f"{path}.tolerations[{position}]")
+    for position, gate in enumerate(spec.get("schedulingGates") or ()):
+        name = gate.get("name") or ""
+        at = f"{path}.schedulingGates[{position}]"
+        causes += [invalid(at, name, error) for error in qualified_name(name)]
+    return causes
+
+
+def _one_of(spec: Json, name: str, choices: tuple[str, ...], path: str) -> list[Cause]:
+    value = spec.get(name)
+    if not value:
+        return [required(f"{path}.{name}")]
+    return [] if value in choices else [not_supported(f"{path}.{name}", value, choices)]
+
+
+def _containers(spec: Json, volumes: set[str], path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    containers = spec.get("containers") or ()
+    if not containers:
+        causes.append(required(f"{path}.containers"))
+    names: set[str] = set()
+    for position, each in enumerate(containers):
+        at = f"{path}.containers[{position}]"
+        causes += container(each, volumes, at)
+        causes += _unique(each, names, at)
+        causes += probes(each, at)
+    for position, each in enumerate(spec.get("initContainers") or ()):
+        at = f"{path}.initContainers[{position}]"
+        causes += container(each, volumes, at)
+        causes += _unique(each, names, at)
+        if each.get("restartPolicy") == "Always":
+            causes += probes(each, at)
+        else:
+            text = "may not be set for init containers without restartPolicy=Always"
+            causes += [
+                forbidden(f"{at}.{name}", text)
+                for name in ("lifecycle", *PROBES)
+                if each.get(name) is not None
+            ]
+    return causes
+
+
+def _unique(each: Json, names: set[str], path: str) -> list[Cause]:
+    name = each.get("name")
+    if name in names:
+        return [duplicate(f"{path}.name", name)]
+    if name:
+        names.add(name)
+    return []
+
+
+def _volumes(volumes: list[Json], names: set[str], path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    for position, volume in enumerate(volumes):
+        at = f"{path}[{position}]"
+        name = volume.get("name")
+        wrong = _volume_source(volume, at)
+        if not name:
+            wrong.append(required(f"{at}.name"))
+        else:
+            wrong += [invalid(f"{at}.name", name, error) for error in dns_label(name)]
+            if name in names:
+                wrong.append(duplicate(f"{at}.name", name))
+        if name and not wrong:
+            names.add(name)
+        causes += wrong
+    return causes
+
+
+def _volume_source(volume: Json, path: str) -> list[Cause]:
+    sources = [name for name in volume if name != "name" and volume[name] is not None]
+    if not sources:
+        return [required(path, "must specify a volume type")]
+    text = "may not specify more than 1 volume type"
+    causes = [forbidden(f"{path}.{extra}", text) for extra in sources[1:]]
+    sort = sources[0]
+    needs = {
+        "hostPath": "path",
+        "secret": "secretName",
+        "configMap": "name",
+        "persistentVolumeClaim": "claimName",
+    }
+    needed = needs.get(sort)
+    source = volume[sort]
+    if needed and not source.get(needed):
+        causes.append(required(f"{path}.{sort}.{needed}"))
+    if sort in ("secret", "configMap"):
+        for position, item in enumerate(source.get("items") or ()):
+            causes += _key_to_path(item, f"{path}.{sort}.items[{position}]")
+    return causes
+
+
+def _key_to_path(item: Json, path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    key, place = item.get("key"), item.get("path")
+    if not key:
+        causes.append(required(f"{path}.key"))
+    else:
+        causes += [invalid(f"{path}.key", key, error) for error in config_key(key)]
+    if not place:
+        causes.append(required(f"{path}.path"))
+    elif place.startswith("/"):
+        causes.append(invalid(f"{path}.path", place, "must be a relative path"))
+    elif ".." in place.split("/"):
+        causes.append(invalid(f"{path}.path", place, "must not contain '..'"))
+    return causes
+
+
+def _toleration(given: Json, path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    key, operator, value = given.get("key"), given.get("operator") or "", given.get("value") or ""
+    if key:
+        causes += [invalid(f"{path}.key", key, error) for error in qualified_name(key)]
+    elif operator != "Exists":
+        text = (
+            'operator must be Exists when `key` is empty, which means "match all values and all '
+            'keys"'
+        )
+        causes.append(invalid(f"{path}.operator", operator, text))
+    if given.get("tolerationSeconds") is not None and given.get("effect") != "NoExecute":
+        text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
+        causes.append(invalid(f"{path}.effect", given.get("effect") or "", text))
+    if operator in ("Equal", ""):
+        if errors := label_value(value):
+            causes.append(invalid(f"{path}.operator", value, ";".join(errors)))
+    elif operator != "Exists":
+        causes.append(not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
+    elif value:
+        text = "value must be empty when `operator` is 'Exists'"
+        causes.append(invalid(f"{path}.operator", value, text))
+    effect = given.get("effect")
+    if effect and effect not in _EFFECTS:
+        causes.append(not_supported(f"{path}.effect", effect, _EFFECTS))
+    return causes
+
+
+def _change(new: Json, old: Json) -> list[Cause]:
+    for name in ("containers", "initContainers"):
+        if len(new.get(name) or ()) != len(old.get(name) or ()):
+            return [forbidden(f"spec.{name}", "pod updates may not add or remove containers")]
+    causes = [*_deadline_change(new, old), *_toleration_change(new, old), *_gate_change(new, old)]
+    after = _without_changeable(new)
+    before = _without_changeable(old)
+    if old.get("schedulingGates"):
+        causes += _selector_change(new, old)
+        for spec in (after, before):
+            spec.pop("nodeSelector", None)
+            spec.pop("affinity", None)
+    if (
+        old.get("terminationGracePeriodSeconds", 0) < 0
+        and after.get("terminationGracePeriodSeconds") == 1
+    ):
+        before["terminationGracePeriodSeconds"] = 1
+    if after != before:
+        changed = sorted(k for k in after.keys() | before.keys() if after.get(k) != before.get(k))
+        lines = "\n".join(f"  {name}" for name in changed)
+        text = f"pod updates may not change fields other than {_CHANGEABLE}\n{lines}\n"
+        causes.append(forbidden("spec", text))
+    return causes
+
+
+def _without_changeable(spec: Json) -> Json:
+    kept = {
+        name: value
+        for name, value in spec.items()
+        if name
+        not in (
+            "activeDeadlineSeconds",
+            "tolerations",
+            "schedulingGates",
+            # Ephemeral containers and sizes change through their own subresources.
+            "ephemeralContainers",
+        )
+    }
+    for name in ("containers", "initContainers"):
+        if kept.get(name):
+            kept[name] = [{**each, "image": ""} for each in kept[name]]
+    return kept
+
+
+def _deadline_change(new: Json, old: Json) -> list[Cause]:
+    after, before = new.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
+    path = "spec.activeDeadlineSeconds"
+    if before is None or before == after:
+        return []
+    if after is None:
+        text = "must not update from a positive integer to nil value"
+        return [invalid(path, None, text)]
+    if before < after:
+        return [invalid(path, after, "must be less than or equal to previous value")]
+    return []
+
+
+def _toleration_change(new: Json, old: Json) -> list[Cause]:
+    kept = [{**t, "tolerationSeconds": None} for t in new.get("tolerations") or ()]
+    for toleration in old.get("tolerations") or ():
+        if {**toleration, "tolerationSeconds": None} not in kept:
+            text = "existing toleration can not be modified except its tolerationSeconds"
+            return [forbidden("spec.tolerations", text)]
+    return []
+
+
+def _gate_change(new: Json, old: Json) -> list[Cause]:
+    known = {gate.get("name") for gate in old.get("schedulingGates") or ()}
+    return [
+        forbidden(
+            f"spec.schedulingGates[{position}].name",
+            f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
+        )
+        for position, gate in enumerate(new.get("schedulingGates") or ())
+        if gate.get("name") not in known
+    ]
+
+
+def _selector_change(new: Json, old: Json) -> list[Cause]:
+    after, before = new.get("nodeSelector") or {}, old.get("nodeSelector") or {}
+    text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+    if any(after.get(key) != value for key, value in before.items()):
+        return [invalid("spec.nodeSelector", after, text)]
+    return []

@@ -1,0 +1,84 @@
+"""What label selectors may look like, and what they must match."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockstep.api.meta import LabelSelector
+from lockstep.api.selectors import SelectorError, from_selector
+from lockstep.api.wire import convert
+from lockstep.apiserver.builtin.rules.metadata import labels
+from lockstep.apiserver.builtin.rules.names import label_value, qualified_name
+from lockstep.apiserver.schema.causes import Cause, forbidden, invalid, not_supported, required
+
+Json = dict[str, Any]
+
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def selector(given: Json | None, path: str) -> list[Cause]:
+    """Return what is wrong with a label selector."""
+    if given is None:
+        return []
+    causes = labels(given.get("matchLabels"), f"{path}.matchLabels")
+    for position, part in enumerate(given.get("matchExpressions") or ()):
+        causes += _expression(part, f"{path}.matchExpressions[{position}]")
+    return causes
+
+
+def _expression(part: Json, path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    operator, values = part.get("operator") or "", part.get("values") or []
+    if operator in ("In", "NotIn") and not values:
+        text = "must be specified when `operator` is 'In' or 'NotIn'"
+        causes.append(required(f"{path}.values", text))
+    elif operator in ("Exists", "DoesNotExist") and values:
+        text = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        causes.append(forbidden(f"{path}.values", text))
+    elif operator not in _OPERATORS:
+        causes.append(invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    key = part.get("key") or ""
+    causes += [invalid(f"{path}.key", key, error) for error in qualified_name(key)]
+    for position, value in enumerate(values):
+        at = f"{path}.values[{position}]"
+        causes += [invalid(at, value, error) for error in label_value(value)]
+    return causes
+
+
+def required_selector(spec: Json, kind: str, path: str) -> list[Cause]:
+    """Return what is wrong with a selector that must be there and select its own template."""
+    given = spec.get("selector")
+    if given is None:
+        return [required(f"{path}.selector")]
+    causes = selector(given, f"{path}.selector")
+    if not given.get("matchLabels") and not given.get("matchExpressions"):
+        text = f"empty selector is invalid for {kind}"
+        causes.append(invalid(f"{path}.selector", given, text))
+    return [*causes, *selects_template(spec, path)]
+
+
+def selects_template(spec: Json, path: str) -> list[Cause]:
+    """Return that the selector does not match the template's labels, if so."""
+    given = spec.get("selector")
+    found = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
+    if given is None or _matches(given, found):
+        return []
+    text = "`selector` does not match template `labels`"
+    return [invalid(f"{path}.template.metadata.labels", found or None, text)]
+
+
+def _matches(given: Json, found: Json) -> bool:
+    try:
+        return from_selector(convert(given, LabelSelector)).matches(found)
+    except (SelectorError, ValueError):
+        # What is wrong with the selector itself has been said already.
+        return True
+
+
+def restart_policy(spec: Json, path: str) -> list[Cause]:
+    """Return that pods of a set must restart always, where they would not."""
+    template = (spec.get("template") or {}).get("spec") or {}
+    policy = template.get("restartPolicy")
+    if policy == "Always":
+        return []
+    return [not_supported(f"{path}.template.spec.restartPolicy", policy, ("Always",))]
