@@ -10,13 +10,12 @@ from datetime import UTC, datetime
 
 from lockstep.api.core import PODS, Pod
 from lockstep.api.gang import GANGS
-from lockstep.api.wire import to_builtins
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
 from lockstep.scheduler.binder import Binder
-from lockstep.scheduler.core.blocked import Verdict
+from lockstep.scheduler.core.blocked import Verdict, stray
 from lockstep.scheduler.core.decide import Decider, Round
 from lockstep.scheduler.core.explain import FITS, explain, position
 from lockstep.scheduler.core.report import (
@@ -118,14 +117,15 @@ class StatusWriter:
             verdict = self._verdict(unit, known) if key in places else None
             if unit.gang is not None:
                 self._plan_gang(writes, unit, verdict, places.get(key), now)
-            if verdict is not None:
+            if verdict is not None or unit.strays:
                 self._plan_pods(writes, unit, verdict, now)
         return writes
 
     def _verdict(self, unit: Unit, known: dict[tuple[object, ...], Verdict]) -> Verdict | None:
         if unit.key in self._binder.busy:
             return None
-        signature = self._decider.signature(unit)
+        problem = self._decider.problem(unit)
+        signature = problem.signature if problem is not None else None
         found = known.get(signature) if signature is not None else None
         if found is None:
             found = explain(self._cluster, unit)
@@ -140,7 +140,7 @@ class StatusWriter:
         if gang is None:
             return
         status = gang_status(self._cluster, unit, verdict, place, now)
-        change = difference(to_builtins(gang.status), status)
+        change = difference(gang.status, status)
         if not change:
             return
         writes.calls.append(self._write_gang(unit.key, change))
@@ -151,18 +151,19 @@ class StatusWriter:
             words = f"{status['bound']} pods placed" + (f" under {where}" if where else "")
             self._recorder.event(gang, "Normal", "Placed", words)
 
-    def _plan_pods(self, writes: _Writes, unit: Unit, verdict: Verdict, now: str) -> None:
+    def _plan_pods(self, writes: _Writes, unit: Unit, verdict: Verdict | None, now: str) -> None:
         for member in unit.pending:
-            if not self._needs_words(member, verdict):
+            why = stray(unit) if member in unit.strays else verdict
+            if why is None or not self._needs_words(member, why):
                 continue
             if not writes.pods_left:
                 self._news.add(unit.key)
                 return
             writes.pods_left -= 1
-            writes.calls.append(self._write_pod(member, verdict, now))
+            writes.calls.append(self._write_pod(member, why, now))
             pod = self._pods.get(*member.key)
             if pod is not None and not unit.is_gang:
-                self._recorder.event(pod, "Warning", "FailedScheduling", verdict.message)
+                self._recorder.event(pod, "Warning", "FailedScheduling", why.message)
 
     def _needs_words(self, member: Member, verdict: Verdict) -> bool:
         """Return whether a pod's condition does not say why it waits, or has not for long."""
@@ -192,7 +193,7 @@ class StatusWriter:
             self._cluster.set_gang(gang)
 
     async def _write_pod(self, member: Member, verdict: Verdict, now: str) -> None:
-        body: Json = {"status": {"conditions": [unscheduled_condition(verdict, now)]}}
+        body: Json = {"status": {"conditions": [unscheduled_condition(member, verdict, now)]}}
         async with self._slots:
             if member.node:
                 return

@@ -132,7 +132,7 @@ class Truth:
             return
         spot = Spot(where, 1)
         self.assumed[name] = (found.metadata.uid, spot)
-        cluster.assume(("default", name), spot)
+        cluster.assume([(("default", name), spot)])
 
     def rebuilt(self) -> Cluster:
         cluster = Cluster()
@@ -143,7 +143,7 @@ class Truth:
         for one in self.pods.values():
             cluster.set_pod(one)
         for name, (_, spot) in self.assumed.items():
-            cluster.assume(("default", name), spot)
+            cluster.assume([(("default", name), spot)])
         for there in self.nodes.values():
             cluster.set_node(there)
         return cluster
@@ -255,3 +255,15 @@ def test_rows_are_reused_and_the_table_grows():
         cluster.set_node(node(f"m{i}"))
     assert cluster.table.capacity == capacity
     assert len(cluster.table) == 200
+
+
+def test_names_of_nodes_long_gone_do_not_pile_up():
+    cluster = Cluster()
+    shape = cluster.shapes.of(pod("p", nodeSelector={"kubernetes.io/hostname": "n1999"}).spec)
+    for i in range(2000):
+        cluster.set_node(node(f"n{i}"))
+        cluster.fits.of(shape)
+        cluster.remove_node(f"n{i - 1}")
+    assert cluster.fits.of(shape).count.sum() > 0
+    assert max(len(tier) for tier in cluster.table.tiers.indices) < 500
+    assert len(cluster.table.label("kubernetes.io/hostname").values) < 500

@@ -44,14 +44,22 @@ def _missing(unit: Unit) -> Verdict | None:
         return Verdict(
             "Gated", f"{words.listing(parts)}; scheduling gates hold pods back: {', '.join(gates)}"
         )
-    strays = ""
-    if unit.strays:
-        names = ", ".join(member.name for member in unit.strays[:3])
-        strays = (
-            f"; {words.count(len(unit.strays), 'pod')} of the gang in none of its groups "
-            f"({names}): the label lockstep.dev/gang-group names a pod's group"
-        )
+    strays = f"; {_strays(unit)}" if unit.strays else ""
     return Verdict("MembersMissing", f"{words.listing(parts)}{strays}")
+
+
+def stray(unit: Unit) -> Verdict:
+    """Return what to say of the pods of a gang that belong to none of its groups."""
+    return Verdict("NoGroup", _strays(unit))
+
+
+def _strays(unit: Unit) -> str:
+    names = ", ".join(member.name for member in unit.strays[:3])
+    groups = ", ".join(muster.group.name for muster in unit.musters)
+    return (
+        f"{words.count(len(unit.strays), 'pod')} of the gang in none of its groups ({names}): the "
+        f"label lockstep.dev/gang-group must name one of {groups}"
+    )
 
 
 def _has(muster: Muster) -> str:

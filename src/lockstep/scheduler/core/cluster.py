@@ -7,7 +7,8 @@ of events the state is the one that the present objects alone would give.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lockstep.api.core import Node, Pod, PriorityClass
@@ -17,7 +18,7 @@ from lockstep.api.topology import Topology
 from lockstep.scheduler.core.fit import Fits
 from lockstep.scheduler.core.nodes import NodeFacts, NodeTable
 from lockstep.scheduler.core.resources import Columns
-from lockstep.scheduler.core.shapes import Shapes
+from lockstep.scheduler.core.shapes import PodShape, Shapes
 from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
 
 TOPOLOGY_IN_USE = "default"
@@ -100,17 +101,31 @@ class Cluster:
         if old is not None:
             self._replace(old, None)
 
-    def assume(self, key: PodKey, spot: Spot) -> None:
-        """Count a pod as placed before the API server confirms it.
+    def assume(self, decided: Iterable[tuple[PodKey, Spot]]) -> None:
+        """Count pods as placed before the API server confirms it.
 
         Raises:
-            KeyError: when the pod is not known.
+            KeyError: when a pod is not known.
         """
-        member = self.pods[key]
-        self._leave(member)
-        member.node, member.gpus, member.assumed = spot.node, spot.gpus, True
-        self._enter(member)
-        self._touch(member)
+        charges: Counter[tuple[str, PodShape]] = Counter()
+        held: dict[str, int] = {}
+        for key, spot in decided:
+            member = self.pods[key]
+            self._leave(member)
+            member.node, member.gpus, member.assumed = spot.node, spot.gpus, True
+            self._on_node.setdefault(spot.node, {})[key] = member
+            charges[spot.node, member.shape] += 1
+            held[spot.node] = held.get(spot.node, 0) | spot.gpus
+            self._touch(member)
+        self.table.widen()
+        for (node, shape), times in charges.items():
+            if node in self.table.rows:
+                row = self.table.rows[node]
+                self.table.charge(row, shape.columns, shape.amounts, times)
+        for node, mask in held.items():
+            if mask and node in self.table.rows:
+                row = self.table.rows[node]
+                self.table.hold_devices(row, int(self.table.gpu_used[row]) | mask)
 
     def forget(self, key: PodKey, uid: str) -> None:
         """Take back an assumption; one that was confirmed meanwhile stays."""

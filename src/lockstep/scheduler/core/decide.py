@@ -10,8 +10,9 @@ from lockstep.scheduler.core.blocked import blocked
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.nodes import natural
 from lockstep.scheduler.core.placement import Placement, Search
-from lockstep.scheduler.core.problem import problem_of
-from lockstep.scheduler.core.units import Member, Unit, UnitKey
+from lockstep.scheduler.core.problem import Problem, problem_of
+from lockstep.scheduler.core.topology import Tiers
+from lockstep.scheduler.core.units import Member, Muster, Unit, UnitKey
 
 PATIENCE = 10.0
 """Seconds that a half-placed gang may take to be completed before it gives its nodes back."""
@@ -99,6 +100,7 @@ class Decider:
         self._failed: set[tuple[object, ...]] = set()
         self._freed = -1
         self._stuck_since: dict[UnitKey, float] = {}
+        self._problems: dict[UnitKey, tuple[list[Muster], Tiers, Problem]] = {}
 
     def decide(self, now: float, *, busy: Container[UnitKey] = (), limit: int = 512) -> Round:
         """Decide about what may have a place now, up to *limit* pods.
@@ -125,6 +127,12 @@ class Decider:
                 self._consider_rollback(unit, now, result)
         return result
 
+    def waiting(self) -> list[UnitKey]:
+        """Return what waits, the next one first, without deciding anything."""
+        for key in self.cluster.units:
+            self.line.update(key)
+        return self.line.all()
+
     def _absorb(self) -> set[UnitKey]:
         """Take note of what changed since the last round; return the units that did."""
         touched, self.cluster.touched = self.cluster.touched, set()
@@ -134,6 +142,7 @@ class Decider:
             else:
                 self._todo.discard(key)
                 self._stuck_since.pop(key, None)
+                self._problems.pop(key, None)
         if self.cluster.freed != self._freed:
             self._freed = self.cluster.freed
             self._failed.clear()
@@ -142,28 +151,35 @@ class Decider:
         return touched
 
     def _place(self, unit: Unit) -> Placement | None:
-        if blocked(self.cluster, unit) is not None:
-            return None
-        problem = problem_of(self.cluster, unit)
-        signature = problem.signature()
-        if signature in self._failed:
+        problem = self.problem(unit)
+        if problem is None or problem.signature in self._failed:
             return None
         placement = Search(self.cluster, problem).place(unit.key)
         if placement is None or not placement.assignments:
-            self._failed.add(signature)
+            self._failed.add(problem.signature)
             return None
         return placement
 
-    def signature(self, unit: Unit) -> tuple[object, ...] | None:
-        """Return what decides a unit's outcome; None where it is blocked by itself."""
+    def problem(self, unit: Unit) -> Problem | None:
+        """Return what the unit asks for; None where it is blocked by itself.
+
+        It is kept for as long as nothing that it follows from has changed, because most of what
+        waits is looked at many times before its turn comes.
+        """
+        known = self._problems.get(unit.key)
+        musters, tiers = unit.musters, self.cluster.table.tiers
+        if known is not None and known[0] is musters and known[1] is tiers:
+            return known[2]
         if blocked(self.cluster, unit) is not None:
             return None
-        return problem_of(self.cluster, unit).signature()
+        problem = problem_of(self.cluster, unit)
+        if not problem.bounds.standing:
+            self._problems[unit.key] = (musters, tiers, problem)
+        return problem
 
     def _commit(self, placement: Placement) -> None:
         self._stuck_since.pop(placement.unit, None)
-        for assignment in placement.assignments:
-            self.cluster.assume(assignment.member.key, assignment.spot)
+        self.cluster.assume((a.member.key, a.spot) for a in placement.assignments)
         self.line.update(placement.unit)
 
     def _consider_rollback(self, unit: Unit, now: float, result: Round) -> None:

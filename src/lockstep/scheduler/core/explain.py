@@ -13,7 +13,6 @@ import numpy as np
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.obstacles import Obstacles, obstacles
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
@@ -137,7 +136,7 @@ class _Inquiry:
 
     def _candidates(self) -> list[Domain]:
         if self.level == EVERYWHERE:
-            return [Domain(EVERYWHERE, 0, np.flatnonzero(self.table.live))]
+            return [self.search.everywhere()]
         tier = self.table.tiers.indices[self.level]
         room, _ = self.search.room(self.level, self.problem.needs)
         available = np.array([[item.available] for item in self.problem.items])
@@ -149,7 +148,7 @@ class _Inquiry:
             present &= np.arange(len(tier)) == tier.ids[standing[0]]
         several = len(self.problem.items) > 1
         chosen = [n for n in numbers if present[n]][: DOMAINS_PACKED if several else 1]
-        return [Domain(self.level, int(n), np.flatnonzero(tier.ids == n)) for n in chosen]
+        return [self.search.domain(self.level, int(n)) for n in chosen]
 
     def short_items(self, packing: Packing) -> list[int]:
         """Return by item how many of the members it needs have no place in a packing."""
@@ -185,7 +184,7 @@ class _Inquiry:
         described = view.describe()
         if described:
             parts.append(f"there {described}")
-        parts.append(self._remedy(domain, inside, short, view))
+        parts.append(self._remedy(domain, short, view))
         exact = "" if packing.exact else " (approximate: too many combinations to try all)"
         return Verdict("NotEnoughRoom", "; ".join(part for part in parts if part) + exact)
 
@@ -222,10 +221,10 @@ class _Inquiry:
                 total[name] = total.get(name, 0) + value * number
         return f"{words.count(sum(short), 'pod')} ({words.request(total)})"
 
-    def _remedy(self, domain: Domain, inside: BoolArray, short: list[int], view: Obstacles) -> str:
+    def _remedy(self, domain: Domain, short: list[int], view: Obstacles) -> str:
         """Return what would let the unit start, each claim tried out first."""
         helps = [_helps(view, sum(short)).removeprefix("; ")]
-        if not self._holds_when_empty(domain, inside):
+        if not self._holds_when_empty(domain):
             there = "the cluster" if domain.level == EVERYWHERE else "it"
             helps.append(f"even with nobody else there {there} would not hold it")
         if self.problem.bounds.required is not None and not self.problem.bounds.standing:
@@ -234,11 +233,11 @@ class _Inquiry:
                 helps.append("without the required tier it would start now")
         return "; ".join(part for part in helps if part)
 
-    def _holds_when_empty(self, domain: Domain, inside: BoolArray) -> bool:
+    def _holds_when_empty(self, domain: Domain) -> bool:
         table = self.table
         search = Search(self.cluster, self.problem)
         ground = search.ground(domain)
-        ground.free = table.free[:, inside] + table.used[:, inside]
+        ground.free = table.free[:, domain.rows] + table.used[:, domain.rows]
         return search.pack_ground(domain, ground, self.problem.needs).satisfies(
             self.problem.items, self.problem.needs
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +90,7 @@ class Journal:
         return None if mark < self._base else self._rows[mark - self._base :]
 
 
+@lru_cache(maxsize=16384)
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:
     """Return a sort key under which ``node-2`` comes before ``node-10``."""
     parts = re.split(r"(\d+)", name)
@@ -120,7 +122,7 @@ class NodeTable:
         self.version = 0
         """Moves with every change of what nodes are, not with what is used on them."""
         self._labels: dict[str, LabelColumn] = {}
-        self._rank: tuple[int, NDArray[np.int64]] | None = None
+        self._rank: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -154,6 +156,7 @@ class NodeTable:
             if not self._vacant:
                 self._grow()
             row = self.rows[facts.name] = self._vacant.pop()
+            self._rank = None
         for name in facts.allocatable:
             self.columns.id(name)
         self.widen()
@@ -168,6 +171,7 @@ class NodeTable:
             column.set(row, labels.get(key))
         self.tiers.place(row, facts.name, facts.labels)
         self._touch(row)
+        self._compact()
         return True
 
     def remove(self, name: str) -> bool:
@@ -175,6 +179,7 @@ class NodeTable:
         row = self.rows.pop(name, None)
         if row is None:
             return False
+        self._rank = None
         self.facts[row] = None
         self.live[row] = self.ready[row] = self.schedulable[row] = False
         self.taints[row] = 0
@@ -231,14 +236,13 @@ class NodeTable:
                 self.allocatable[column, self.live] = 1
                 self.free[column, self.live] = 1
 
-    def rank(self) -> NDArray[np.int64]:
+    def rank(self) -> IntArray:
         """Return each row's place in the natural order of node names, the last tie-breaker."""
-        if self._rank is None or self._rank[0] != self.version:
-            rank = np.full(self.capacity, self.capacity, dtype=np.int64)
+        if self._rank is None:
+            self._rank = np.full(self.capacity, self.capacity, dtype=np.int64)
             for place, name in enumerate(sorted(self.rows, key=natural)):
-                rank[self.rows[name]] = place
-            self._rank = (self.version, rank)
-        return self._rank[1]
+                self._rank[self.rows[name]] = place
+        return self._rank
 
     def _offer(self, row: int, allocatable: Mapping[str, int]) -> None:
         self.allocatable[:, row] = 0
@@ -257,12 +261,21 @@ class NodeTable:
             self.free[GPU_COLUMN, row] = min(self.free[GPU_COLUMN, row], whole)
         self.journal.note(row)
 
+    def _compact(self) -> None:
+        """Drop the names of nodes long gone, of which there are many where nodes come and go."""
+        most = 4 * self.capacity + 64
+        if any(len(tier) > most for tier in self.tiers.indices):
+            self.set_tiers([Tier(name=t.name, label=t.label) for t in self.tiers.indices])
+        for key in [key for key, column in self._labels.items() if len(column.values) > most]:
+            del self._labels[key]
+
     def _touch(self, row: int) -> None:
         self.version += 1
         self.journal.note(row)
 
     def _grow(self) -> None:
         old, new = self.capacity, self.capacity * 2
+        self._rank = None
         for field in ("allocatable", "used", "free"):
             setattr(self, field, np.pad(getattr(self, field), ((0, 0), (0, new - old))))
         for field in ("live", "ready", "schedulable", "taints", "gpu_healthy", "gpu_used"):

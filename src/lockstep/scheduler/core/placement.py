@@ -97,7 +97,7 @@ class Search:
         nodes already stand elsewhere.
         """
         if level == EVERYWHERE:
-            yield Domain(EVERYWHERE, 0, np.flatnonzero(self.table.live))
+            yield self.everywhere()
             return
         tier = self.table.tiers.indices[level]
         room, enough = self.room(level, quotas)
@@ -122,7 +122,21 @@ class Search:
             (self.first(level)[candidates], self._free_gpus(level)[candidates], spare, short)
         )
         for number in candidates[order]:
-            yield Domain(level, int(number), np.flatnonzero(tier.ids == number))
+            yield self.domain(level, int(number))
+
+    def everywhere(self) -> Domain:
+        """Return the domain of all nodes."""
+        return Domain(EVERYWHERE, 0, self._in_order(self.table.live))
+
+    def domain(self, level: int, number: int) -> Domain:
+        """Return one domain of a tier."""
+        inside = self.table.tiers.indices[level].ids == number
+        return Domain(level, number, self._in_order(inside))
+
+    def _in_order(self, inside: BoolArray) -> IntArray:
+        """Return rows by name, because row numbers tell in which order nodes became known."""
+        rows = np.flatnonzero(inside)
+        return rows[np.argsort(self.table.rank()[rows])]
 
     def room(self, level: int, quotas: Sequence[Quota]) -> tuple[IntArray, BoolArray]:
         """Return per item and domain how many members fit, and which domains hold each group."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class Bounds:
     """Rows of the members that have nodes; whoever joins must share their domain."""
 
 
-@dataclass(slots=True)
+@dataclass
 class Problem:
     """Items to be packed, what each group needs, and within which bounds."""
 
@@ -57,6 +58,7 @@ class Problem:
         """Return whether more members are wanted than needed."""
         return self.needs != self.wants
 
+    @cached_property
     def signature(self) -> tuple[object, ...]:
         """Return what decides the outcome: equal signatures fail or fit alike."""
         return (

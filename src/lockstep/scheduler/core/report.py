@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from lockstep.api.gang import GangStatus
+from lockstep.api.wire import convert, to_builtins
 from lockstep.scheduler.core.blocked import Verdict, warnings
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.units import Member, Unit
@@ -60,11 +62,8 @@ def _running(members: list[Member]) -> int:
 
 def _phase(unit: Unit) -> str:
     musters = unit.musters
-    live = any(m.bound or m.pending or m.gated for m in musters)
-    if unit.members and not live and all(m.over for m in unit.members.values()):
+    if unit.over:
         return "Finished"
-    if not unit.members and unit.gang is not None and unit.gang.status.phase == "Finished":
-        return "Finished"  # its pods were cleaned up; that it ran stays true
     if any(m.need for m in musters):
         return "Placing" if any(m.bound for m in musters) else "Pending"
     if any(member.assumed for m in musters for member in m.bound):
@@ -113,19 +112,20 @@ def _conditions(
     return conditions
 
 
-def unscheduled_condition(verdict: Verdict, now: str) -> Json:
+def unscheduled_condition(member: Member, verdict: Verdict, now: str) -> Json:
     """Return the condition that a waiting pod shows, in the words that autoscalers know."""
     return {
         "type": "PodScheduled",
         "status": "False",
-        "reason": "SchedulingGated" if verdict.reason == "Gated" else "Unschedulable",
+        "reason": "SchedulingGated" if member.gates else "Unschedulable",
         "message": verdict.message,
         "lastTransitionTime": now,
     }
 
 
-def difference(old: Json, new: Json) -> Json:
-    """Return the fields of *new* that *old* does not show; absent and empty are the same."""
-    return {
-        name: value for name, value in new.items() if (old.get(name) or None) != (value or None)
-    }
+def difference(shown: GangStatus, new: Json) -> Json:
+    """Return the fields of *new* that the gang does not show yet, as a merge patch has them."""
+    old = to_builtins(shown)
+    # Through the view, so that a default that is left out equals one that is written.
+    wanted = to_builtins(convert({k: v for k, v in new.items() if v is not None}, GangStatus))
+    return {name: value for name, value in new.items() if old.get(name) != wanted.get(name)}

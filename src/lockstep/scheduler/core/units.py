@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 from lockstep.api.core import Pod
@@ -133,12 +132,12 @@ class Muster:
     gated: list[Member] = field(default_factory=list)
     finished: int = 0
 
-    @cached_property
+    @property
     def need(self) -> int:
         """Return how many more members must get a node before the gang may start."""
         return max(0, self.group.minimum - len(self.bound) - self.finished)
 
-    @cached_property
+    @property
     def want(self) -> int:
         """Return how many of the pending members are to get a node."""
         if self.group.desired is None:
@@ -285,6 +284,18 @@ class Unit:
         return any(m.bound for m in musters) and any(m.need for m in musters)
 
     @property
+    def over(self) -> bool:
+        """Return whether the unit has run and nothing of it is left that could."""
+        if any(m.bound or m.pending or m.gated for m in self.musters):
+            return False
+        if self.members and all(m.over for m in self.members.values()):
+            return True
+        # Its pods may be cleaned up one after the other; that it ran stays true.
+        return self.gang is not None and self.gang.status.phase == "Finished"
+
+    @property
     def open(self) -> bool:
         """Return whether there is anything left to place."""
-        return any(m.need or m.want for m in self.musters) or bool(self.strays)
+        if not self.is_gang:
+            return any(m.pending or m.gated for m in self.musters)
+        return any(m.need or m.want for m in self.musters) and not self.over

@@ -1,0 +1,73 @@
+"""The core over a list of objects instead of events: for asking why, away from the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lockstep.api.core import Node, Pod, PriorityClass
+from lockstep.api.gang import Gang
+from lockstep.api.queue import Queue
+from lockstep.api.topology import Topology
+from lockstep.scheduler.core.blocked import Verdict
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.placement import Placement, Search
+from lockstep.scheduler.core.units import UnitKey
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the scheduler would say and do about one unit, given the objects."""
+
+    verdict: Verdict | None
+    """Why it waits; None when it does not wait, or has a place."""
+    position: int | None
+    """Its place in the order of what waits, 1 for the next one."""
+    placement: Placement | None
+    """Where it would go now, were it the only one that waits."""
+
+
+def cluster_of(
+    *,
+    nodes: Iterable[Node] = (),
+    pods: Iterable[Pod] = (),
+    gangs: Iterable[Gang] = (),
+    topologies: Iterable[Topology] = (),
+    priority_classes: Iterable[PriorityClass] = (),
+    queues: Iterable[Queue] = (),
+) -> Cluster:
+    """Return the state that the scheduler has when it sees these objects."""
+    cluster = Cluster()
+    for topology in topologies:
+        cluster.set_topology(topology)
+    for priority_class in priority_classes:
+        cluster.set_priority_class(priority_class)
+    for queue in queues:
+        cluster.set_queue(queue)
+    for node in nodes:
+        cluster.set_node(node)
+    for gang in gangs:
+        cluster.set_gang(gang)
+    for pod in pods:
+        cluster.set_pod(pod)
+    return cluster
+
+
+def inquire(cluster: Cluster, namespace: str, name: str) -> Answer:
+    """Return why the gang (or the pod of no gang) called *name* waits, and where it would go.
+
+    Raises:
+        KeyError: when there is neither such a gang nor such a waiting pod.
+    """
+    gang, pod = UnitKey("Gang", namespace, name), UnitKey("Pod", namespace, name)
+    unit = cluster.units.get(gang) or cluster.units[pod]
+    decider = Decider(cluster)
+    waiting = decider.waiting()
+    if unit.key not in waiting:
+        return Answer(None, None, None)
+    position = waiting.index(unit.key) + 1
+    problem = decider.problem(unit)
+    placement = Search(cluster, problem).place(unit.key) if problem is not None else None
+    return Answer(None if placement else explain(cluster, unit), position, placement)

@@ -1,0 +1,107 @@
+"""What a gang's status shows at each step of its life."""
+
+import pytest
+from tests.support.drawn import draw, gang, pod
+
+from lockstep.api.gang import GangStatus
+from lockstep.api.wire import to_builtins
+from lockstep.scheduler.core.blocked import Verdict
+from lockstep.scheduler.core.cluster import Cluster, Spot
+from lockstep.scheduler.core.report import difference, gang_status, unscheduled_condition
+from lockstep.scheduler.core.units import UnitKey
+
+KEY = UnitKey("Gang", "default", "g")
+NOW, EARLIER = "2026-01-01T00:01:00Z", "2026-01-01T00:00:00Z"
+SHORT = Verdict("NotEnoughRoom", "1 pod short")
+
+CASES = [
+    # what is shown, the pods as (node, phase), phase, bound, running
+    ("no pods yet", [], "Pending", 0, 0),
+    ("none placed", [("", "Pending"), ("", "Pending")], "Pending", 0, 0),
+    ("half placed", [("a1", "Pending"), ("", "Pending")], "Placing", 1, 0),
+    ("all placed", [("a1", "Pending"), ("a2", "Pending")], "Placed", 2, 0),
+    ("one runs", [("a1", "Running"), ("a2", "Pending")], "Placed", 2, 1),
+    ("all run", [("a1", "Running"), ("a2", "Running")], "Running", 2, 2),
+    ("one is done", [("a1", "Running"), ("a2", "Succeeded")], "Running", 1, 1),
+    ("all are done", [("a1", "Succeeded"), ("a2", "Succeeded")], "Finished", 0, 0),
+    ("all failed", [("a1", "Failed"), ("a2", "Failed")], "Finished", 0, 0),
+    ("one failed and is not replaced yet", [("a1", "Running"), ("a2", "Failed")], "Placing", 1, 1),
+]
+
+
+def loaded(pods, **status):
+    cluster = draw(Cluster(), "s/a: a1:8 a2:8\n s/b: b1:8")
+    plain = gang("g", minMember=2)
+    shown = type(plain)(metadata=plain.metadata, spec=plain.spec, status=GangStatus(**status))
+    cluster.set_gang(shown)
+    for i, (where, phase) in enumerate(pods):
+        cluster.set_pod(pod(f"g-{i}", gpus=8, gang="g", on=where, phase=phase))
+    return cluster, cluster.units[KEY]
+
+
+@pytest.mark.parametrize(
+    ("what", "pods", "phase", "bound", "running"), CASES, ids=[c[0] for c in CASES]
+)
+def test_phase(what, pods, phase, bound, running):
+    cluster, unit = loaded(pods)
+    verdict = SHORT if phase == "Pending" else None
+    status = gang_status(cluster, unit, verdict, 3, NOW)
+    assert (status["phase"], status["bound"], status["running"]) == (phase, bound, running)
+    assert status["position"] == (3 if phase == "Pending" else None)
+    assert bool(status["placedAt"]) == (phase in ("Placed", "Running", "Finished"))
+    assert bool(status["waitingSince"]) == (phase == "Pending")
+
+
+def test_a_binding_that_is_not_confirmed_is_placing():
+    cluster, unit = loaded([("a1", "Pending"), ("", "Pending")])
+    cluster.assume([(("default", "g-1"), Spot("a2", 0xFF))])
+    status = gang_status(cluster, unit, None, None, NOW)
+    assert (status["phase"], status["bound"]) == ("Placing", 2)
+    assert status["domain"] == {"spine": "s", "leaf": "a"}
+
+
+def test_times_are_kept_and_cleared():
+    pods = [("a1", "Running"), ("a2", "Running")]
+    cluster, unit = loaded(pods, phase="Running", placed_at=EARLIER, waiting_since=EARLIER)
+    status = gang_status(cluster, unit, None, None, NOW)
+    assert (status["placedAt"], status["waitingSince"]) == (EARLIER, None)
+    cluster, unit = loaded([("", "Pending")] * 2, placed_at=EARLIER, waiting_since=EARLIER)
+    status = gang_status(cluster, unit, SHORT, 1, NOW)
+    assert (status["placedAt"], status["waitingSince"]) == (None, EARLIER)
+
+
+def test_a_gang_whose_pods_are_cleaned_up_stays_finished():
+    for pods in ([], [("a1", "Succeeded")]):
+        cluster, unit = loaded(pods, phase="Finished", placed_at=EARLIER)
+        assert gang_status(cluster, unit, None, None, NOW)["phase"] == "Finished"
+        assert not unit.open
+
+
+def test_only_what_differs_is_written():
+    cluster, unit = loaded([("", "Pending")] * 2)
+    first = gang_status(cluster, unit, SHORT, 1, EARLIER)
+    shown = GangStatus(
+        reason="NotEnoughRoom",
+        message="1 pod short",
+        members=2,
+        position=1,
+        waiting_since=EARLIER,
+        groups=[],
+        conditions=[],
+    )
+    plain = gang("g", minMember=2)
+    cluster.set_gang(type(plain)(metadata=plain.metadata, spec=plain.spec, status=shown))
+    later = gang_status(cluster, unit, SHORT, 2, NOW)
+    assert set(difference(to_builtins(shown), later)) == {"groups", "conditions", "position"}
+    assert difference(first, first) == {}
+
+
+@pytest.mark.parametrize(
+    ("gates", "reason"), [((), "Unschedulable"), (("x/y",), "SchedulingGated")]
+)
+def test_pod_condition_speaks_the_words_that_autoscalers_know(gates, reason):
+    cluster = Cluster()
+    cluster.set_pod(pod("p", gates=gates))
+    condition = unscheduled_condition(cluster.pods["default", "p"], SHORT, NOW)
+    assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
+    assert (condition["reason"], condition["message"]) == (reason, "1 pod short")
