@@ -107,8 +107,11 @@ class Normalizer:
 def _apply(plan: _Plan, value: Any) -> None:
     if isinstance(value, list):
         if plan.each is not None:
+            each = plan.each
+            is_plain = not (each.fill or each.absent or each.every)
             for position, item in enumerate(value):
-                _step(plan.each, value, position, item)
+                if not (is_plain and type(item) is dict and each.concerns.isdisjoint(item)):
+                    _step(each, value, position, item)
     elif isinstance(value, dict):
         if plan.every is not None:
             for key, item in value.items():
@@ -123,8 +126,10 @@ def _apply_struct(plan: _Plan, value: Json) -> None:
     for name, default in plan.absent:
         if name not in value:
             value[name] = {} if default == {} else default
-    # Whichever is shorter: what is there, or what there is something to do about.
     concerns = plan.concerns
+    if concerns.isdisjoint(value):
+        return
+    # Whichever is shorter: what is there, or what there is something to do about.
     keys = [k for k in concerns if k in value] if len(concerns) < len(value) else list(value)
     for key in keys:
         member = value[key]

@@ -10,6 +10,7 @@ from lockstep.apiserver.builtin.rules.names import (
     dns_label,
     dns_subdomain,
     environment_name,
+    is_environment_name,
     port_name,
     port_number,
 )
@@ -64,7 +65,9 @@ def container(given: Json, volumes: set[str], path: str) -> list[Cause]:
     if ports := given.get("ports"):
         causes += _ports(ports, f"{path}.ports")
     for position, variable in enumerate(given.get("env") or ()):
-        causes += _variable(variable, f"{path}.env[{position}]")
+        # Most are plain, and there may be hundreds.
+        if not is_environment_name(variable.get("name") or "") or "valueFrom" in variable:
+            causes += _variable(variable, f"{path}.env[{position}]")
     for position, source in enumerate(given.get("envFrom") or ()):
         causes += _variables_from(source, f"{path}.envFrom[{position}]")
     if mounts := given.get("volumeMounts"):

@@ -23,6 +23,7 @@ _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
 _is_dns_1035 = re.compile(_DNS_1035).fullmatch
 _is_key = re.compile(_KEY).fullmatch
 _is_value = re.compile(_VALUE).fullmatch
+is_environment_name = re.compile("[ -<>-~]+").fullmatch
 _is_config_key = re.compile(_CONFIG_KEY).fullmatch
 
 _PORT_LENGTH = 15
@@ -149,7 +150,7 @@ def environment_name(text: str) -> list[str]:
     """Check the name of an environment variable."""
     if not text:
         return ["environment variable name must be non-empty"]
-    if all(" " <= letter <= "~" and letter != "=" for letter in text):
+    if is_environment_name(text):
         return []
     return [
         "a valid environment variable name must consist only of printable ASCII characters other "
