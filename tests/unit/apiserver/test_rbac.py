@@ -489,6 +489,6 @@ def test_a_check_costs_microseconds(bootstrapped: Rbac) -> None:
     user = authenticated("lockstep:controllers", ["system:nodes"])
     wishes = [Attributes("get", resource="pods", namespace="a", name=str(n)) for n in range(1000)]
     bootstrapped.allows(user, wishes[0])
-    start = time.perf_counter()
+    start = time.process_time()
     assert all(bootstrapped.allows(user, wish) for wish in wishes)
-    assert (time.perf_counter() - start) / len(wishes) < 50e-6
+    assert (time.process_time() - start) / len(wishes) < 50e-6

@@ -31,7 +31,6 @@ from lockstep.apiserver.patch.managed import (
     without_unmanaged,
 )
 from lockstep.apiserver.patch.structured import (
-    ABSENT,
     check_shape,
     compare,
     field_set,
@@ -39,7 +38,7 @@ from lockstep.apiserver.patch.structured import (
     remove,
     with_named_parents,
 )
-from lockstep.apiserver.patch.types import Type
+from lockstep.apiserver.patch.types import ABSENT, Type
 
 Json = dict[str, Any]
 
@@ -147,7 +146,8 @@ def _applied(
         for other, entry in managers.items():
             if other != identity:
                 owned = union(owned, entry.fields)
-        merged = _prune(merged, last.fields, owned, kind)
+        # An empty map that is applied must not go with the members that it had.
+        merged = merge(_prune(merged, last.fields, owned, kind), applied, kind)
     changes = compare(live, merged, kind)
     changed = changed_fields(changes)
     conflicts = overlaps(managers, changed, but=identity)

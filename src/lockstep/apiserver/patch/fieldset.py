@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +29,12 @@ def item_key(prefix: str, value: Any) -> str:
     if "<" in text or ">" in text or "&" in text:
         text = text.translate(_HTML)
     return f"{prefix}:{text}"
+
+
+@lru_cache(maxsize=4096)
+def text_key(name: str, value: str) -> str:
+    """Return the key of a list's item that is known by one text."""
+    return item_key("k", {name: value})
 
 
 def has_self(node: FieldSet) -> bool:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from lockstep.apiserver.patch.fieldset import (
@@ -17,7 +18,7 @@ from lockstep.apiserver.patch.fieldset import (
     is_well_formed,
     union,
 )
-from lockstep.apiserver.patch.structured import Comparison, added, compare
+from lockstep.apiserver.patch.structured import Comparison, compare
 from lockstep.apiserver.patch.types import Type
 
 Json = dict[str, Any]
@@ -79,7 +80,12 @@ Managers = dict[Identity, Entry]
 
 def rfc3339(moment: float) -> str:
     """Return a moment as the API writes it, cut to the second."""
-    return datetime.fromtimestamp(math.floor(moment), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _second(math.floor(moment))
+
+
+@lru_cache(maxsize=8)
+def _second(moment: int) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def decode(entries: Any, *, check: bool = False) -> Managers | None:
@@ -171,11 +177,9 @@ def _track_creation(new: Json, kind: Type, by: Writer) -> None:
     metadata = new.setdefault("metadata", {})
     sent = metadata.pop("managedFields", None)
     managers: Managers = (decode(sent, check=True) or {}) if sent else {}
-    fields = {key: node for key, node in added(new, kind).items() if key != SELF}
-    managed = difference(fields, _UNMANAGED)
-    if managed:
-        identity = by.identity(UPDATE)
-        managers[identity] = Entry(managed, by.api_version, rfc3339(by.now))
+    fields = whole(new, kind)
+    if fields is not None:
+        managers[by.identity(UPDATE)] = Entry(fields, by.api_version, rfc3339(by.now))
     if managers:
         metadata["managedFields"] = encode(managers)
 
@@ -248,8 +252,7 @@ def without_unmanaged(fields: FieldSet | None) -> FieldSet | None:
 
 def whole(obj: Json, kind: Type) -> FieldSet | None:
     """Return every field of an object that may have a manager."""
-    fields = {key: node for key, node in added(obj, kind).items() if key != SELF}
-    return difference(fields, _UNMANAGED)
+    return difference(changed_fields(compare({}, obj, kind)), _UNMANAGED)
 
 
 def _capped(managers: Managers) -> Managers:

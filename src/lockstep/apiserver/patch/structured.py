@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from lockstep.apiserver.patch.errors import mistyped
-from lockstep.apiserver.patch.fieldset import LEAF, SELF, FieldSet, has_self, item_key, show_element
-from lockstep.apiserver.patch.types import Type
+from lockstep.apiserver.patch.fieldset import (
+    LEAF,
+    SELF,
+    FieldSet,
+    has_self,
+    item_key,
+    show_element,
+    text_key,
+)
+from lockstep.apiserver.patch.types import ABSENT, Type
 
 Json = dict[str, Any]
-ABSENT: Final = object()
 
 
 def key_of(item: Any, kind: Type) -> str | None:
@@ -23,6 +30,8 @@ def key_of(item: Any, kind: Type) -> str | None:
         return item_key("v", item)
     if not isinstance(item, dict):
         return None
+    if len(kind.keys) == 1 and isinstance(value := item.get(kind.keys[0]), str):
+        return text_key(kind.keys[0], value)
     keys = {}
     for name in kind.keys:
         value = item.get(name, ABSENT)
@@ -51,16 +60,18 @@ def added(value: Any, kind: Type) -> FieldSet:
         fields = kind.fields
         for name, child in value.items():
             found = fields.get(name)
-            if found is not None:
-                nested = child.__class__ is dict or child.__class__ is list
-                node[found[0]] = added(child, found[1]) if nested else LEAF
-            else:
-                node[f"f:{name}"] = added(child, kind.values)
+            key, inner = (found[0], found[1]) if found else (f"f:{name}", kind.values)
+            nested = child.__class__ is dict or child.__class__ is list
+            node[key] = added(child, inner) if nested else LEAF
         return node
     if value.__class__ is list and value and not kind.list_is_atomic:
         node = {SELF: LEAF}
-        for key, items in _keyed(value, kind).items():
-            node[key] = added(items[0], kind.items) if len(items) == 1 else LEAF
+        inner = kind.items
+        for item in value:
+            item_place = key_of(item, kind)
+            if item_place is not None:
+                # Items that share a key are one value as long as they do.
+                node[item_place] = LEAF if item_place in node else added(item, inner)
         return node
     return LEAF
 
@@ -105,6 +116,14 @@ class Comparison:
     removed: FieldSet | None = None
     modified: FieldSet | None = None
     added: FieldSet | None = None
+
+    def with_added(self, members: FieldSet) -> Comparison:
+        """Add members that are new as a whole; the given dict may become part of this."""
+        if self.added is not None:
+            self.added.update(members)
+        elif members:
+            self.added = members
+        return self
 
     def put(self, key: str, inner: Comparison) -> None:
         """Add the comparison of one member."""
@@ -152,19 +171,21 @@ def _compare_unlike(old: Any, new: Any, kind: Type) -> Comparison:
 def _compare_maps(old: Json, new: Json, kind: Type) -> Comparison:
     result = Comparison()
     fields = kind.fields
+    plainly_new: FieldSet = {}
     for name, value in new.items():
-        before = old.get(name, ABSENT)
-        if before is not ABSENT and before == value and before.__class__ is value.__class__:
-            continue
         found = fields.get(name)
-        key, inner = found if found is not None else (f"f:{name}", kind.values)
-        result.put(key, compare(before, value, inner))
+        key, inner, zero = found if found is not None else (f"f:{name}", kind.values, ABSENT)
+        before = old.get(name, zero)
+        if before is ABSENT:
+            plainly_new[key] = added(value, inner)
+        elif before != value or before.__class__ is not value.__class__:
+            result.put(key, compare(before, value, inner))
     for name, value in old.items():
         if name not in new:
             found = fields.get(name)
-            key, inner = found if found is not None else (f"f:{name}", kind.values)
-            result.put(key, Comparison(removed=added(value, inner)))
-    return result
+            key, inner, zero = found if found is not None else (f"f:{name}", kind.values, ABSENT)
+            result.put(key, compare(value, zero, inner))
+    return result.with_added(plainly_new)
 
 
 def _compare_lists(old: list[Any], new: list[Any], kind: Type) -> Comparison:
@@ -172,7 +193,9 @@ def _compare_lists(old: list[Any], new: list[Any], kind: Type) -> Comparison:
     result = Comparison()
     for key in {**before, **after}:
         left, right = before.get(key, []), after.get(key, [])
-        if len(left) <= 1 and len(right) <= 1:
+        if not left and len(right) == 1:
+            result.with_added({key: added(right[0], kind.items)})
+        elif len(left) <= 1 and len(right) <= 1:
             one = compare(left[0] if left else ABSENT, right[0] if right else ABSENT, kind.items)
             result.put(key, one)
         elif left != right:

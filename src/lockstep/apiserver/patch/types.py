@@ -14,6 +14,10 @@ from typing import Any, Final
 from lockstep.apiserver.schema.components import components
 
 Json = dict[str, Any]
+Field = tuple[str, "Type", Any]
+
+ABSENT: Final = object()
+"""In place of a value that is not there."""
 
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 _RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
@@ -58,19 +62,29 @@ class Type:
         self.default = site.get("default")
         self._schema = schema
         self._catalog = catalog
-        self._fields: dict[str, tuple[str, Type]] | None = None
+        self._fields: dict[str, Field] | None = None
         self._values: Type | None = None
         self._items: Type | None = None
 
     @property
-    def fields(self) -> dict[str, tuple[str, Type]]:
-        """The named fields: by name, their key in a field set and their type."""
+    def fields(self) -> dict[str, Field]:
+        """The named fields: by name, their key in a field set, their type and their zero.
+
+        The zero is what an object has there when nobody has written the field.
+        """
         if self._fields is None:
             members: Json = self._schema.get("properties") or {}
-            self._fields = {
-                name: (f"f:{name}", self._catalog.part(part)) for name, part in members.items()
-            }
+            self._fields = {name: self._field(name, part) for name, part in members.items()}
         return self._fields
+
+    def _field(self, name: str, schema: Json) -> Field:
+        kind = self._catalog.part(schema)
+        zero: Any = ABSENT
+        if self._catalog.typed and kind.is_map and schema.get("default") == {}:
+            zero = {}
+        elif self._catalog.typed and name in self._schema.get("required", ()):
+            zero = ABSENT if kind.is_scalar else None
+        return (f"f:{name}", kind, zero)
 
     @property
     def values(self) -> Type:
@@ -104,9 +118,14 @@ class Type:
 
 
 class Catalog:
-    """Types by the name of their component, each made once."""
+    """Types by the name of their component, each made once.
 
-    def __init__(self, named: Mapping[str, Json]) -> None:
+    Objects of *typed* kinds have parts that nobody wrote: to Kubernetes they are Go structs, in
+    which a struct or a required list is there, if empty. Those of custom resources have not.
+    """
+
+    def __init__(self, named: Mapping[str, Json], *, typed: bool = False) -> None:
+        self.typed = typed
         self._named = named
         self._types: dict[str, Type] = {}
 
@@ -144,6 +163,11 @@ DEDUCED: Final = Type({}, Catalog({}))
 
 @cache
 def _builtin() -> Catalog:
+    return Catalog(components(), typed=True)
+
+
+@cache
+def _custom() -> Catalog:
     return Catalog(components())
 
 
@@ -165,4 +189,4 @@ def custom(schema: Json | None) -> Type:
     whole: Json = {**(schema or {}), "type": "object", "properties": {**properties, **common}}
     if not properties:
         whole["x-kubernetes-preserve-unknown-fields"] = True
-    return Type(whole, _builtin())
+    return Type(whole, _custom())
