@@ -12,7 +12,7 @@ from lockstep.nodes.process.certificates import may_read
 from lockstep.nodes.process.facts import Exit, Verdict
 from lockstep.nodes.process.home import PodHome, Record, RunHome, rewrite, verdict_of, with_verdict
 
-RUN = {"shim": 1, "shim_start": 2, "pid": 3, "started": 100.0}
+RUN = {"shim": 1, "pid": 3, "started": 100.0}
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.waiting import eventually
 
 from lockstep.nodes.process.log_server import parse
 from lockstep.nodes.process.logs import Query, files_of, last, moment, read, shown
 from lockstep.nodes.process.shim.log import LONGEST_PIECE, Log
-from tests.support.waiting import eventually
 
 STAMP = "2026-01-02T03:04:0{}.000000000Z stdout {} {}\n"
 

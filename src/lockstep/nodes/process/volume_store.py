@@ -25,6 +25,7 @@ _KINDS = {
     "BlockDevice": (stat.S_ISBLK, "block device"),
 }
 _SECRETS_SIZE = 4 << 20
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  a directory of the user's own is made in it
 
 
 class VolumeStore:
@@ -68,24 +69,39 @@ class VolumeStore:
                 write_files(place, content, pod.spec.security_context.fs_group)
 
     def _make_directory(self, place: Path, volume: Volume) -> None:
+        if place.is_mount() or place.is_symlink():
+            return
         place.mkdir(exist_ok=True)
+        secret = secret_inside(volume)
         empty = volume.empty_dir or EmptyDir()
-        in_memory = empty.medium == "Memory" or secret_inside(volume)
-        if not in_memory:
-            if volume.empty_dir is not None:
-                place.chmod(0o777)
-            return
-        if place.is_mount():
-            return
-        size = _SECRETS_SIZE if secret_inside(volume) else _size(empty)
-        mode = "0755" if secret_inside(volume) else "0777"
+        if secret or empty.medium == "Memory":
+            size = _SECRETS_SIZE if secret else _size(empty)
+            self._keep_in_memory(place, volume, size, 0o755 if secret else 0o777)
+        elif volume.empty_dir is not None:
+            place.chmod(0o777)
+
+    def _keep_in_memory(self, place: Path, volume: Volume, size: int, mode: int) -> None:
+        """Put *place* into memory: a file system of its own, else a corner of the machine's."""
+        options = f"mode={mode:o}" + (f",size={size}" if size else "")
         try:
-            mount(
-                "tmpfs", str(place), 0, "tmpfs", f"mode={mode}" + (f",size={size}" if size else "")
-            )
+            mount("tmpfs", str(place), 0, "tmpfs", options)
         except Refused as error:
             place.chmod(0o700)
-            self.remarks.append(f"volume {volume.name} is on disk, not in memory: {error}")
+            corner = self._corner / place.name
+            try:
+                corner.mkdir(parents=True, mode=0o700, exist_ok=True)
+            except OSError:
+                self.remarks.append(f"volume {volume.name} is on disk, not in memory: {error}")
+                return
+            place.rmdir()
+            place.symlink_to(corner)
+            if volume.empty_dir is not None and size:
+                self.remarks.append(f"the size limit of volume {volume.name} is not enforced")
+
+    @property
+    def _corner(self) -> Path:
+        """Return where volumes in memory lie when none can be mounted; it is the user's own."""
+        return SHARED_MEMORY / f"lockstep-{os.geteuid()}" / self.root.parent.name
 
     def path(self, volume: Volume, sub_path: str) -> Path:
         """Return what is to be mounted for *volume*; a missing sub-path is made.
@@ -93,7 +109,7 @@ class VolumeStore:
         Raises:
             paths.UnsafeName: when the sub-path leads out of the volume.
         """
-        root = self.root / paths.label(volume.name)
+        root = (self.root / paths.label(volume.name)).resolve()
         if volume.host_path is not None:
             root = Path(volume.host_path.path)
         if not sub_path:
@@ -124,6 +140,7 @@ class VolumeStore:
             if place.is_mount():
                 libc.umount2(os.fsencode(place), MNT_DETACH)
         shutil.rmtree(self.root, ignore_errors=True)
+        shutil.rmtree(self._corner, ignore_errors=True)
 
 
 def _size(empty: EmptyDir) -> int:

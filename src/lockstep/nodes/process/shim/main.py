@@ -28,12 +28,6 @@ from lockstep.nodes.process.shim.watch import Watch
 Orders = dict[str, Any]
 
 
-def start_ticks(pid: int) -> int:
-    """Return when the process began, in the kernel's ticks; with the id it names one process."""
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        return int(file.read().rpartition(b")")[2].split()[19])
-
-
 def save(path: str, content: Orders) -> None:
     """Write *content* so that a reader sees all of it or nothing."""
     fd = os.open(path + ".new", os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -89,8 +83,7 @@ def run(orders: Orders) -> None:
         save(f"{state}/exit.json", {"error": failure, "started": begun, "finished": begun})
         tell({"error": failure})
         return
-    me = os.getpid()
-    started = {"shim": me, "shim_start": start_ticks(me), "pid": pid, "started": begun}
+    started = {"shim": os.getpid(), "pid": pid, "started": begun}
     save(f"{state}/run.json", started)
     tell(started)
     code = os.waitstatus_to_exitcode(watch.run(pid))
