@@ -17,7 +17,7 @@ from lockstep.kube.client import Client
 
 @pytest.fixture
 def scheduler(server: ApiServer) -> Iterator[SchedulerProcess]:
-    running = SchedulerProcess(server.kubeconfig).start()
+    running = SchedulerProcess(server.data / "kubeconfigs" / "scheduler.kubeconfig").start()
     yield running
     running.kill()
 
@@ -166,5 +166,7 @@ async def test_killed_in_mid_bind_and_its_place_gone_it_gives_the_nodes_back(sch
 
 
 async def test_it_ends_in_order_when_told_to(server):
-    running = SchedulerProcess(server.kubeconfig, options=()).start()
+    running = SchedulerProcess(
+        server.data / "kubeconfigs" / "scheduler.kubeconfig", options=()
+    ).start()
     assert running.stop() == 0
