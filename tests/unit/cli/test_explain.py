@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from tests.unit.cli.objects import NOW, at, event, gang, job, node, pod, queue
 
 from lockstep.api.gang import Gang
 from lockstep.api.training import TrainingJob
 from lockstep.cli.views import describe
-from lockstep.cli.views.explain import explain_gang, explain_job, explain_pod
+from lockstep.cli.views.explain import ADVICE, explain_gang, explain_job, explain_pod
 from lockstep.cli.views.table import Table
 from lockstep.cli.views.top import summary, top_jobs, top_queues
+from lockstep.scheduler import core
 
 WAITING = gang(
     "g1",
@@ -34,8 +38,22 @@ def test_a_gang_that_is_placed() -> None:
     assert explain_gang(placed, NOW) == ["gang g1 is running on leaf-3: 2 bound of 2 needed"]
 
 
+def test_a_reason_comes_with_what_would_change_it() -> None:
+    lines = explain_gang(gang(phase="Pending", reason="NotEnoughRoom", message="16 short"), NOW)
+    assert lines[1] == "  why: 16 short"
+    assert lines[-1].startswith("  what would change it: room there when others end")
+
+
+def test_every_reason_of_the_scheduler_has_advice() -> None:
+    text = "".join(path.read_text() for path in Path(core.__path__[0]).glob("*.py"))
+    reasons = set(re.findall(r'Verdict\(\s*"(\w+)"', text))
+    assert "NotEnoughRoom" in reasons
+    only_warnings = {"QueueMissing", "PriorityClassMissing"}
+    assert reasons - only_warnings <= ADVICE.keys()
+
+
 def test_a_warning_is_passed_on() -> None:
-    warning = {"type": "QueueWarning", "status": "True", "message": "there is no queue research"}
+    warning = {"type": "QueueMissing", "status": "True", "message": "there is no queue research"}
     lines = explain_gang(gang(phase="Pending", conditions=[warning]), NOW)
     assert lines[-1] == "  note: there is no queue research"
 

@@ -135,7 +135,7 @@ def _end(pid: int) -> bool:
 
 
 def _released(data: Path) -> bool:
-    """Return whether nobody holds the directory any more, after a while for a killed one's parts."""
+    """Return whether nobody holds the directory; the parts of a killed holder get a while."""
     end = time.monotonic() + lock.LEFTOVERS_END
     while lock.holder(data) is not None:
         if time.monotonic() > end:

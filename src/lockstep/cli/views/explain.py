@@ -11,8 +11,24 @@ from lockstep.cli.views.pods import state
 from lockstep.cli.views.table import cell
 from lockstep.cli.views.times import ago, between
 
-# What a reason of the scheduler calls for. The message itself carries the numbers.
-ADVICE: dict[str, str] = {}
+# What each of the scheduler's reasons calls for; its message carries the numbers.
+ADVICE = {
+    "NoNodes": "nodes: `lockstep up --simulate SPEC` makes some, on a cluster add some",
+    "NoNodeMatches": "pods that ask for less special nodes, or nodes with the labels that they ask "
+    "for, uncordoned and without taints (`lockstep node list`)",
+    "TooLargeForNodes": "pods that ask for less each, or larger nodes",
+    "NotEnoughRoom": "room there when others end (`lockstep top jobs` shows the largest), or fewer "
+    "or smaller pods, or a wider topology tier",
+    "NoDomain": "node labels for that tier, or another required tier "
+    "(`lockstep get topology/default -o yaml` shows them)",
+    "UnknownTier": "a required tier that the Topology has, or the tier added to it",
+    "MembersApart": "the members that stand apart deleted, or no required tier",
+    "MembersMissing": "the missing pods; a gang starts whole",
+    "GangMissing": "a Gang of that name, or pods without its label",
+    "NoGroup": "pods whose label lockstep.dev/gang-group names one of the gang's groups",
+    "Gated": "pods without schedulingGates; whoever set them removes them",
+    "Fits": "nothing: it is placed in the next round",
+}
 
 
 def explain_job(job: TrainingJob, gang: Gang | None, now: float) -> list[str]:
@@ -60,8 +76,8 @@ def explain_gang(gang: Gang, now: float) -> list[str]:
         lines.append(f"  {status.members} of its {needed} pods exist so far")
     if advice := ADVICE.get(status.reason):
         lines.append(f"  what would change it: {advice}")
-    warnings = [c for c in status.conditions if c.type.endswith("Warning") and c.status == "True"]
-    return [*lines, *(f"  note: {cell(c.message)}" for c in warnings)]
+    odd = (c for c in status.conditions if c.type != "Placed" and c.status == "True" and c.message)
+    return [*lines, *(f"  note: {cell(c.message)}" for c in odd)]
 
 
 def explain_pod(pod: Pod, now: float) -> list[str]:
