@@ -224,7 +224,8 @@ def _refresh_last_applied(new: Json, applied: Json) -> None:
     stated = _bare(applied)
     own = dict(stated["metadata"].get("annotations") or {})
     own.pop(LAST_APPLIED, None)
-    stated = {**stated, "metadata": {**stated["metadata"], "annotations": own}}
+    rest = {key: value for key, value in stated["metadata"].items() if key != "annotations"}
+    stated = {**stated, "metadata": {**rest, "annotations": own} if own else rest}
     text = json.dumps(stated, separators=(",", ":"), ensure_ascii=False) + "\n"
     new["metadata"] = {**metadata, "annotations": {**annotations, LAST_APPLIED: text}}
 

@@ -20,7 +20,7 @@ def malformed(message: str) -> PatchError:
 
 def inapplicable(message: str) -> PatchError:
     """Say that a well-formed patch does not fit the object that it is for."""
-    causes = [{"reason": "UnexpectedServerResponse", "message": message}]
+    causes = [{"reason": "UnexpectedServerResponse", "message": message, "field": "patch"}]
     return PatchError(422, "Invalid", _REJECTED, {"causes": causes})
 
 
