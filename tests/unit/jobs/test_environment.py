@@ -67,8 +67,9 @@ def test_an_elastic_job_meets_at_its_first_pod(name: str, hosts: str) -> None:
         "PET_RDZV_BACKEND": "c10d",
         "PET_RDZV_ENDPOINT": f"{HOST}:{port}",
         "PET_RDZV_ID": "uid-digits",
-        "PET_RDZV_CONF": f"is_host={hosts}",
+        "PET_RDZV_CONF": f"is_host={hosts},last_call_timeout=5,keep_alive_interval=3",
         "PET_MAX_RESTARTS": "7",
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
     }
 
 

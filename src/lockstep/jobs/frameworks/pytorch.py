@@ -23,7 +23,20 @@ from lockstep.jobs.frameworks.base import (
 )
 
 # Settings of taste, where the user's own is no contradiction.
-_FREE: Final = frozenset({"MASTER_PORT", "PET_MASTER_PORT", "PYTHONUNBUFFERED", "PET_MAX_RESTARTS"})
+_FREE: Final = frozenset(
+    {
+        "MASTER_PORT",
+        "PET_MASTER_PORT",
+        "PYTHONUNBUFFERED",
+        "PET_MAX_RESTARTS",
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
+    }
+)
+
+# Seconds that torchrun waits for more than the minimum (its own is 30), and after which an agent
+# that is silent is taken for dead (15): the two are most of what a lost pod costs.
+_LAST_CALL: Final = 5
+_KEEP_ALIVE: Final = 3
 
 
 class PyTorch:
@@ -95,7 +108,18 @@ def _rendezvous(job: TrainingJob, member: Member, endpoint: str) -> dict[str, st
         "PET_RDZV_BACKEND": "c10d",
         "PET_RDZV_ENDPOINT": endpoint,
         "PET_RDZV_ID": job.metadata.uid or job.metadata.name,
-        # Said outright: torchrun would compare host names, and guess wrong with short ones.
-        "PET_RDZV_CONF": f"is_host={'true' if member.rank == 0 else 'false'}",
+        "PET_RDZV_CONF": _rendezvous_settings(member),
         "PET_MAX_RESTARTS": str(job.spec.recovery.max_restarts),
+        # Survivors of a failure would keep the store of the first round to themselves, and the pod
+        # that replaces the lost one would wait for its address until it times out.
+        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
     }
+
+
+def _rendezvous_settings(member: Member) -> str:
+    """Return who hosts the store, and how soon a change of members is settled.
+
+    The host is said outright: torchrun would compare host names, and guess wrong with short ones.
+    """
+    host = "true" if member.rank == 0 else "false"
+    return f"is_host={host},last_call_timeout={_LAST_CALL},keep_alive_interval={_KEEP_ALIVE}"
