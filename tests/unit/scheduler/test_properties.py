@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace as replace_struct
 from tests.support.drawn import gang, node, places, pod
 
 from lockstep.api.core import Node, Pod
@@ -18,6 +19,7 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.devices import indices_of
 from lockstep.scheduler.core.explain import explain, shortage
+from lockstep.scheduler.core.problem import problem_of
 from lockstep.scheduler.core.units import UnitKey
 
 TIERS = ("spine", "leaf", "kubernetes.io/hostname")
@@ -264,8 +266,6 @@ def test_adding_what_explain_says_is_short_lets_the_gang_start(world):
     if short.level >= 0:
         path = cluster.table.tiers.indices[short.level].paths[short.domain]
     number = 0
-    from lockstep.scheduler.core.problem import problem_of
-
     for item, missing in zip(problem_of(cluster, unit).items, short.members, strict=True):
         for _ in range(missing):
             labels = {"disk": "ssd", **dict(zip(TIERS, path, strict=False))}
@@ -275,6 +275,32 @@ def test_adding_what_explain_says_is_short_lets_the_gang_start(world):
             cluster.set_node(node(f"new{number}", gpus=gpus, cpu=max(cpu, 1), labels=labels))
             number += 1
     assert decider.decide(1.0).placements
+
+
+@settings(max_examples=400, deadline=None)
+@given(worlds(gangs=1, pods=6))
+def test_every_remedy_that_explain_names_helps(world):
+    cluster = load(world)
+    decider = Decider(cluster)
+    if decider.decide(0.0).placements:
+        return
+    message = explain(cluster, cluster.units[UnitKey("Gang", "default", "g0")]).message
+    plan = world.gangs[0]
+    if "without the required tier it would start now" in message:
+        plan = replace(plan, required=None)
+    elif "the nodes tainted t:NoSchedule" in message and "would be enough" in message:
+        for one in world.nodes:
+            cluster.set_node(replace_struct(one, spec=type(one.spec)()))
+    elif "the nodes without the label disk=ssd" in message and "would be enough" in message:
+        for one in world.nodes:
+            labels = {**one.metadata.labels, "disk": "ssd"}
+            cluster.set_node(
+                replace_struct(one, metadata=replace_struct(one.metadata, labels=labels))
+            )
+    else:
+        return
+    cluster.set_gang(spec_of(plan, 0))
+    assert decider.decide(1.0).placements, message
 
 
 @pytest.mark.parametrize("pods", [1, 7, 40])

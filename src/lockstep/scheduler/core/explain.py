@@ -16,7 +16,8 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.obstacles import Obstacles, obstacles
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
-from lockstep.scheduler.core.problem import Bounds, Problem, problem_of
+from lockstep.scheduler.core.problem import Problem, problem_of
+from lockstep.scheduler.core.remedies import Remedies
 from lockstep.scheduler.core.units import Unit, UnitKey
 
 FITS = "Fits"
@@ -68,6 +69,7 @@ class _Inquiry:
             problem = _one_extra(problem)
         self.problem = problem
         self.search = Search(cluster, problem)
+        self.remedies = Remedies(cluster, unit.key, problem)
         self.level = self.search.levels()[-1]
 
     def fits(self) -> bool:
@@ -90,10 +92,11 @@ class _Inquiry:
                 continue
             item, view = self.problem.items[items[0]], views[0]
             if all(v.eligible == 0 for v in views):
+                helps = self.remedies.describe(view, None)
                 return Verdict(
                     "NoNodeMatches",
                     f"{self._asks(group)}; none of the {words.count(view.nodes, 'node')} may hold "
-                    f"it: {view.describe()}{_helps(view, quota.need)}",
+                    f"it: {view.describe()}{helps and '; '}{helps}",
                 )
             if all(v.eligible == v.too_small for v in views):
                 asked = words.request(item.shape.request)
@@ -184,7 +187,7 @@ class _Inquiry:
         described = view.describe()
         if described:
             parts.append(f"there {described}")
-        parts.append(self._remedy(domain, short, view))
+        parts.append(self.remedies.describe(view, domain))
         exact = "" if packing.exact else " (approximate: too many combinations to try all)"
         return Verdict("NotEnoughRoom", "; ".join(part for part in parts if part) + exact)
 
@@ -221,43 +224,11 @@ class _Inquiry:
                 total[name] = total.get(name, 0) + value * number
         return f"{words.count(sum(short), 'pod')} ({words.request(total)})"
 
-    def _remedy(self, domain: Domain, short: list[int], view: Obstacles) -> str:
-        """Return what would let the unit start, each claim tried out first."""
-        helps = [_helps(view, sum(short)).removeprefix("; ")]
-        if not self._holds_when_empty(domain):
-            there = "the cluster" if domain.level == EVERYWHERE else "it"
-            helps.append(f"even with nobody else there {there} would not hold it")
-        if self.problem.bounds.required is not None and not self.problem.bounds.standing:
-            free = replace(self.problem, bounds=Bounds(None, None, ()))
-            if Search(self.cluster, free).place(self.unit.key) is not None:
-                helps.append("without the required tier it would start now")
-        return "; ".join(part for part in helps if part)
-
-    def _holds_when_empty(self, domain: Domain) -> bool:
-        table = self.table
-        search = Search(self.cluster, self.problem)
-        ground = search.ground(domain)
-        ground.free = table.free[:, domain.rows] + table.used[:, domain.rows]
-        return search.pack_ground(domain, ground, self.problem.needs).satisfies(
-            self.problem.items, self.problem.needs
-        )
-
 
 def _one_extra(problem: Problem) -> Problem:
     first = next((g for g, quota in enumerate(problem.needs) if quota.want), None)
     needs = [replace(quota, need=int(g == first)) for g, quota in enumerate(problem.needs)]
     return replace(problem, needs=needs)
-
-
-def _helps(view: Obstacles, wanted: int) -> str:
-    """Return which single requirement, lifted, would add room for members."""
-    found = [one for one in view.barred if one.would_hold]
-    if not found:
-        return ""
-    best = max(found, key=lambda one: one.would_hold)
-    enough = ", which would be enough" if best.would_hold >= wanted else ""
-    room = words.count(best.would_hold, "such pod")
-    return f"; the nodes {best.words} have room for {room}{enough}"
 
 
 def _also(view: Obstacles) -> str:

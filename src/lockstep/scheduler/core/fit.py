@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,6 +127,40 @@ def _preference(table: NodeTable, shape: PodShape) -> FloatArray:
     )
     score -= costs[table.taints]
     return score
+
+
+class Fit(Protocol):
+    """How many pods of one shape fit each row, which rows they may stand on and which they like."""
+
+    @property
+    def eligible(self) -> BoolArray:
+        """Return the rows that meet every requirement."""
+
+    @property
+    def count(self) -> IntArray:
+        """Return how many fit each row now."""
+
+    @property
+    def liking(self) -> FloatArray:
+        """Return how much each row is liked; fuller ones more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiftedFit:
+    """The vectors as they would be without one requirement."""
+
+    eligible: BoolArray
+    count: IntArray
+    liking: FloatArray
+
+
+def lifted(table: NodeTable, shape: PodShape, words: str) -> LiftedFit:
+    """Return the vectors of a shape without the requirement that reads *words*."""
+    passes = table.live.copy()
+    for one in filters(table, shape):
+        if one.words != words:
+            passes &= one.passes
+    return LiftedFit(passes, members_fit(table.free, shape) * passes, np.zeros(table.capacity))
 
 
 class ShapeFit:

@@ -10,7 +10,7 @@ import numpy as np
 
 from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.cluster import Cluster, Spot
-from lockstep.scheduler.core.fit import ShapeFit, members_fit
+from lockstep.scheduler.core.fit import Fit, members_fit
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
@@ -53,11 +53,15 @@ class Domain:
 class Search:
     """Looks for a place for one problem over the present state."""
 
-    def __init__(self, cluster: Cluster, problem: Problem) -> None:
+    def __init__(
+        self, cluster: Cluster, problem: Problem, fits: Sequence[Fit] | None = None
+    ) -> None:
         self.cluster = cluster
         self.table = cluster.table
         self.problem = problem
-        self.fits: list[ShapeFit] = [cluster.fits.of(item.shape) for item in problem.items]
+        if fits is None:
+            fits = [cluster.fits.of(item.shape) for item in problem.items]
+        self.fits: Sequence[Fit] = fits
 
     def place(self, unit: UnitKey) -> Placement | None:
         """Return where the unit's members go, or None when what it needs does not fit."""
