@@ -26,7 +26,7 @@ from lockstep.kube.errors import ApiError, NotFound
 
 app = typer.Typer(rich_markup_mode=None)
 
-LOOK_AGAIN = 0.5
+LOOK_AGAIN = 0.3
 """Seconds between looks for new pods of a job that is followed."""
 STARTED = ("Running", "Succeeded", "Failed")
 

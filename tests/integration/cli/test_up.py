@@ -7,7 +7,6 @@ import signal
 import stat
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,17 +14,6 @@ from tests.support.control_plane import LOCKSTEP, ControlPlane, processes
 from tests.support.waiting import eventually_sync
 
 PARTS = ("apiserver", "scheduler", "controllers", "process-node", "simulate-nodes")
-
-
-@pytest.fixture(scope="module")
-def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    running = ControlPlane(
-        tmp_path_factory.mktemp("up") / "data",
-        *("--simulate", "4x8,nodes-per-leaf=2,leaves-per-spine=1"),
-    ).start()
-    yield running
-    if running.process is not None and running.process.poll() is None:
-        running.stop()
 
 
 def test_it_says_where_it_is_and_writes_a_private_kubeconfig(plane: ControlPlane) -> None:
