@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -21,6 +22,8 @@ from lockstep.apiserver.handlers.logs import Logs
 from lockstep.apiserver.handlers.reviews import Reviews
 from lockstep.apiserver.handlers.system import Discovery, Health, OpenApiDocuments, version
 from lockstep.apiserver.http import Request, Response, Stream
+from lockstep.apiserver.metrics import Metrics
+from lockstep.apiserver.negotiation import as_yaml, wants_yaml
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.routes import Route, resource_route, verb_of
 from lockstep.apiserver.status import StatusError
@@ -31,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 _encode = msgspec.json.Encoder().encode
 
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 # Subresources that are a part of the object itself.
 _PARTS = ("status", "approval", "ephemeralcontainers", "finalize", "resize")
 
@@ -59,21 +63,28 @@ class Api:
         self.objects = objects
         self.gate = gate
         self.health = Health()
+        self.metrics = Metrics(objects.store, hub)
         self._reviews = Reviews(gate, objects.clock)
         self._discovery = Discovery(catalog, REVIEWS, address)
         self._open_api = OpenApiDocuments(catalog, REVIEWS)
 
     async def __call__(self, request: Request) -> Answer:
         """Answer *request*; failures become Status objects."""
+        began = time.perf_counter()
         try:
-            return await self._answer(request)
+            answer = await self._answer(request)
         except StatusError as error:
-            return failure(error)
+            answer = failure(error)
         except StoreUnavailable as error:
-            return failure(status.internal(str(error)))
+            answer = failure(status.internal(str(error)))
         except Exception as error:
             logger.exception("%s %s failed", request.method, request.path)
-            return failure(status.internal(f"{type(error).__name__}: {error}"))
+            answer = failure(status.internal(f"{type(error).__name__}: {error}"))
+        if wants_yaml(request) and isinstance(answer, Response):
+            answer = as_yaml(answer)
+        seconds = time.perf_counter() - began
+        self.metrics.count(request.verb, request.resource, answer.status, seconds)
+        return answer
 
     async def _answer(self, request: Request) -> Answer:
         user = self.gate.identify(request)
@@ -82,6 +93,7 @@ class Api:
             self.gate.require_path(user, request)
             return self._system(request)
         verb = verb_of(request.method, route, watch=request.flag("watch"))
+        request.verb, request.resource = verb, route.plural
         self.gate.require(user, verb, route, _name_by_field(request, verb))
         if self._reviews.answers(route):
             return self._reviews.answer(request, route, user)
@@ -92,7 +104,7 @@ class Api:
         served = self.catalog.find(route.group, route.version, route.plural)
         if served is None:
             raise status.no_such_path()
-        return await self._dispatch(Call(request, route, verb, served, user))
+        return await self._dispatch(Call(request, route, verb, served, user, self.gate.rbac))
 
     def _system(self, request: Request) -> Answer:
         if request.method not in ("GET", "HEAD"):
@@ -102,6 +114,8 @@ class Api:
         match request.path.strip("/").split("/"):
             case ["version"]:
                 return version()
+            case ["metrics"]:
+                return Response(body=self.metrics.expose(), content_type=PROMETHEUS)
             case ["openapi", "v3", *_] if document := self._open_api.answer(request):
                 return document
             case ["healthz" | "livez" | "readyz", *_]:

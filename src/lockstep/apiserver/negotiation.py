@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from lockstep.apiserver.http import Request
+import msgspec
+
+from lockstep.apiserver.http import Request, Response
 
 
 class Accept(NamedTuple):
@@ -47,3 +49,18 @@ def parse_accept(header: str) -> tuple[Accept, ...]:
 def accepted(request: Request) -> tuple[Accept, ...]:
     """Return what the client accepts, the first choice first."""
     return parse_accept(request.headers.get("accept", ""))
+
+
+def wants_yaml(request: Request) -> bool:
+    """Return whether the client would rather have YAML."""
+    return "yaml" in request.headers.get("accept", "") and accepted(request)[0].type.endswith(
+        "/yaml"
+    )
+
+
+def as_yaml(response: Response) -> Response:
+    """Return a JSON *response* as YAML."""
+    import yaml
+
+    text = yaml.safe_dump(msgspec.json.decode(response.body), sort_keys=False)
+    return Response(response.status, text.encode(), "application/yaml", response.headers)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lockstep.apiserver.auth.escalation import check_grant
 from lockstep.apiserver.auth.identity import User
+from lockstep.apiserver.auth.rbac import GROUP, Rbac
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.http import Request, Response
 from lockstep.apiserver.negotiation import accepted
@@ -27,6 +29,16 @@ class Call:
     verb: str
     served: Served
     user: User
+    rbac: Rbac
+
+    def require_grant(self, new: Json, old: Json | None = None) -> None:
+        """Let a role or a binding pass if it grants nothing that the user lacks.
+
+        Raises:
+            StatusError: when it would.
+        """
+        if self.served.kind.group == GROUP:
+            check_grant(self.rbac, self.user, self.served.kind.plural, new, old)
 
     def representation(self) -> Representation:
         """Return the form that the client wants objects in."""

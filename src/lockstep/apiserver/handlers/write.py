@@ -23,6 +23,8 @@ async def create(objects: Objects, call: Call) -> Response:
     meta = obj.setdefault("metadata", {})
     if meta.get("resourceVersion") not in (None, "", "0"):
         raise status.bad_request("resourceVersion should not be set on objects to be created")
+    meta.setdefault("namespace", call.route.namespace)
+    call.require_grant(obj)
     result = await objects.create(call.served, call.route.namespace, obj, call.options())
     return written(result, 201)
 
@@ -61,11 +63,18 @@ async def patch(objects: Objects, call: Call) -> Response:
 
 async def _change(objects: Objects, call: Call, mutate: Mutate, *, applied: bool = False) -> Result:
     route = call.route
+
+    def permitted(live: Json) -> Json:
+        old = {**live}
+        new = mutate(live)
+        call.require_grant(new, old)
+        return new
+
     return await objects.change(
         call.served,
         route.namespace,
         route.name,
-        mutate,
+        permitted,
         call.options(),
         subresource=route.subresource,
         applied=applied,
@@ -79,6 +88,7 @@ async def _apply(objects: Objects, call: Call) -> Response:
     if objects.store.newest(key) is None and not route.subresource:
         applied["metadata"].pop("resourceVersion", None)
         fresh = application(call, applied, objects.clock())(None)
+        call.require_grant(fresh)
         options = call.options()
         return written(
             await objects.create(served, route.namespace, fresh, options, applied=True), 201

@@ -23,7 +23,17 @@ class Peer:
 class Request:
     """One request, its body read."""
 
-    __slots__ = ("_query", "body", "headers", "method", "path", "peer", "raw_query")
+    __slots__ = (
+        "_query",
+        "body",
+        "headers",
+        "method",
+        "path",
+        "peer",
+        "raw_query",
+        "resource",
+        "verb",
+    )
 
     def __init__(
         self, method: str, target: str, headers: dict[str, str], body: bytes, peer: Peer
@@ -35,6 +45,9 @@ class Request:
         """Header values by lower-case name."""
         self.body = body
         self.peer = peer
+        self.verb = method.lower()
+        """What it does and to which resource, for the metrics, once that is known."""
+        self.resource = ""
         self._query: dict[str, str] | None = None
 
     @property

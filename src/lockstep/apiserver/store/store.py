@@ -129,6 +129,13 @@ class Store:
             return list(namespaces.get(namespace, {}).values())
         return [record for names in namespaces.values() for record in names.values()]
 
+    def counts(self) -> dict[str, int]:
+        """Return how many objects there are of each resource."""
+        return {
+            resource: sum(map(len, namespaces.values()))
+            for resource, namespaces in self._objects.items()
+        }
+
     def everything(self) -> Iterator[Record]:
         """Yield every durable object."""
         for resource in list(self._objects):
