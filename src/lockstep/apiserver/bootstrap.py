@@ -20,7 +20,8 @@ _OPTIONS = WriteOptions(manager="lockstep-apiserver", validation="Ignore")
 async def create_missing(objects: Objects) -> None:
     """Create the namespaces, roles and bindings that every cluster has, where they are missing.
 
-    What is there is left as it is: somebody may have changed it on purpose.
+    A role that is there gets the rules that it lacks, and keeps those that it has: somebody may
+    have added some on purpose.
     """
     wanted: list[tuple[str, str, Json]] = [
         ("", "namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -34,5 +35,15 @@ async def _create(objects: Objects, group: str, plural: str, obj: Json) -> None:
     served = objects.catalog.find(group, "v1", plural)
     if served is None:
         return
-    if objects.store.newest(Key(served.storage, "", obj["metadata"]["name"])) is None:
+    name = obj["metadata"]["name"]
+    found = objects.store.newest(Key(served.storage, "", name))
+    if found is None:
         await objects.create(served, "", obj, _OPTIONS)
+    elif plural == "clusterroles" and "aggregationRule" not in obj:
+        lacking = roles.lacking_rules(found.object(), obj)
+        if lacking:
+            await objects.change(served, "", name, lambda role: _with(role, lacking), _OPTIONS)
+
+
+def _with(role: Json, rules: list[Json]) -> Json:
+    return {**role, "rules": [*(role.get("rules") or ()), *rules]}

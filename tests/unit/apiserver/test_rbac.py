@@ -485,6 +485,24 @@ def test_the_roles_for_people(
     assert any(rule.allows(wish) for rule in rules_of_role) is allowed
 
 
+@pytest.mark.parametrize(
+    ("present", "autoupdate", "lacking"),
+    [
+        ([pods("get")], "true", [pods("list")]),
+        ([pods("get", "list"), pods("delete")], "true", []),
+        ([pods("*")], "true", []),
+        ([], "true", [pods("get", "list")]),
+        ([], "false", []),
+    ],
+)
+def test_roles_of_an_older_release_get_what_they_lack(
+    present: list[Json], autoupdate: str, lacking: list[Json]
+) -> None:
+    key = "rbac.authorization.kubernetes.io/autoupdate"
+    there = role("r", *present, metadata={"annotations": {key: autoupdate}})
+    assert bootstrap.lacking_rules(there, role("r", pods("get", "list"))) == lacking
+
+
 def test_a_check_costs_microseconds(bootstrapped: Rbac) -> None:
     user = authenticated("lockstep:controllers", ["system:nodes"])
     wishes = [Attributes("get", resource="pods", namespace="a", name=str(n)) for n in range(1000)]

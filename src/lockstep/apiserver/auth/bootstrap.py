@@ -11,6 +11,7 @@ from typing import Any, Final
 from lockstep.api.names import GROUP as LOCKSTEP
 from lockstep.apiserver.auth.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 from lockstep.apiserver.auth.rbac import GROUP
+from lockstep.apiserver.auth.rules import Rule, missing
 
 Json = dict[str, Any]
 Rules = list[Json]
@@ -28,6 +29,7 @@ _CHANGE: Final = ("create", "delete", "deletecollection", "patch", "update")
 _APPLY: Final = ("patch", "update")
 _EVENTS: Final = ("", "events.k8s.io")
 _LABELS: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+_AUTOUPDATE: Final = "rbac.authorization.kubernetes.io/autoupdate"
 _AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
 _SCALED: Final = "deployments replicasets statefulsets"
 
@@ -75,6 +77,7 @@ _CONTROLLERS: Final[Rules] = [
     rule("", "nodes namespaces", *_READ),
     rule("scheduling.k8s.io", "priorityclasses", *_READ),
     rule("", "namespaces", "create"),
+    rule(_EVENTS, "events", *_READ),
     _RECORD_EVENTS,
     _LEAD,
     _OWN_KINDS,
@@ -256,10 +259,19 @@ def objects() -> Iterator[tuple[str, Json]]:
         yield "clusterrolebindings", _cluster_role_binding(role, subjects)
 
 
+def lacking_rules(present: Json, wanted: Json) -> Rules:
+    """Return the rules that a role of an older release lacks, unless it opted out of updates."""
+    annotations = (present.get("metadata") or {}).get("annotations") or {}
+    if annotations.get(_AUTOUPDATE) != "true":
+        return []
+    held = map(Rule.from_object, present.get("rules") or ())
+    needed = map(Rule.from_object, wanted["rules"])
+    return [rule.to_object() for rule in missing(held, needed)]
+
+
 def _metadata(name: str, into: str) -> Json:
     labels = {**_LABELS, **({f"{_AGGREGATE}{into}": "true"} if into else {})}
-    annotations = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
-    return {"name": name, "labels": labels, "annotations": annotations}
+    return {"name": name, "labels": labels, "annotations": {_AUTOUPDATE: "true"}}
 
 
 def _cluster_role(name: str, rules: Rules, *, into: str = "") -> Json:
