@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 
 REFRESH = 10.0
 """Seconds between looks at what changed in ConfigMaps and Secrets, and at directories' sizes."""
+TROUBLE = 1.0
+"""Seconds until a pod is looked at again after the machine failed it."""
 GRACE_OF_THE_GONE = 2.0
 """Seconds that the containers of a pod get that is gone from the server already."""
 
@@ -59,6 +61,7 @@ class Worker:
         self.frozen = False
         """Whether the node stops, so that nothing is started any more."""
         self._wake = asyncio.Event()
+        self._acting = asyncio.Lock()
         self._see_deletion()
 
     @property
@@ -123,29 +126,38 @@ class Worker:
 
     async def run(self) -> None:
         """Bring the pod through its life; returns when nothing of it is left on the server."""
+        meta = self.pod.metadata
         reporting = asyncio.ensure_future(self.reporter.run())
         upkeep = asyncio.ensure_future(self._upkeep())
         try:
             await self._resume()
             while not self.reporter.removed:
                 self._wake.clear()
-                decision = self._decide()
-                for action in decision.actions:
-                    await self._perform(action)
-                self._tell_names()
-                self.reporter.look()
-                if not decision.actions:
-                    await self._sleep(decision.wake)
+                try:
+                    idle_until = await self._turn()
+                except OSError as error:
+                    # A full disk, say: it is one pod's trouble, and may pass.
+                    log.warning("pod %s/%s: %s", meta.namespace, meta.name, error)
+                    idle_until = time.time() + TROUBLE
+                await self._sleep(idle_until)
         finally:
             reporting.cancel()
             upkeep.cancel()
             self.node.names.drop(self.pod.metadata.uid)
         self.home.remove()
 
-    def _decide(self) -> machine.Decision:
-        if self.frozen:
-            return machine.Decision()
-        return machine.decide(self.pod, self.facts, time.time())
+    async def _turn(self) -> float | None:
+        """Do what is to be done now; return when to look again, none for when something happens."""
+        async with self._acting:
+            if self.frozen:
+                decision = machine.Decision()
+            else:
+                decision = machine.decide(self.pod, self.facts, time.time())
+            for action in decision.actions:
+                await self._perform(action)
+        self._tell_names()
+        self.reporter.look()
+        return 0.0 if decision.actions else decision.wake
 
     async def _sleep(self, until: float | None) -> None:
         wait = None if until is None else max(0.0, until - time.time())
@@ -299,6 +311,8 @@ class Worker:
     async def stop_now(self, grace: float) -> None:
         """Stop all containers because the node itself ends."""
         self.frozen = True
+        async with self._acting:
+            pass  # what was being started has started, and is stopped with the rest
         running = [keeper for keeper in self.keepers.values() if keeper.facts.running]
         for keeper in running:
             keeper.stop(grace, "the node stops")
