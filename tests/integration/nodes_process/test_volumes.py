@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.support.process_node import (
     ProcessNode,
@@ -182,3 +183,34 @@ async def test_runs_as_the_user_that_it_asks_for(client: Client, node: ProcessNo
     await phase(client, "user", "Succeeded")
     assert read_log(node, "user") == "4711\n4712\n4712 4713\nwritten\n"
     assert os.geteuid() == 0
+
+
+async def test_token_of_the_service_account_opens_the_server(
+    client: Client, node: ProcessNode
+) -> None:
+    account = {"metadata": {"name": "robot"}}
+    await client.request(
+        "POST", "/api/v1/namespaces/default/serviceaccounts", body=msgspec.json.encode(account)
+    )
+    source = {"serviceAccountToken": {"path": "token", "expirationSeconds": 600}}
+    read = (
+        "import json, os, ssl, urllib.request as u;"
+        "t = open('/var/run/secrets/tokens/token').read();"
+        "host, port = (os.environ['KUBERNETES_SERVICE_' + x] for x in ('HOST', 'PORT'));"
+        "r = u.Request(f'https://{host}:{port}/apis/authentication.k8s.io/v1/selfsubjectreviews',"
+        " b'{}', {'Authorization': 'Bearer ' + t, 'Content-Type': 'application/json'});"
+        "c = ssl._create_unverified_context();"
+        "print(json.load(u.urlopen(r, context=c))['status']['userInfo']['username'])"
+    )
+    await client.create(
+        POD_RUNS,
+        pod(
+            "robot",
+            ["python", "-c", read],
+            serviceAccountName="robot",
+            volumes=[{"name": "t", "projected": {"sources": [source]}}],
+            container={"volumeMounts": [{"name": "t", "mountPath": "/var/run/secrets/tokens"}]},
+        ),
+    )
+    await phase(client, "robot", "Succeeded")
+    assert read_log(node, "robot") == "system:serviceaccount:default:robot\n"

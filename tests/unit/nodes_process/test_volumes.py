@@ -21,6 +21,7 @@ from lockstep.nodes.process.volumes import File, files, secret_inside, supported
 SOURCES = Sources(
     {"c": convert({"metadata": {}, "data": {"a": "1"}, "binaryData": {"b": "AAE="}}, ConfigMap)},
     {"s": convert({"metadata": {}, "data": {"k": "cHc="}}, Secret)},
+    {("vault", 600): "a.b.c"},
 )
 POD = make(containers=[container("main", resources={"limits": {"cpu": "2"}})])
 AROUND = Around(POD, SOURCES, Place("here", "127.0.0.1", "127.1.2.3", {}))
@@ -73,6 +74,22 @@ def volume(**source: Any) -> Volume:
             },
             [File("a", b"1", 0o440), File("k", b"pw", 0o440)],
         ),
+        (
+            {
+                "projected": {
+                    "sources": [
+                        {
+                            "serviceAccountToken": {
+                                "path": "token",
+                                "audience": "vault",
+                                "expirationSeconds": 600,
+                            }
+                        }
+                    ]
+                }
+            },
+            [File("token", b"a.b.c", 0o644)],
+        ),
         ({"emptyDir": {}}, None),
         ({"hostPath": {"path": "/x"}}, None),
     ],
@@ -91,6 +108,7 @@ def test_content(source: dict[str, Any], wanted: list[File] | None) -> None:
             ConfigError,
             "non-existent config key: z",
         ),
+        ({"projected": {"sources": [{"clusterTrustBundle": {}}]}}, ConfigError, "of a kind"),
         (
             {"configMap": {"name": "c", "items": [{"key": "a", "path": "../../etc/x"}]}},
             paths.UnsafeName,

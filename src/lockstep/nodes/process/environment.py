@@ -21,10 +21,12 @@ class ConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The ConfigMaps and Secrets of one namespace that a pod refers to and that exist."""
+    """The ConfigMaps, Secrets and tokens that a pod refers to and that exist."""
 
     config_maps: Mapping[str, ConfigMap] = field(default_factory=dict)
     secrets: Mapping[str, Secret] = field(default_factory=dict)
+    tokens: Mapping[tuple[str, int], str] = field(default_factory=dict, repr=False)
+    """Tokens of the pod's service account by audience and life in seconds."""
 
     def config_map(self, name: str, *, optional: bool) -> Mapping[str, bytes] | None:
         """Return the content of a ConfigMap, or none when it may be missing and is.

@@ -26,6 +26,7 @@ from lockstep.nodes.process.registration import Description, Registration
 from lockstep.nodes.process.shelf import PodShelf
 from lockstep.nodes.process.spec import Pod
 from lockstep.nodes.process.surroundings import Surroundings
+from lockstep.nodes.process.tokens import Tokens
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +93,7 @@ class _Node:
             isolation=allowed,
             groups=self.groups,
             names=self.names,
+            tokens=Tokens(client),
             event=self.event,
             allocatable=plain.allocatable,
             gpus=tuple(one.index for one in self.devices),

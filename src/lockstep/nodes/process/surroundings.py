@@ -17,6 +17,7 @@ from lockstep.nodes.process.environment import Sources, referenced
 from lockstep.nodes.process.isolation import Isolation
 from lockstep.nodes.process.names import Names
 from lockstep.nodes.process.spec import Pod
+from lockstep.nodes.process.tokens import Tokens
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -32,6 +33,7 @@ class Surroundings:
     isolation: Isolation
     groups: Groups
     names: Names
+    tokens: Tokens
     event: Callable[[Pod, str, str, str], None]
     allocatable: dict[str, str]
     gpus: tuple[int, ...] = ()
@@ -67,7 +69,7 @@ class Surroundings:
         return found
 
     async def sources(self, pod: Pod) -> Sources:
-        """Return the ConfigMaps and Secrets that *pod* refers to, as they are now."""
+        """Return what *pod* refers to, as it is now."""
         maps, secrets = referenced(pod)
         space = pod.metadata.namespace
         found_maps, found_secrets = {}, {}
@@ -81,4 +83,4 @@ class Surroundings:
                 found_secrets[name] = await self.client.get(SECRETS, name, space)
             except NotFound:
                 continue
-        return Sources(found_maps, found_secrets)
+        return Sources(found_maps, found_secrets, await self.tokens.of(pod))

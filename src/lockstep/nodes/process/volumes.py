@@ -59,7 +59,11 @@ def _of(source: Projection, mode: int, around: Around) -> list[File]:
         return _keys(content, secret.items, mode, secret.optional)
     if source.downward_api is not None:
         return _downward(source.downward_api, mode, around)
-    return []
+    if source.service_account_token is not None:
+        wanted = source.service_account_token
+        token = around.sources.tokens[wanted.audience, wanted.expiration_seconds]
+        return [File(paths.relative(wanted.path), token.encode(), mode)]
+    raise ConfigError("a projected volume has a source of a kind that a process node lacks")
 
 
 def _keys(
@@ -107,7 +111,7 @@ def secret_inside(volume: Volume) -> bool:
     if volume.secret is not None:
         return True
     sources = volume.projected.sources if volume.projected else []
-    return any(one.secret is not None for one in sources)
+    return any(one.secret is not None or one.service_account_token is not None for one in sources)
 
 
 def supported(volume: Volume) -> bool:

@@ -143,7 +143,8 @@ class Worker:
         finally:
             reporting.cancel()
             upkeep.cancel()
-            self.node.names.drop(self.pod.metadata.uid)
+            self.node.names.drop(meta.uid)
+            self.node.tokens.forget(meta.uid)
         self.home.remove()
 
     async def _turn(self) -> float | None:
