@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from lockstep.apiserver.schema import components
-from lockstep.apiserver.schema.causes import Cause, Reason
+from lockstep.apiserver.schema.causes import Cause, Reason, invalid
+from lockstep.apiserver.schema.cel import Rules
 from lockstep.apiserver.schema.check import Checker
 from lockstep.apiserver.schema.decode import decoding_error
 from lockstep.apiserver.schema.defaults import fill_defaults
@@ -27,6 +28,13 @@ _BLOCKING = frozenset(
     }
 )
 
+_UNCHECKED = invalid(
+    "<nil>",
+    None,
+    "some validation rules were not checked because the object was invalid; correct the existing "
+    "errors to complete validation",
+)
+
 
 class Schema:
     """What objects of one kind look like.
@@ -39,6 +47,7 @@ class Schema:
         self.node = node
         self._strict = strict
         self._shape: Any = None
+        self._rules = Rules(node) if node.ruled else None
 
     @classmethod
     def parse(cls, schema: Json) -> Schema:
@@ -100,4 +109,8 @@ class Schema:
         is_shaped = self.fits(obj)
         if not is_shaped or self.node.checked:
             Checker(causes, quick=is_shaped).check(self.node, obj, before, "")
-        return causes
+        if self._rules is None:
+            return causes
+        if any(cause.reason in _BLOCKING for cause in causes):
+            return [*causes, _UNCHECKED]
+        return [*causes, *self._rules.check(obj, old)]

@@ -34,6 +34,17 @@ _BOUNDS = (
     "maxProperties",
 )
 
+# How names that are no identifiers of CEL are written in its rules.
+_ESCAPES = (("-", "__dash__"), (".", "__dot__"), ("/", "__slash__"))
+_RESERVED = frozenset(
+    {
+        *("true", "false", "null", "in", "as", "break", "const", "continue", "else", "for"),
+        *("function", "if", "import", "let", "loop", "package", "namespace", "return", "var"),
+        *("void", "while"),
+    }
+)
+_TYPED_FORMATS = ("byte", "date", "date-time", "duration")
+
 
 class Node:
     """One place in a schema: what may stand there, and what is known about it."""
@@ -60,6 +71,7 @@ class Node:
         "required",
         "ruled",
         "rules",
+        "translated",
         "type",
         "values",
     )
@@ -92,6 +104,8 @@ class Node:
         """Whether an embedded resource is at or below it, which the fast check looks not into."""
         self.ruled = False
         """Whether anything at or below it has a CEL rule."""
+        self.translated = False
+        """Whether rules see anything at or below it in another form than it is stored in."""
 
     def children(self) -> Iterator[Node]:
         """Yield the nodes of what may stand inside."""
@@ -137,8 +151,23 @@ def _structural(schema: Json) -> Node:
     node.checked = _beyond_types(node) or any(c.checked for c in node.children())
     node.loose = node.embedded or any(c.loose for c in node.children())
     node.defaulted = any(c.defaulted or c.default is not UNSET for c in node.children())
+    node.translated = (
+        (node.type == "string" and node.bounds.get("format") in _TYPED_FORMATS)
+        or any(escaped(name) != name for name in node.properties)
+        or any(c.translated for c in node.children())
+    )
     node.ruled = bool(node.rules) or any(c.ruled for c in node.children())
     return node
+
+
+def escaped(name: str) -> str:
+    """Return how a CEL rule has to write the field called *name*."""
+    if name in _RESERVED:
+        return f"__{name}__"
+    written = name.replace("__", "__underscores__") if "__" in name else name
+    for letter, escape in _ESCAPES:
+        written = written.replace(letter, escape)
+    return written
 
 
 def _inside(node: Node, schema: Json, parse: Callable[[Json], Node]) -> None:
