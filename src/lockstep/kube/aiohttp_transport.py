@@ -99,7 +99,7 @@ class AiohttpTransport:
     def _unreachable(self, error: Exception) -> Unreachable:
         text = f"{self._server}: {_say(error)}"
         if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
-            return Unreachable("TLS", text, acted=False)
+            return Unreachable("TLS", f"{self._server}: TLS: {_say(error)}", acted=False)
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
             return Unreachable("Connection", text, acted=False)
         return Unreachable("Connection", text)
@@ -112,7 +112,10 @@ class AiohttpTransport:
 
 
 def _say(error: Exception) -> str:
-    os_error = getattr(error, "os_error", error)
-    if isinstance(os_error, OSError) and os_error.errno and os_error.errno > 0:
-        return os.strerror(os_error.errno)
+    inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", error)
+    if isinstance(inner, ssl.SSLError):
+        # Its number is OpenSSL's and means something else to the operating system.
+        return str(getattr(inner, "verify_message", "") or inner)
+    if isinstance(inner, OSError) and inner.errno and inner.errno > 0:
+        return os.strerror(inner.errno)
     return str(error) or type(error).__name__
