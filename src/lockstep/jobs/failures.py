@@ -108,7 +108,7 @@ def judge(
     if permanent is not None:
         return fail(status, "PermanentError", permanent.why, now)
     if status.restarts >= most:
-        used = f"{why}; its {most} restarts are used up" if most else f"{why}; no restart allowed"
+        used = f"{why}; all restarts are used up ({most} of {most})"
         return fail(status, "RestartsUsedUp", used, now)
     status = _count(status, why, now)
     anchors = {m.name for m in framework.anchors(job)}

@@ -231,4 +231,4 @@ def test_the_message_says_how_the_pod_ended(ended: dict[str, Any], expected: str
     world.pods["digits-worker-0"] = structs.replace(pod, status=convert(tree, PodStatus))
     world.settle()
     message = status(world).message
-    assert message == f"digits-worker-0 failed with {expected}; no restart allowed"
+    assert message == f"digits-worker-0 failed with {expected}; all restarts are used up (0 of 0)"
