@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
@@ -27,14 +28,14 @@ GROUP = re.compile(
 )
 
 
-def node(name: str, *, gpus: int = 8, cpu: int = 96, pods: int = 110, **more: object) -> Node:
+def node(name: str, *, gpus: int = 8, cpu: int = 96, pods: int = 110, **more: Any) -> Node:
     """Build a node; *more* may hold labels, taints, cordoned, ready, devices and extended."""
-    labels = {"kubernetes.io/hostname": name, **more.get("labels", {})}  # type: ignore[dict-item]
-    taints = [{"key": key, "effect": "NoSchedule"} for key in more.get("taints", ())]  # type: ignore[attr-defined]
-    capacity: dict[str, object] = {"cpu": cpu, "memory": "1Ti", "pods": pods}
+    labels = {"kubernetes.io/hostname": name, **more.get("labels", {})}
+    taints = [{"key": key, "effect": "NoSchedule"} for key in more.get("taints", ())]
+    capacity: dict[str, Any] = {"cpu": cpu, "memory": "1Ti", "pods": pods}
     if gpus:
         capacity["nvidia.com/gpu"] = gpus
-    capacity |= more.get("extended", {})  # type: ignore[operator]
+    capacity |= more.get("extended", {})
     annotations = {}
     if "devices" in more:
         annotations["lockstep.dev/devices"] = json.dumps(more["devices"])
@@ -60,41 +61,36 @@ def pod(
     held: str = "",
     gang: str = "",
     group: str = "",
-    **more: object,
+    **more: Any,
 ) -> Pod:
     """Build a pod; *more* may hold spec fields, phase, priority, created and gates."""
-    requests = {"nvidia.com/gpu": gpus, "cpu": cpu, **more.pop("requests", {})}  # type: ignore[dict-item]
-    labels = dict(more.pop("labels", {}))  # type: ignore[call-overload]
+    requests = {"nvidia.com/gpu": gpus, "cpu": cpu, **more.pop("requests", {})}
+    labels = dict(more.pop("labels", {}))
     labels |= {"lockstep.dev/gang": gang} if gang else {}
     labels |= {"lockstep.dev/gang-group": group} if group else {}
+    resources = {"requests": {k: v for k, v in requests.items() if v}}
+    container = {"name": "main", "resources": resources, "ports": more.pop("ports", [])}
     meta = {
         "name": name,
-        "namespace": more.pop("namespace", "default"),
+        "namespace": "default",
         "uid": more.pop("uid", f"uid-{name}"),
         "labels": labels,
         "annotations": {"lockstep.dev/gpus": held} if held else {},
         "creationTimestamp": more.pop("created", "2026-01-01T00:00:00Z"),
+        "deletionTimestamp": "2026-01-01T01:00:00Z" if more.pop("terminating", False) else None,
     }
-    if more.pop("terminating", False):
-        meta["deletionTimestamp"] = "2026-01-01T01:00:00Z"
     status = {"phase": more.pop("phase", "Pending")}
     spec = {
         "schedulerName": more.pop("scheduler", "lockstep"),
         "nodeName": on,
-        "containers": [
-            {
-                "name": "main",
-                "resources": {"requests": {k: v for k, v in requests.items() if v}},
-                "ports": more.pop("ports", []),
-            }
-        ],
-        "schedulingGates": [{"name": gate} for gate in more.pop("gates", ())],  # type: ignore[attr-defined]
+        "containers": [container],
+        "schedulingGates": [{"name": gate} for gate in more.pop("gates", ())],
         **more,
     }
     return convert({"metadata": meta, "spec": spec, "status": status}, Pod)
 
 
-def gang(name: str, *, created: str = "2026-01-01T00:00:00Z", **spec: object) -> Gang:
+def gang(name: str, *, created: str = "2026-01-01T00:00:00Z", **spec: Any) -> Gang:
     """Build a gang from its spec's fields."""
     meta = {"name": name, "namespace": "default", "creationTimestamp": created}
     return convert({"metadata": meta, "spec": spec}, Gang)
@@ -108,7 +104,7 @@ class Drawn:
     pods: list[Pod]
 
 
-def draw_gang(text: str, *, created: str = "2026-01-01T00:00:00Z", **more: object) -> Drawn:
+def draw_gang(text: str, *, created: str = "2026-01-01T00:00:00Z", **more: Any) -> Drawn:
     """Read a gang and its pods from one line."""
     name, _, rest = text.partition(":")
     rest, wish = rest.strip(), {}

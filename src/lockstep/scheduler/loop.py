@@ -11,7 +11,7 @@ from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.scheduler.binder import Batch, Binder
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider, Rollback, Round
+from lockstep.scheduler.core.decide import PATIENCE, Decider, Rollback, Round
 from lockstep.scheduler.feed import Feed
 from lockstep.scheduler.metrics import Metrics
 from lockstep.scheduler.status import StatusWriter
@@ -29,6 +29,7 @@ class Scheduler:
         self.cluster = Cluster()
         self._client = client
         self._feed = feed
+        self._recorder = recorder
         self._metrics = metrics
         self._changed = asyncio.Event()
         self._decider = Decider(self.cluster)
@@ -85,7 +86,13 @@ class Scheduler:
 
     async def _roll_back(self, rollback: Rollback) -> None:
         """Give a gang's nodes back; what cannot be deleted now is tried again in a later round."""
-        log.warning("%s: rolling back %d pods", rollback.unit, len(rollback.members))
+        unit = self.cluster.units.get(rollback.unit)
+        if unit is not None and unit.gang is not None:
+            message = (
+                f"could not be completed within {PATIENCE:g} s: its {len(rollback.members)} pods "
+                "with nodes are deleted so that nothing half-placed remains"
+            )
+            self._recorder.event(unit.gang, "Warning", "RolledBack", message)
         for member in rollback.members:
             try:
                 await self._client.delete(PODS, member.name, member.namespace, uid=member.uid)

@@ -15,7 +15,7 @@ from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
 from lockstep.scheduler.binder import Binder
-from lockstep.scheduler.core.blocked import Verdict, stray
+from lockstep.scheduler.core.blocked import Verdict, passed_over
 from lockstep.scheduler.core.decide import Decider, Round
 from lockstep.scheduler.core.explain import FITS, explain, position
 from lockstep.scheduler.core.report import (
@@ -117,7 +117,7 @@ class StatusWriter:
             verdict = self._verdict(unit, known) if key in places else None
             if unit.gang is not None:
                 self._plan_gang(writes, unit, verdict, places.get(key), now)
-            if verdict is not None or unit.strays:
+            if key not in self._binder.busy:
                 self._plan_pods(writes, unit, verdict, now)
         return writes
 
@@ -153,7 +153,7 @@ class StatusWriter:
 
     def _plan_pods(self, writes: _Writes, unit: Unit, verdict: Verdict | None, now: str) -> None:
         for member in unit.pending:
-            why = stray(unit) if member in unit.strays else verdict
+            why = passed_over(unit, member) or verdict
             if why is None or not self._needs_words(member, why):
                 continue
             if not writes.pods_left:

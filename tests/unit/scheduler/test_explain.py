@@ -3,7 +3,7 @@
 import pytest
 from tests.support.drawn import add, draw, draw_gang, gang, node, pod
 
-from lockstep.scheduler.core.blocked import warnings
+from lockstep.scheduler.core.blocked import Verdict, passed_over, warnings
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.explain import explain, shortage
@@ -167,6 +167,19 @@ def test_pods_in_no_group_are_named():
     assert verdict.reason == "MembersMissing"
     assert "group worker has 0 of 1 pod" in verdict.message
     assert "1 pod of the gang in none of its groups (g-lost)" in verdict.message
+
+
+def test_pods_beyond_what_a_group_wants_are_told_so():
+    cluster = draw(Cluster(), TWO_SPINES)
+    cluster.set_gang(gang("g", groups=[{"name": "worker", "min": 1, "desired": 2}]))
+    for i in range(3):
+        where = "a1" if i < 2 else ""
+        cluster.set_pod(pod(f"g-{i}", gpus=1, gang="g", group="worker", on=where))
+    unit = cluster.units[UnitKey("Gang", "default", "g")]
+    verdicts = [passed_over(unit, unit.members[f"g-{i}"]) for i in range(3)]
+    assert verdicts[:2] == [None, None]
+    assert verdicts[2] == Verdict("Surplus", "group worker wants 2 pods and has them")
+    assert not unit.open
 
 
 def test_members_that_stand_apart_already_are_named():

@@ -14,6 +14,8 @@ from lockstep.api.gang import Gang
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.topology import Tier, Topology, TopologySpec
 from lockstep.scheduler.core.cluster import Cluster, Spot
+from lockstep.scheduler.core.nodes import NodeTable
+from lockstep.scheduler.core.units import Unit
 
 NODES = ["n1", "n2", "n3"]
 PODS = ["p1", "p2", "p3", "p4"]
@@ -149,52 +151,54 @@ class Truth:
         return cluster
 
 
+def columns_of(table: NodeTable, row: int) -> dict[str, tuple[int, int, int]]:
+    """What one node offers, what is used and what is free, by resource."""
+    found = {}
+    for i, column in enumerate(table.columns.names):
+        offer, used = int(table.allocatable[i, row]), int(table.used[i, row])
+        # A port's column that nobody uses exists in one history and not in another.
+        if used or (offer and not column.startswith("hostport/")):
+            found[column] = (offer, used, int(table.free[i, row]))
+    return found
+
+
+def node_of(table: NodeTable, row: int) -> tuple[Any, ...]:
+    return (
+        columns_of(table, row),
+        int(table.gpu_healthy[row]),
+        int(table.gpu_used[row]),
+        bool(table.ready[row]),
+        bool(table.schedulable[row]),
+        table.taint_sets.sets[table.taints[row]],
+        [t.paths[t.ids[row]] if t.ids[row] >= 0 else None for t in table.tiers.indices],
+    )
+
+
+def unit_of(unit: Unit) -> tuple[Any, ...]:
+    groups = [
+        (m.need, m.want, m.finished, [x.name for x in m.bound], [x.name for x in m.pending])
+        for m in unit.musters
+    ]
+    return unit.gang is not None, groups
+
+
 def observe(cluster: Cluster) -> dict[str, Any]:
     """Everything that decisions are made from, by name rather than by row."""
     table = cluster.table
     table.widen()
-    seen: dict[str, Any] = {}
-    for name, row in table.rows.items():
-        columns = {
-            column: (
-                int(table.allocatable[i, row]),
-                int(table.used[i, row]),
-                int(table.free[i, row]),
-            )
-            for i, column in enumerate(table.columns.names)
-            if table.allocatable[i, row] or table.used[i, row]
-        }
-        ports = [c for c in columns if c.startswith("hostport/") and not columns[c][1]]
-        for port in ports:  # a column nobody uses exists in one history and not in another
-            del columns[port]
-        seen[name] = (
-            columns,
-            int(table.gpu_healthy[row]),
-            int(table.gpu_used[row]),
-            bool(table.ready[row]),
-            bool(table.schedulable[row]),
-            table.taint_sets.sets[table.taints[row]],
-            [t.paths[t.ids[row]] if t.ids[row] >= 0 else None for t in table.tiers.indices],
-        )
     order = sorted(table.rows, key=lambda name: table.rank()[table.rows[name]])
+    rows = [table.rows[name] for name in order]
     fits = {}
     for member in cluster.pods.values():
         fit = cluster.fits.of(member.shape)
-        fits[member.name] = [
-            (int(fit.count[table.rows[n]]), float(fit.liking[table.rows[n]])) for n in order
-        ]
+        fits[member.name] = [(int(fit.count[row]), float(fit.liking[row])) for row in rows]
         assert not fit.count[~table.live].any()
-    units = {
-        key: (
-            unit.gang is not None,
-            [
-                (m.need, m.want, m.finished, [x.name for x in m.bound], [x.name for x in m.pending])
-                for m in unit.musters
-            ],
-        )
-        for key, unit in cluster.units.items()
+    return {
+        "nodes": {name: node_of(table, row) for name, row in zip(order, rows, strict=True)},
+        "order": order,
+        "fits": fits,
+        "units": {key: unit_of(unit) for key, unit in cluster.units.items()},
     }
-    return {"nodes": seen, "order": order, "fits": fits, "units": units}
 
 
 @settings(max_examples=300, deadline=None)

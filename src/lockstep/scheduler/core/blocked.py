@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.units import Muster, Unit
+from lockstep.scheduler.core.units import Member, Muster, Unit
 
 DEFAULT_QUEUE = "default"
 """The queue of whatever names none; it need not exist."""
@@ -48,9 +48,16 @@ def _missing(unit: Unit) -> Verdict | None:
     return Verdict("MembersMissing", f"{words.listing(parts)}{strays}")
 
 
-def stray(unit: Unit) -> Verdict:
-    """Return what to say of the pods of a gang that belong to none of its groups."""
-    return Verdict("NoGroup", _strays(unit))
+def passed_over(unit: Unit, member: Member) -> Verdict | None:
+    """Return why a pod is not among those that are placed with its gang; None where it is."""
+    if member in unit.strays:
+        return Verdict("NoGroup", _strays(unit))
+    for muster in unit.musters:
+        if member in muster.pending and not muster.want:
+            name = f"group {muster.group.name}" if muster.group.name else "the gang"
+            wanted = words.count(muster.group.desired or 0, "pod")
+            return Verdict("Surplus", f"{name} wants {wanted} and has them")
+    return None
 
 
 def _strays(unit: Unit) -> str:

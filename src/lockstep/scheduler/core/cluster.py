@@ -190,15 +190,19 @@ class Cluster:
     # Bookkeeping.
 
     def _replace(self, old: Member | None, new: Member | None) -> None:
+        if old is not None and new is not None and _same_room(old, new):
+            self._on_node[new.node][new.key] = new
+        else:
+            if old is not None:
+                self.freed += old.holds
+                self._leave(old)
+            if new is not None:
+                self._enter(new)
         if old is not None:
-            if old.holds and not (new and _same_room(old, new)):
-                self.freed += 1
-            self._leave(old)
-            self._quit_unit(old, new)
             del self.pods[old.key]
+            self._quit_unit(old, new)
         if new is not None:
             self.pods[new.key] = new
-            self._enter(new)
             self._join_unit(new)
 
     def _enter(self, member: Member) -> None:
@@ -280,4 +284,8 @@ def _older(gang: Gang, than: Gang) -> bool:
 
 
 def _same_room(old: Member, new: Member) -> bool:
-    return new.holds and (old.node, old.gpus, old.shape.key) == (new.node, new.gpus, new.shape.key)
+    return (
+        old.holds
+        and new.holds
+        and (old.node, old.gpus, old.shape.key) == (new.node, new.gpus, new.shape.key)
+    )
