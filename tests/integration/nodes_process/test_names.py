@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import socket
+from pathlib import Path
 
 import pytest
 from tests.support.process_node import ProcessNode, needs_mounts, phase, pod, read_log
@@ -63,10 +65,12 @@ async def test_two_torch_ranks_meet_by_host_name(client: Client, node: ProcessNo
         pytest.skip("needs the train extra (torch)")
     needs_mounts()
     await _service(client, "torch")
+    with socket.create_server(("", 0)) as free:
+        port = free.getsockname()[1]
     for rank in range(2):
         env = {
             "MASTER_ADDR": "torch-0.torch",
-            "MASTER_PORT": "29611",
+            "MASTER_PORT": str(port),
             "RANK": str(rank),
             "WORLD_SIZE": "2",
         }
@@ -93,3 +97,19 @@ async def test_services_of_a_namespace_that_come_later_are_seen(
     await _service(client, "slow")
     await phase(client, "asker", "Succeeded")
     await client.delete(POD_RUNS, "late-0", "default", grace_seconds=0)
+
+
+async def test_pods_of_two_nodes_find_each_other(
+    client: Client, node: ProcessNode, tmp_path: Path
+) -> None:
+    needs_mounts()
+    other = ProcessNode(node.server, tmp_path / "other", name="there").start()
+    try:
+        await _service(client, "both")
+        for mine, peer, place in (("both-0", "both-1", "here"), ("both-1", "both-0", "there")):
+            script = f"until getent hosts {peer}.both; do sleep 0.05; done; sleep 0.5"
+            await client.create(POD_RUNS, _member(mine, "both", script, nodeName=place))
+        for name in ("both-0", "both-1"):
+            await phase(client, name, "Succeeded")
+    finally:
+        other.stop()

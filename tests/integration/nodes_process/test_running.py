@@ -181,6 +181,14 @@ async def test_deletion_asks_then_kills_everything_of_the_pod(
     assert not _processes("sleep 4321")
 
 
+async def test_later_wish_for_a_shorter_grace_counts(client: Client) -> None:
+    await client.create(POD_RUNS, pod("hasten", "trap '' TERM; while :; do sleep 0.05; done"))
+    await phase(client, "hasten", "Running")
+    await client.delete(POD_RUNS, "hasten", "default", grace_seconds=600)
+    await client.delete(POD_RUNS, "hasten", "default", grace_seconds=1)
+    await gone(client, "hasten", deadline=15)
+
+
 def _processes(command: str) -> list[str]:
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):

@@ -214,3 +214,23 @@ async def test_token_of_the_service_account_opens_the_server(
     )
     await phase(client, "robot", "Succeeded")
     assert read_log(node, "robot") == "system:serviceaccount:default:robot\n"
+
+
+async def test_files_follow_the_config_map(client: Client, node: ProcessNode) -> None:
+    await client.create(
+        CONFIG_MAPS, {"metadata": {"name": "moving"}, "data": {"f": "old"}}, "default"
+    )
+    script = "cat /c/f; echo; until grep -q new /c/f; do sleep 0.02; done; cat /c/f; ls /c"
+    await client.create(
+        POD_RUNS,
+        pod(
+            "moving",
+            script,
+            volumes=[{"name": "c", "configMap": {"name": "moving"}}],
+            container={"volumeMounts": [{"name": "c", "mountPath": "/c"}]},
+        ),
+    )
+    await phase(client, "moving", "Running")
+    await client.patch(CONFIG_MAPS, "moving", {"data": {"f": "new\n", "g": ""}}, "default")
+    await phase(client, "moving", "Succeeded", deadline=8)
+    assert read_log(node, "moving") == "old\nnew\nf\ng\n"

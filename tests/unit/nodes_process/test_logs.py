@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.waiting import eventually
 
 from lockstep.nodes.process.log_server import parse
-from lockstep.nodes.process.logs import Query, files_of, last, moment, read, shown
+from lockstep.nodes.process.logs import Query, files_of, last, read, shown, stamp
 from lockstep.nodes.process.shim.log import LONGEST_PIECE, Log
 
 STAMP = "2026-01-02T03:04:0{}.000000000Z stdout {} {}\n"
@@ -139,6 +139,15 @@ def test_query_that_is_none(params: dict[str, str]) -> None:
         parse(params, NOW)
 
 
-def test_moment_of_an_entry() -> None:
-    found = moment(b"2026-01-02T03:04:05.123456789Z")
-    assert found == datetime(2026, 1, 2, 3, 4, 5, 123456, tzinfo=UTC)
+def test_moments_compare_as_entries_do() -> None:
+    zone = timezone(timedelta(hours=2))
+    assert stamp(datetime(2026, 1, 2, 5, 4, 5, 123456, zone)) == b"2026-01-02T03:04:05.123456000Z"
+
+
+async def test_long_log_comes_whole(tmp_path: Path) -> None:
+    log = Log(str(tmp_path / "0.log"), 300_000, 5)
+    lines = b"".join(b"line %d\n" % number for number in range(20_000))
+    for start in range(0, len(lines), 50_000):
+        log.add("stdout", lines[start : start + 50_000])
+    log.close()
+    assert (await text(tmp_path / "0.log")).encode() == lines

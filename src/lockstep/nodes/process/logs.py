@@ -40,21 +40,20 @@ class Line:
         return cls(parts[0], parts[3], parts[2] == b"P")
 
 
-def moment(text: bytes) -> datetime:
-    """Return the time that an entry begins with."""
-    head, _, fraction = text.decode().rstrip("Z").partition(".")
-    parsed = datetime.fromisoformat(head).replace(tzinfo=UTC)
-    return parsed.replace(microsecond=int(fraction[:6].ljust(6, "0") or 0))
+def stamp(moment: datetime) -> bytes:
+    """Return *moment* as entries write times, so that the two compare as text."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z").encode()
 
 
 def shown(entries: Iterator[Line], query: Query) -> Iterator[bytes]:
     """Return the output for *entries*: joined where they are parts of one line."""
     continued = False
+    since = stamp(query.since) if query.since is not None else b""
     for entry in entries:
-        if query.since is not None and moment(entry.time) < query.since:
+        if entry.time < since:
             continue
-        stamp = b"" if continued or not query.timestamps else entry.time + b" "
-        yield stamp + entry.text + (b"" if entry.partial else b"\n")
+        head = b"" if continued or not query.timestamps else entry.time + b" "
+        yield head + entry.text + (b"" if entry.partial else b"\n")
         continued = entry.partial
 
 
@@ -130,12 +129,12 @@ async def _pieces(log: Path, query: Query, running: Callable[[], bool]) -> Async
     inode, position = _mark(log)
     files = files_of(log)
     if query.tail is None:
-        found = list(_until(files, log, position))
+        found = _until(files, log, position)
     else:
-        found = await asyncio.to_thread(last, files, query.tail, position)
-    output = b"".join(shown(iter(found), query))
-    if output:
-        yield output
+        found = iter(await asyncio.to_thread(last, files, query.tail, position))
+    output = shown(found, query)
+    while piece := await asyncio.to_thread(_take, output):
+        yield piece
     if query.follow:
         async for piece in _follow(log, inode, position, query, running):
             yield piece
@@ -153,12 +152,28 @@ def _mark(log: Path) -> tuple[int, int]:
     return log.stat().st_ino, start + end + 1
 
 
+def _take(output: Iterator[bytes]) -> bytes:
+    """Return the next part of *output*, of about the size of a chunk; empty at its end."""
+    taken: list[bytes] = []
+    size = 0
+    for piece in output:
+        taken.append(piece)
+        size += len(piece)
+        if size >= CHUNK:
+            break
+    return b"".join(taken)
+
+
 def _until(files: list[Path], log: Path, position: int) -> Iterator[Line]:
     """Return the entries of *files*, of the newest only those before *position*."""
     yield from entries([one for one in files if one != log])
     if log in files:
+        read = 0
         with log.open("rb") as file:
-            for raw in file.read(position).splitlines(keepends=True):
+            for raw in file:
+                read += len(raw)
+                if read > position:
+                    return
                 line = Line.parse(raw)
                 if line is not None:
                     yield line

@@ -19,6 +19,7 @@ from lockstep.nodes.process import certificates, gpus, isolation, machine_info
 from lockstep.nodes.process.admission import Room
 from lockstep.nodes.process.agent import Agent, amounts
 from lockstep.nodes.process.cgroups import Groups
+from lockstep.nodes.process.contents import Contents
 from lockstep.nodes.process.log_server import LogServer
 from lockstep.nodes.process.names import Names
 from lockstep.nodes.process.orders import DEFAULT_MESSAGE_PATH
@@ -84,6 +85,7 @@ class _Node:
         self.devices = tuple(gpus.find())
         self.groups = Groups(name)
         self.names = Names(client)
+        self.contents = Contents(client)
         plain = self.describe(0)
         surroundings = Surroundings(
             name=name,
@@ -94,6 +96,7 @@ class _Node:
             groups=self.groups,
             names=self.names,
             tokens=Tokens(client),
+            contents=self.contents,
             event=self.event,
             allocatable=plain.allocatable,
             gpus=tuple(one.index for one in self.devices),
@@ -138,6 +141,7 @@ class _Node:
             finally:
                 await self.agent.stop()
                 await registration.stop()
+                self.contents.close()
                 for part in parts:
                     part.cancel()
                 await asyncio.gather(*parts, return_exceptions=True)

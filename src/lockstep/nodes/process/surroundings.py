@@ -13,6 +13,7 @@ from lockstep.api.core import CONFIG_MAPS, SECRETS
 from lockstep.kube.client import Client
 from lockstep.kube.errors import NotFound
 from lockstep.nodes.process.cgroups import Groups
+from lockstep.nodes.process.contents import Contents
 from lockstep.nodes.process.environment import Sources, referenced
 from lockstep.nodes.process.isolation import Isolation
 from lockstep.nodes.process.names import Names
@@ -34,6 +35,7 @@ class Surroundings:
     groups: Groups
     names: Names
     tokens: Tokens
+    contents: Contents
     event: Callable[[Pod, str, str, str], None]
     allocatable: dict[str, str]
     gpus: tuple[int, ...] = ()

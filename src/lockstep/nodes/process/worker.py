@@ -30,8 +30,8 @@ from lockstep.nodes.process.volumes import refreshable
 
 log = logging.getLogger(__name__)
 
-REFRESH = 10.0
-"""Seconds between looks at what changed in ConfigMaps and Secrets, and at directories' sizes."""
+LOOK_EVERY = 10.0
+"""Seconds between looks at directories' sizes, at labels shown in files, and at tokens' ages."""
 TROUBLE = 1.0
 """Seconds until a pod is looked at again after the machine failed it."""
 GRACE_OF_THE_GONE = 2.0
@@ -62,6 +62,7 @@ class Worker:
         """Whether the node stops, so that nothing is started any more."""
         self._wake = asyncio.Event()
         self._acting = asyncio.Lock()
+        self._stale = asyncio.Event()
         self._see_deletion()
 
     @property
@@ -83,6 +84,8 @@ class Worker:
 
     def update(self, pod: Pod) -> None:
         """Note that the server's copy of the pod changed."""
+        if pod.metadata.labels != self.pod.metadata.labels:
+            self._stale.set()
         self.pod = pod
         self._see_deletion()
         self.changed()
@@ -145,6 +148,7 @@ class Worker:
             upkeep.cancel()
             self.node.names.drop(meta.uid)
             self.node.tokens.forget(meta.uid)
+            self.node.contents.forget(meta.uid)
         self.home.remove()
 
     async def _turn(self) -> float | None:
@@ -283,19 +287,24 @@ class Worker:
     async def _upkeep(self) -> None:
         """Follow changes of what the volumes are made of, and watch directories' sizes."""
         follows = refreshable(self.pod)
+        if follows:
+            self.node.contents.follow(self.pod, self._stale.set)
         limited = any(one.empty_dir and one.empty_dir.size_limit for one in self.pod.spec.volumes)
-        store = VolumeStore(self.home.volumes)
         while follows or limited:
-            await asyncio.sleep(REFRESH)
-            if not self.state.prepared or self.state.released:
-                continue
-            if follows:
-                with contextlib.suppress(ConfigError, ApiError, OSError):
-                    store.refresh(self.pod, await self._around())
-            excess = await asyncio.to_thread(store.oversized, self.pod)
-            if excess is not None:
-                self.say("Warning", "Evicted", excess)
-                self.fail(Verdict("Evicted", excess))
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stale.wait(), LOOK_EVERY)
+            self._stale.clear()
+            if self.state.prepared and not self.state.released:
+                await self._look_after_volumes()
+
+    async def _look_after_volumes(self) -> None:
+        store = VolumeStore(self.home.volumes)
+        with contextlib.suppress(ConfigError, ApiError, OSError):
+            store.refresh(self.pod, await self._around())
+        excess = await asyncio.to_thread(store.oversized, self.pod)
+        if excess is not None:
+            self.say("Warning", "Evicted", excess)
+            self.fail(Verdict("Evicted", excess))
 
     def _release(self) -> None:
         self.node.groups.kill(self.pod.metadata.uid)
