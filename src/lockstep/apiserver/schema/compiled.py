@@ -27,6 +27,7 @@ _BLOCKING = frozenset(
         Reason.TYPE_INVALID,
     }
 )
+_NOT_BUILT = object()
 
 _UNCHECKED = invalid(
     "<nil>",
@@ -46,7 +47,7 @@ class Schema:
     def __init__(self, node: Node, *, strict: bool) -> None:
         self.node = node
         self._strict = strict
-        self._shape: Any = None
+        self._shape: Any = _NOT_BUILT
         self._rules = Rules(node) if node.ruled else None
 
     @classmethod
@@ -65,7 +66,7 @@ class Schema:
 
     def fits(self, obj: Json) -> bool:
         """Whether the fast check finds nothing wrong with *obj*."""
-        if self._shape is None:
+        if self._shape is _NOT_BUILT:
             self._shape = shape_of(self.node, strict=self._strict)
         try:
             msgspec.convert(obj, self._shape)

@@ -20,18 +20,22 @@ _INT32 = 2**31
 _INT64 = 2**63
 
 
-def shape_of(node: Node, *, strict: bool, known: dict[int, Any] | None = None) -> Any:
+def shape_of(node: Node, *, strict: bool) -> Any:
     """Return a type that ``msgspec.convert`` accepts exactly the well-formed objects for.
 
-    With *strict* the bounds and the required fields of the schema are part of it.
+    With *strict* the bounds and the required fields of the schema are part of it. A schema that
+    refers to itself has no such type; what is returned then accepts nothing.
     """
-    return _Builder(strict, {} if known is None else known).of(node)
+    builder = _Builder(strict)
+    built = builder.of(node)
+    return None if builder.is_recursive else built
 
 
 class _Builder:
-    def __init__(self, strict: bool, known: dict[int, Any]) -> None:
+    def __init__(self, strict: bool) -> None:
         self.strict = strict
-        self.known = known
+        self.known: dict[int, Any] = {}
+        self.is_recursive = False
 
     def of(self, node: Node) -> Any:
         built = self._scalar_or_inside(node)
@@ -107,10 +111,13 @@ class _Builder:
         if node.embedded or (node.preserve and not node.properties):
             return dict[str, Any]
         if id(node) not in self.known:
-            # A node that refers to itself is left to the slow check where it meets itself.
-            self.known[id(node)] = dict[str, Any]
+            self.known[id(node)] = None
             self.known[id(node)] = self._struct(node)
-        return self.known[id(node)]
+        built = self.known[id(node)]
+        if built is None:
+            self.is_recursive = True
+            return Any
+        return built
 
     def _struct(self, node: Node) -> Any:
         fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lockstep.apiserver.builtin.rules import others, pods, services, workloads
+from lockstep.apiserver.builtin.rules import crds, others, pods, services, workloads
 from lockstep.apiserver.builtin.rules.metadata import validate_metadata
 from lockstep.apiserver.builtin.rules.names import (
     Check,
@@ -28,6 +28,7 @@ _RULES = {
     **workloads.RULES,
     **services.RULES,
     **others.RULES,
+    **crds.RULES,
 }
 # Kinds whose names are not subdomains.
 _NAMES: dict[str, Check] = {

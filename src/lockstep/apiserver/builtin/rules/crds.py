@@ -1,0 +1,145 @@
+"""What a CustomResourceDefinition may look like, and what of it may change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lockstep.apiserver.builtin.rules.metadata import immutable
+from lockstep.apiserver.builtin.rules.names import dns_1035_label, dns_subdomain
+from lockstep.apiserver.schema.causes import Cause, invalid, not_supported, required
+from lockstep.apiserver.schema.structural import schema_problems
+
+Json = dict[str, Any]
+
+_COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
+_SCOPES = ("Cluster", "Namespaced")
+
+
+def definition(new: Json, old: Json | None) -> list[Cause]:
+    """Return what is wrong with the definition of a custom resource."""
+    spec = new.get("spec") or {}
+    if old is not None and spec == old.get("spec"):
+        return []
+    name = (new.get("metadata") or {}).get("name") or ""
+    names, group = spec.get("names") or {}, spec.get("group") or ""
+    causes: list[Cause] = []
+    if name != f"{names.get('plural', '')}.{group}":
+        text = 'must be spec.names.plural+"."+spec.group'
+        causes.append(invalid("metadata.name", name, text))
+    causes += _group(group)
+    scope = spec.get("scope")
+    if not scope:
+        causes.append(required("spec.scope"))
+    elif scope not in _SCOPES:
+        causes.append(not_supported("spec.scope", scope, _SCOPES))
+    causes += _versions(spec.get("versions") or [])
+    causes += _names(names)
+    strategy = (spec.get("conversion") or {}).get("strategy", "None")
+    if strategy != "None":
+        # Webhooks that convert between versions are not called here.
+        causes.append(not_supported("spec.conversion.strategy", strategy, ("None",)))
+    return causes if old is None else [*causes, *_change(spec, old.get("spec") or {})]
+
+
+def _group(group: str) -> list[Cause]:
+    if not group:
+        return [required("spec.group")]
+    if errors := dns_subdomain(group):
+        return [invalid("spec.group", group, ",".join(errors))]
+    if "." not in group:
+        return [invalid("spec.group", group, "should be a domain with at least one dot")]
+    return []
+
+
+def _versions(versions: list[Json]) -> list[Cause]:
+    causes: list[Cause] = []
+    for position, version in enumerate(versions):
+        path = f"spec.versions[{position}]"
+        name = version.get("name") or ""
+        if errors := dns_1035_label(name):
+            causes.append(invalid(f"{path}.name", name, ",".join(errors)))
+        schema = (version.get("schema") or {}).get("openAPIV3Schema")
+        at = f"{path}.schema.openAPIV3Schema"
+        causes += [required(at)] if schema is None else schema_problems(schema, at)
+        causes += _subresources(version.get("subresources") or {}, f"{path}.subresources")
+        for number, column in enumerate(version.get("additionalPrinterColumns") or ()):
+            causes += _column(column, f"{path}.additionalPrinterColumns[{number}]")
+    listed = [version.get("name") for version in versions]
+    if len(set(listed)) != len(listed):
+        causes.append(invalid("spec.versions", versions, "must contain unique version names"))
+    if sum(bool(version.get("storage")) for version in versions) != 1:
+        text = "must have exactly one version marked as storage version"
+        causes.append(invalid("spec.versions", versions, text))
+    return causes
+
+
+def _subresources(given: Json, path: str) -> list[Cause]:
+    scale = given.get("scale")
+    if scale is None:
+        return []
+    causes: list[Cause] = []
+    for name, parent in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
+        at, value = f"{path}.scale.{name}", scale.get(name)
+        if not value:
+            causes.append(required(at))
+        elif not value.startswith("."):
+            text = "must be a simple json path starting with ."
+            causes.append(invalid(at, value, text))
+        elif not value.startswith(f"{parent}."):
+            causes.append(invalid(at, value, f"should be a json path under {parent}"))
+    return causes
+
+
+def _column(column: Json, path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    if not column.get("name"):
+        causes.append(required(f"{path}.name"))
+    given, choices = column.get("type"), ",".join(_COLUMN_TYPES)
+    if not given:
+        causes.append(required(f"{path}.type", f"must be one of {choices}"))
+    elif given not in _COLUMN_TYPES:
+        causes.append(invalid(f"{path}.type", given, f"must be one of {choices}"))
+    where = column.get("jsonPath") or ""
+    if not where:
+        causes.append(required(f"{path}.JSONPath"))
+    elif not where.startswith("."):
+        text = "must be a simple json path starting with ."
+        causes.append(invalid(f"{path}.JSONPath", where, text))
+    return causes
+
+
+def _names(names: Json) -> list[Cause]:
+    causes: list[Cause] = []
+    mixed = "may have mixed case, but should otherwise match: "
+    for field in ("plural", "singular", "kind", "listKind"):
+        value, path = names.get(field) or "", f"spec.names.{field}"
+        if not value:
+            causes.append(required(path))
+            continue
+        is_mixed = field in ("kind", "listKind")
+        errors = dns_1035_label(value.lower() if is_mixed else value)
+        if errors:
+            text = ",".join(errors)
+            causes.append(invalid(path, value, f"{mixed}{text}" if is_mixed else text))
+    if names.get("kind") and names.get("kind") == names.get("listKind"):
+        text = "kind and listKind may not be the same"
+        causes.append(invalid("spec.names.listKind", names["listKind"], text))
+    for field in ("shortNames", "categories"):
+        for position, value in enumerate(names.get(field) or ()):
+            if errors := dns_1035_label(value):
+                at = f"spec.names.{field}[{position}]"
+                causes.append(invalid(at, value, ",".join(errors)))
+    return causes
+
+
+def _change(new: Json, old: Json) -> list[Cause]:
+    after, before = new.get("names") or {}, old.get("names") or {}
+    return [
+        *immutable(new.get("scope"), old.get("scope"), "spec.scope"),
+        *immutable(after.get("kind"), before.get("kind"), "spec.names.kind"),
+        *immutable(new.get("group"), old.get("group"), "spec.group"),
+        *immutable(after.get("plural"), before.get("plural"), "spec.names.plural"),
+    ]
+
+
+RULES = {"CustomResourceDefinition": definition}
