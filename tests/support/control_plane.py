@@ -63,7 +63,9 @@ class ControlPlane:
         self.process.kill()
         self.process.wait()
 
-    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, stdin: str = "", timeout: float = 60
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command against it."""
         return subprocess.run(
             [*LOCKSTEP, *arguments],
@@ -71,7 +73,7 @@ class ControlPlane:
             env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=timeout,
             check=False,
         )
 

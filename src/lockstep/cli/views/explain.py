@@ -11,23 +11,17 @@ from lockstep.cli.views.pods import state
 from lockstep.cli.views.table import cell
 from lockstep.cli.views.times import ago, between
 
-# What each of the scheduler's reasons calls for; its message carries the numbers.
+# What a reason of the scheduler calls for, where its message does not say so itself. Want of room
+# is not here: only the scheduler, which tries each remedy out, can say what would help.
 ADVICE = {
     "NoNodes": "nodes: `lockstep up --simulate SPEC` makes some, on a cluster add some",
-    "NoNodeMatches": "pods that ask for less special nodes, or nodes with the labels that they ask "
-    "for, uncordoned and without taints (`lockstep node list`)",
     "TooLargeForNodes": "pods that ask for less each, or larger nodes",
-    "NotEnoughRoom": "room there when others end (`lockstep top jobs` shows the largest), or fewer "
-    "or smaller pods, or a wider topology tier",
     "NoDomain": "node labels for that tier, or another required tier "
     "(`lockstep get topology/default -o yaml` shows them)",
     "UnknownTier": "a required tier that the Topology has, or the tier added to it",
     "MembersApart": "the members that stand apart deleted, or no required tier",
     "MembersMissing": "the missing pods; a gang starts whole",
-    "GangMissing": "a Gang of that name, or pods without its label",
-    "NoGroup": "pods whose label lockstep.dev/gang-group names one of the gang's groups",
     "Gated": "pods without schedulingGates; whoever set them removes them",
-    "Fits": "nothing: it is placed in the next round",
 }
 
 
