@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from lockstep.api import names
-from lockstep.api.core import LEASES, NAMESPACES, NODES, Node
+from lockstep.api import names, quantity
+from lockstep.api.core import LEASES, NAMESPACES, NODES, Node, Quantity
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.nodes.simulated import fleet
@@ -103,7 +103,7 @@ class Registration:
             change = {"metadata": {key: metadata[key] for key in ("labels", "annotations")}}
             await self._client.patch(NODES, node.name, change)
         dead = names.FAIL_NODE_ANNOTATION in known.metadata.annotations
-        changed = known.status.capacity != wanted["status"]["capacity"]
+        changed = not _same_amounts(known.status.capacity, wanted["status"]["capacity"])
         if changed or not (dead or is_ready(known)):
             change = {"status": wanted["status"]}
             await self._client.patch(NODES, node.name, change, subresource="status")
@@ -184,6 +184,13 @@ class Registration:
             await asyncio.sleep(pause)
             due = [name for name in itertools.islice(turns, batch) if name in self._alive]
             await in_parallel(due, once)
+
+
+def _same_amounts(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> bool:
+    """Compare by value: servers write quantities in their own way, such as 2Ti for 2048Gi."""
+    if one.keys() != other.keys():
+        return False
+    return all(quantity.parse(str(one[key])) == quantity.parse(str(other[key])) for key in one)
 
 
 def is_ready(node: Node) -> bool:

@@ -1,0 +1,109 @@
+"""Nodes as objects: names, places, devices."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lockstep.api import names
+from lockstep.api.core import Device, Node
+from lockstep.api.wire import convert
+from lockstep.nodes.simulated import fleet
+from lockstep.nodes.simulated.spec import parse
+
+NOW = 1_800_000_000.0
+
+
+@given(st.integers(1, 200), st.integers(1, 9), st.integers(1, 5))
+def test_every_node_has_a_place_and_no_switch_has_too_many(
+    nodes: int, per_leaf: int, per_spine: int
+) -> None:
+    spec = f"{nodes}x8,nodes-per-leaf={per_leaf},leaves-per-spine={per_spine}"
+    found = fleet.fleet(parse(spec)).values()
+    assert len(found) == nodes
+    assert max(Counter(node.leaf for node in found).values()) <= per_leaf
+    leaves = {(node.spine, node.leaf) for node in found}
+    assert len(leaves) == len({leaf for _, leaf in leaves}) == -(-nodes // per_leaf)
+    assert max(Counter(spine for spine, _ in leaves).values()) <= per_spine
+    assert len({node.address for node in found}) == nodes
+
+
+def test_groups_share_no_switch() -> None:
+    groups = parse("12x8,nodes-per-leaf=4,leaves-per-spine=2,name-prefix=a")
+    groups += parse("4x0,name-prefix=b")
+    found = fleet.fleet(groups)
+    spines = {prefix: {n.spine for n in found.values() if n.name[0] == prefix} for prefix in "ab"}
+    assert spines == {"a": {"spine-0", "spine-1"}, "b": {"spine-2"}}
+    assert list(found)[-1] == "b-0-0-3"
+
+
+def test_a_node_says_what_it_has() -> None:
+    [node] = fleet.fleet(parse("1x8,memory=64Gi")).values()
+    made = convert(fleet.node_object(node, NOW), Node)
+    assert made.metadata.labels == {
+        "kubernetes.io/hostname": "sim-0-0-0",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "lockstep.dev/node": "simulated",
+        "spine": "spine-0",
+        "leaf": "leaf-0-0",
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+        "nvidia.com/gpu.count": "8",
+        "nvidia.com/gpu.memory": "81920",
+    }
+    assert made.status.allocatable[names.GPU] == "8"
+    assert made.status.allocatable[names.MEMORY] == "65536Mi"
+    ready = made.status.conditions[0]
+    assert (ready.type, ready.status) == ("Ready", "True")
+
+
+def test_a_node_without_gpus_names_none() -> None:
+    [node] = fleet.fleet(parse("1x0")).values()
+    made = fleet.node_object(node, NOW)
+    assert names.GPU not in made["status"]["capacity"]
+    assert names.GPU_MODEL_LABEL not in made["metadata"]["labels"]
+    assert json.loads(made["metadata"]["annotations"][names.DEVICES_ANNOTATION]) == []
+
+
+def devices(spec: str) -> list[Device]:
+    [node] = fleet.fleet(parse(spec)).values()
+    return msgspec.json.decode(fleet.device_annotation(node), type=list[Device])
+
+
+@pytest.mark.parametrize(
+    ("option", "domains"),
+    [
+        ("nvlink=8", [0] * 8),
+        ("nvlink=4", [0] * 4 + [1] * 4),
+        ("nvlink=0", list(range(8))),
+    ],
+)
+def test_gpus_share_nvlink_domains(option: str, domains: list[int]) -> None:
+    gpus = [device for device in devices(f"1x8,{option}") if device.kind == "gpu"]
+    assert [gpu.nvlink for gpu in gpus] == domains
+
+
+def test_devices_are_spread_over_sockets_roots_and_rails() -> None:
+    found = devices("1x8,nics=4")
+    gpus = [device for device in found if device.kind == "gpu"]
+    nics = [device for device in found if device.kind == "nic"]
+    assert [gpu.index for gpu in gpus] == list(range(8))
+    assert [gpu.numa for gpu in gpus] == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert [gpu.pcie for gpu in gpus] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert [(nic.pcie, nic.rail, nic.numa) for nic in nics] == [
+        (0, 0, 0),
+        (1, 1, 0),
+        (2, 2, 1),
+        (3, 3, 1),
+    ]
+    assert len({device.uuid for device in found}) == len(found)
+
+
+def test_a_dead_node_is_unknown() -> None:
+    found = fleet.conditions(ready=False, why="dead", now=NOW, since=NOW)
+    assert {condition["status"] for condition in found} == {"Unknown"}
