@@ -81,8 +81,18 @@ class Cluster:
         found = await self.client.list(PODS, "default", label_selector=f"lockstep.dev/job={name}")
         return {p.metadata.name.removeprefix(f"{name}-"): p for p in found.items}
 
+    async def running(self, name: str, count: int) -> dict[str, Pod]:
+        """Return the job's pods once they are *count* and all run."""
+
+        async def look() -> dict[str, Pod] | None:
+            found = await self.pods(name)
+            up = [p for p in found.values() if p.status.phase == "Running"]
+            return found if len(found) == len(up) == count else None
+
+        return await eventually(look, 40, f"{count} running pods of {name}")
+
     async def kill(self, name: str, pod: str) -> None:
-        """Kill the process of a pod's only container."""
+        """Kill the process of a running pod's only container."""
         container = (await self.pods(name))[pod].status.container_statuses[0]
         os.kill(int(container.container_id.removeprefix("process://")), signal.SIGKILL)
 

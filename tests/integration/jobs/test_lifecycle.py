@@ -62,8 +62,7 @@ async def test_a_killed_rank_restarts_the_whole_set(cluster: Cluster) -> None:
 
 async def test_an_elastic_job_replaces_only_the_pod_that_was_killed(cluster: Cluster) -> None:
     await cluster.submit("bends", role(FOREVER, replicas=3, min=2, max=4), framework="pytorch")
-    await cluster.reaches("bends", "Running")
-    before = await cluster.pods("bends")
+    before = await cluster.running("bends", 3)
     await cluster.kill("bends", "worker-2")
 
     async def replaced() -> bool:
@@ -87,13 +86,7 @@ async def test_an_elastic_job_is_scaled(cluster: Cluster) -> None:
 
     async def size(wanted: int) -> None:
         await cluster.edit("scaled", roles=[role(FOREVER, replicas=wanted, min=1, max=3)])
-
-        async def there() -> bool:
-            found = await cluster.pods("scaled")
-            running = [p for p in found.values() if p.status.phase == "Running"]
-            return len(found) == len(running) == wanted
-
-        await eventually(there, 40, f"{wanted} workers")
+        await cluster.running("scaled", wanted)
 
     await size(3)
     await size(1)
