@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from tests.support.apiserver import ApiServer
 
 MAPS = "/api/v1/namespaces/default/configmaps"

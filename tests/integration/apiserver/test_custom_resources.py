@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from tests.support.apiserver import ApiServer
 from tests.support.waiting import eventually_sync
 

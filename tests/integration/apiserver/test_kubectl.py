@@ -7,7 +7,6 @@ import subprocess
 from typing import Final
 
 import pytest
-
 from tests.support.apiserver import ApiServer
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")

@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-
 from tests.support.apiserver import ApiServer
 
 SPACE = "/api/v1/namespaces/lists"

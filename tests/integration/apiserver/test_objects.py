@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
 from tests.support.apiserver import ApiServer
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -96,7 +95,7 @@ def api(shared_server: ApiServer) -> ApiServer:
     ids=[case[0] for case in REFUSED],
 )
 def test_refusals(
-    api: ApiServer, method: str, path: str, body: Any, code: int, reason: str
+    api: ApiServer, *, method: str, path: str, body: Any, code: int, reason: str
 ) -> None:
     answer = api.request(method, path, body)
     status = answer.json

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-
 from tests.support.apiserver import ApiServer
 
 MERGE = "application/merge-patch+json"
@@ -200,6 +199,7 @@ REFUSED_LOGS = [
 )
 def test_logs_that_are_refused(
     shared_server: ApiServer,
+    *,
     name: str,
     containers: int,
     node: str,

@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-
 from tests.support.apiserver import ApiServer
 
 MERGE = "application/merge-patch+json"

@@ -14,7 +14,7 @@ from lockstep.apiserver.http.message import Write
 from lockstep.apiserver.representation import Representation
 from lockstep.apiserver.status import expired
 from lockstep.apiserver.store import Compacted, Record, Store
-from lockstep.apiserver.watch.hub import Hub, Match, Watcher
+from lockstep.apiserver.watch.hub import MAX_QUEUE, Hub, Match, Watcher
 
 _BOOKMARK_SECONDS = 60.0
 _SHORTEST, _LONGEST = 1800.0, 3600.0
@@ -39,6 +39,8 @@ class WatchRequest:
     """Whether a bookmark says where that state ends (``sendInitialEvents``)."""
     bookmarks: bool
     timeout: float | None
+    max_queue: int = MAX_QUEUE
+    """Events that may wait for a slow client before it is cut off."""
 
     def starting_at(self, revision: int) -> WatchRequest:
         """Return the same watch, resumed at *revision*."""
@@ -50,7 +52,13 @@ def watch_stream(store: Store, hub: Hub, request: WatchRequest) -> Stream:
 
     The state at the start is taken at the same instant, so nothing is missed or doubled.
     """
-    watcher = Watcher(request.resource, request.namespace, request.match, request.representation)
+    watcher = Watcher(
+        request.resource,
+        request.namespace,
+        request.match,
+        request.representation,
+        max_queue=request.max_queue,
+    )
     lines: Iterator[bytes]
     try:
         if request.initial_events:
