@@ -123,7 +123,7 @@ def main() -> None:
     """Join the other ranks, train, leave."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checkpoints", type=Path, required=True, help="directory to keep them in")
-    parser.add_argument("--steps", type=int, default=1200)
+    parser.add_argument("--steps", type=int, default=800)
     parser.add_argument("--every", type=int, default=50, help="steps between checkpoints")
     parser.add_argument("--batch", type=int, default=64, help="images of one rank in one step")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
