@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lockstep.apiserver.auth import bootstrap
 from lockstep.apiserver.auth.access import explain, refusal, require
-from lockstep.apiserver.auth.escalation import check_grant
+from lockstep.apiserver.auth.escalation import Target, check_grant
 from lockstep.apiserver.auth.identity import (
     ANONYMOUS,
     MASTERS,
@@ -164,6 +164,8 @@ def test_whom_a_binding_means(subject: str, user: User, allowed: bool) -> None:
             False,
         ),
         ([binding("b", "missing", "User:jane")], "a", False),
+        ([role("r", pods("get")), binding("b", "r", "User:jane", kind="Role")], "a", False),
+        ([role("r", pods("get")), binding("b", "r", "User:jane", kind="Other")], "a", False),
     ],
 )
 def test_where_a_binding_holds(objects: list[Json], namespace: str, allowed: bool) -> None:
@@ -354,15 +356,39 @@ def test_nobody_grants_what_they_lack(
         "clusterroles",
         role("cluster-admin", {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
     )
+    target = Target(plural, obj["metadata"].get("namespace", ""))
     if not refused:
-        check_grant(rbac, JANE, plural, obj)
+        check_grant(rbac, JANE, target, obj)
         return
     with pytest.raises(StatusError) as error:
-        check_grant(rbac, JANE, plural, obj)
+        check_grant(rbac, JANE, target, obj)
     assert refused in error.value.message
-    check_grant(rbac, User("root", (MASTERS,)), plural, obj)
+    check_grant(rbac, User("root", (MASTERS,)), target, obj)
     labelled = {**obj, "metadata": {**obj["metadata"], "labels": {"a": "b"}}}
-    check_grant(rbac, JANE, plural, labelled, obj)
+    check_grant(rbac, JANE, target, labelled, obj)
+
+
+def test_what_is_granted_is_told_from_the_path_and_not_from_the_body() -> None:
+    """A body without a namespace must not let a role be mistaken for a harmless cluster role."""
+    rbac = rbac_with(
+        role("r", pods("get")),
+        role("r", pods("*"), namespace="a"),
+        binding("b", "r", "User:jane"),
+    )
+    grant = binding("n", "r", "User:jane", kind="Role")
+    with pytest.raises(StatusError, match="not currently held"):
+        check_grant(rbac, JANE, Target("rolebindings", "a"), grant)
+    escalate = {
+        "apiGroups": ["rbac.authorization.k8s.io"],
+        "resources": ["roles"],
+        "resourceNames": ["mine"],
+        "verbs": ["escalate"],
+    }
+    rbac = rbac_with(role("r", escalate), binding("b", "r", "User:jane"))
+    renamed = role("mine", pods("*"), namespace="a")
+    check_grant(rbac, JANE, Target("roles", "a", "mine"), renamed, {})
+    with pytest.raises(StatusError, match="not currently held"):
+        check_grant(rbac, JANE, Target("roles", "a", "other"), renamed, {})
 
 
 IMPERSONATORS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from lockstep.apiserver.auth.identity import MASTERS, User
@@ -18,7 +19,17 @@ BINDINGS: Final = frozenset({"rolebindings", "clusterrolebindings"})
 _FULL: Final = (Rule(*[frozenset({"*"})] * 3), Rule(frozenset({"*"}), urls=frozenset({"*"})))
 
 
-def check_grant(rbac: Rbac, user: User, plural: str, new: Json, old: Json | None = None) -> None:
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a request writes, as its path says: what the body says is not to be trusted here."""
+
+    plural: str
+    namespace: str = ""
+    name: str = ""
+    """Empty for a creation."""
+
+
+def check_grant(rbac: Rbac, user: User, target: Target, new: Json, old: Json | None = None) -> None:
     """Let a role or a binding be written if it grants nothing that the user lacks.
 
     The verbs ``escalate`` on a role and ``bind`` on the role of a binding permit more.
@@ -28,66 +39,68 @@ def check_grant(rbac: Rbac, user: User, plural: str, new: Json, old: Json | None
     """
     if MASTERS in user.groups or (old is not None and _grants(new) == _grants(old)):
         return
-    metadata = new.get("metadata") or {}
-    namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
-    if plural in ROLES:
-        wish = Attributes("escalate", GROUP, resource=plural, namespace=namespace, name=name)
+    if target.plural in ROLES:
+        wish = Attributes(
+            "escalate",
+            GROUP,
+            resource=target.plural,
+            namespace=target.namespace,
+            name=target.name,
+        )
         if not rbac.allows(user, wish):
-            _check_role(rbac, user, plural, new, old or {})
-    elif plural in BINDINGS:
-        _check_binding(rbac, user, plural, new)
+            _check_role(rbac, user, target, new, old or {})
+    elif target.plural in BINDINGS:
+        _check_binding(rbac, user, target, new)
 
 
 def _grants(obj: Json) -> tuple[Any, ...]:
     return tuple(obj.get(key) for key in ("rules", "aggregationRule", "roleRef", "subjects"))
 
 
-def _check_role(rbac: Rbac, user: User, plural: str, new: Json, old: Json) -> None:
-    metadata = new.get("metadata") or {}
-    namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
-    held = rbac.rules_of(user, namespace)
-    _confirm(user, plural, name, held, map(Rule.from_object, new.get("rules") or ()))
+def _check_role(rbac: Rbac, user: User, target: Target, new: Json, old: Json) -> None:
+    held = rbac.rules_of(user, target.namespace)
+    _confirm(user, target, new, held, map(Rule.from_object, new.get("rules") or ()))
     if (_aggregates(new) or _aggregates(old)) and missing(held, _FULL):
-        raise forbidden(
-            GROUP, plural, name, "must have cluster-admin privileges to use the aggregationRule"
-        )
+        raise _refusal(target, new, "must have cluster-admin privileges to use the aggregationRule")
 
 
 def _aggregates(role: Json) -> bool:
     return bool((role.get("aggregationRule") or {}).get("clusterRoleSelectors"))
 
 
-def _check_binding(rbac: Rbac, user: User, plural: str, new: Json) -> None:
-    metadata = new.get("metadata") or {}
-    namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
+def _check_binding(rbac: Rbac, user: User, target: Target, new: Json) -> None:
     reference = new.get("roleRef") or {}
     kind, role = reference.get("kind", ""), reference.get("name", "")
     resource = "clusterroles" if kind == "ClusterRole" else "roles"
-    wish = Attributes("bind", GROUP, resource=resource, namespace=namespace, name=role)
+    wish = Attributes("bind", GROUP, resource=resource, namespace=target.namespace, name=role)
     if rbac.allows(user, wish):
         return
-    if not rbac.has_role(kind, role, namespace):
+    if not rbac.has_role(kind, role, target.namespace):
         raise StatusError(
             404,
             "NotFound",
             f'{resource[:-1]}.{GROUP} "{role}" not found',
             {"group": GROUP, "kind": resource[:-1], "name": role},
         )
-    held = rbac.rules_of(user, namespace)
-    _confirm(user, plural, name, held, rbac.role_rules(kind, role, namespace))
+    held = rbac.rules_of(user, target.namespace)
+    _confirm(user, target, new, held, rbac.role_rules(kind, role, target.namespace))
 
 
 def _confirm(
-    user: User, plural: str, name: str, held: Iterable[Rule], wanted: Iterable[Rule]
+    user: User, target: Target, new: Json, held: Iterable[Rule], wanted: Iterable[Rule]
 ) -> None:
     lacking = missing(held, wanted)
     if lacking:
         groups = " ".join(json.dumps(group) for group in user.groups)
         described = "\n".join(sorted(map(str, lacking)))
-        raise forbidden(
-            GROUP,
-            plural,
-            name,
+        raise _refusal(
+            target,
+            new,
             f"user {json.dumps(user.name)} (groups=[{groups}]) is attempting to grant RBAC "
             f"permissions not currently held:\n{described}",
         )
+
+
+def _refusal(target: Target, new: Json, why: str) -> StatusError:
+    name = target.name or (new.get("metadata") or {}).get("name", "")
+    return forbidden(GROUP, target.plural, name, why)

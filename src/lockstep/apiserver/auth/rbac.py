@@ -21,6 +21,7 @@ from lockstep.apiserver.auth.rules import Attributes, Rule
 Json = dict[str, Any]
 
 GROUP: Final = "rbac.authorization.k8s.io"
+_NOWHERE: Final = "?"
 _MAX_DECISIONS: Final = 50_000
 _EVERYTHING: Final = (Rule(*[frozenset({"*"})] * 3), Rule(frozenset({"*"}), urls=frozenset({"*"})))
 
@@ -98,11 +99,11 @@ class Rbac:
 
     def has_role(self, kind: str, name: str, namespace: str) -> bool:
         """Whether the role that a binding in a namespace refers to is there."""
-        return ("" if kind == "ClusterRole" else namespace, name) in self._roles
+        return _role_place(kind, name, namespace) in self._roles
 
     def role_rules(self, kind: str, name: str, namespace: str) -> tuple[Rule, ...]:
         """Return the rules of the role that a binding in a namespace refers to."""
-        return self._rules_at("" if kind == "ClusterRole" else namespace, name)
+        return self._rules_at(*_role_place(kind, name, namespace))
 
     def aggregated(self) -> Iterator[tuple[str, tuple[Rule, ...]]]:
         """Yield each cluster role that is made of others, with the rules that it should have."""
@@ -195,11 +196,18 @@ def _selectors(selectors: Iterable[Json]) -> tuple[LabelMatch, ...]:
 
 def _read_binding(obj: Json, namespace: str) -> _Binding:
     reference = obj.get("roleRef") or {}
-    scope = namespace if reference.get("kind") == "Role" else ""
+    role = _role_place(reference.get("kind", ""), reference.get("name", ""), namespace)
     subjects = frozenset(
         _subject(subject, namespace) for subject in obj.get("subjects") or () if subject.get("name")
     )
-    return _Binding((scope, reference.get("name", "")), subjects)
+    return _Binding(role, subjects)
+
+
+def _role_place(kind: str, name: str, namespace: str) -> tuple[str, str]:
+    """Return where a role stands; a place where none can be for what is not well formed."""
+    if kind == "ClusterRole":
+        return ("", name)
+    return (namespace if kind == "Role" and namespace else _NOWHERE, name)
 
 
 def _subject(subject: Json, namespace: str) -> str:

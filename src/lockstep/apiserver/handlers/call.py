@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep.apiserver.auth.escalation import check_grant
+from lockstep.apiserver.auth.access import require
+from lockstep.apiserver.auth.escalation import Target, check_grant
 from lockstep.apiserver.auth.identity import User
 from lockstep.apiserver.auth.rbac import GROUP, Rbac
+from lockstep.apiserver.auth.rules import Attributes
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.http import Request, Response
 from lockstep.apiserver.negotiation import accepted
@@ -38,7 +40,26 @@ class Call:
             StatusError: when it would.
         """
         if self.served.kind.group == GROUP:
-            check_grant(self.rbac, self.user, self.served.kind.plural, new, old)
+            route = self.route
+            target = Target(route.plural, route.namespace, route.name if old else "")
+            check_grant(self.rbac, self.user, target, new, old)
+
+    def require_creation(self) -> None:
+        """Let an apply pass that creates its object: that takes more than the verb ``patch``.
+
+        Raises:
+            StatusError: when the user may not create it.
+        """
+        kind, route = self.served.kind, self.route
+        wish = Attributes(
+            "create",
+            kind.group,
+            kind.version,
+            kind.plural,
+            namespace=route.namespace,
+            name=route.name,
+        )
+        require(self.rbac, self.user, wish)
 
     def representation(self) -> Representation:
         """Return the form that the client wants objects in."""

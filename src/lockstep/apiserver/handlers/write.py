@@ -23,7 +23,6 @@ async def create(objects: Objects, call: Call) -> Response:
     meta = obj.setdefault("metadata", {})
     if meta.get("resourceVersion") not in (None, "", "0"):
         raise status.bad_request("resourceVersion should not be set on objects to be created")
-    meta.setdefault("namespace", call.route.namespace)
     call.require_grant(obj)
     result = await objects.create(call.served, call.route.namespace, obj, call.options())
     return written(result, 201)
@@ -86,6 +85,7 @@ async def _apply(objects: Objects, call: Call) -> Response:
     applied = read_applied(call)
     key = Key(served.storage, route.namespace, route.name)
     if objects.store.newest(key) is None and not route.subresource:
+        call.require_creation()
         applied["metadata"].pop("resourceVersion", None)
         fresh = application(call, applied, objects.clock())(None)
         call.require_grant(fresh)
