@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lockstep.api import duration
 from lockstep.api.names import SCHEDULER_NAME
 from lockstep.api.roles import containers, gpus, most, pod_name, processes, world_size
 from lockstep.api.training import Parallelism, Role, TrainingJob
@@ -35,7 +34,7 @@ class Problem:
 
 def problems(job: TrainingJob) -> list[Problem]:
     """Return what is wrong with *job* across its fields; nothing when it can run."""
-    found = [*_name(job), *_duplicates(job), *_durations(job)]
+    found = [*_name(job), *_duplicates(job)]
     for i, role in enumerate(job.spec.roles):
         at = f"spec.roles[{i}]"
         found += [*_sizes(role, at), *_host_names(job, role, at), *_template(job, role, at)]
@@ -61,20 +60,6 @@ def _duplicates(job: TrainingJob) -> Iterator[Problem]:
         if role.name in seen:
             yield Problem(f"spec.roles[{i}].name", role.name, "must differ from the other roles'")
         seen.add(role.name)
-
-
-def _durations(job: TrainingJob) -> Iterator[Problem]:
-    policy = job.spec.run_policy
-    for field, text in (
-        ("spec.runPolicy.activeDeadline", policy.active_deadline),
-        ("spec.runPolicy.timeToLive", policy.time_to_live),
-        ("spec.maxWait", job.spec.max_wait),
-    ):
-        try:
-            if text is not None:
-                duration.parse(text)
-        except ValueError:
-            yield Problem(field, text, "must be a duration such as 90s, 30m, 2h or 1h30m")
 
 
 def _sizes(role: Role, at: str) -> Iterator[Problem]:

@@ -1,7 +1,7 @@
 """Reading manifests, and checking them before anything is sent.
 
 The checks are the server's own: the CRD's schema (or the built-in kind's) compiled by
-``lockstep.apiserver.schema``, plus the rules across fields of ``lockstep.api.validation``. What
+``lockstep.apiserver.schema``, plus the job controller's rules across fields. What
 passes here is refused by the server only for what depends on its state.
 """
 
@@ -86,13 +86,13 @@ def problems(obj: Json) -> list[str]:
 
 
 def _job_problems(obj: Json) -> list[str]:
-    from lockstep.api import validation
+    from lockstep.jobs import validate
 
     try:
         job = msgspec.convert(obj, TrainingJob)
     except msgspec.ValidationError as error:
         return [str(error)]
-    return [str(p) for p in validation.problems(job)] + _template_problems(obj)
+    return [str(p) for p in validate.problems(job)] + _template_problems(obj)
 
 
 def _template_problems(obj: Json) -> list[str]:
