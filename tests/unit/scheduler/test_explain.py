@@ -1,6 +1,7 @@
 """Every gang that waits says why: what the words must hold, case by case."""
 
 import pytest
+from msgspec.structs import replace
 from tests.support.drawn import add, draw, draw_gang, gang, node, pod
 
 from lockstep.scheduler.core.blocked import Verdict, passed_over, warnings
@@ -42,7 +43,11 @@ GANGS = [
         TWO_SPINES,
         ["h: 1x8", "g: 4x8 spine"],
         "NotEnoughRoom",
-        ["room for 3 of 4", "8 of 8 GPUs in use", "without the required tier it would start now"],
+        [
+            "room for 3 of 4",
+            "8 of 8 GPUs in use; held by gang h (8 GPUs)",
+            "without the required tier it would start now",
+        ],
         ["even with nobody"],
     ),
     (
@@ -205,6 +210,18 @@ def test_what_is_odd_but_does_not_block_is_a_warning():
         "UnknownTier",
     ]
     assert len(Decider(cluster).decide(0.0).placements) == 1
+
+
+def test_holders_in_other_namespaces_are_counted_and_not_named():
+    cluster = draw(Cluster(), "s1/l1: a:8-2")
+    theirs = pod("secret", gpus=3, on="a", held="2,3,4")
+    elsewhere = replace(theirs.metadata, namespace="other")
+    cluster.set_pod(replace(theirs, metadata=elsewhere))
+    add(cluster, draw_gang("g: 1x8"))
+    (key,) = Decider(cluster).decide(0.0).failed
+    message = explain(cluster, cluster.units[key]).message
+    assert "held by pod hold-a (2 GPUs) and other namespaces (3 GPUs)" in message
+    assert "secret" not in message
 
 
 def test_adding_what_is_short_lets_the_gang_start():

@@ -64,6 +64,10 @@ class Cluster:
                 self._charge(member, 1)
         self._hold_devices(facts.name)
 
+    def on_node(self, name: str) -> Iterable[Member]:
+        """Return the pods that take room on a node."""
+        return self._on_node.get(name, {}).values()
+
     def remove_node(self, name: str) -> None:
         """Forget a node; its pods stay known."""
         self.table.remove(name)

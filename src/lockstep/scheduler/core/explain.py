@@ -13,11 +13,13 @@ import numpy as np
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.holders import holders
 from lockstep.scheduler.core.obstacles import Obstacles, obstacles
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
 from lockstep.scheduler.core.problem import Problem, problem_of
 from lockstep.scheduler.core.remedies import Remedies
+from lockstep.scheduler.core.resources import is_port
 from lockstep.scheduler.core.units import Unit, UnitKey
 
 FITS = "Fits"
@@ -187,6 +189,9 @@ class _Inquiry:
         described = view.describe()
         if described:
             parts.append(f"there {described}")
+        if view.crowded and not is_port(view.crowded[0].resource):
+            scarce = view.crowded[0].resource
+            parts.append(holders(self.cluster, domain.rows, scarce, self.unit.key.namespace))
         parts.append(self.remedies.describe(view, domain))
         exact = "" if packing.exact else " (approximate: too many combinations to try all)"
         return Verdict("NotEnoughRoom", "; ".join(part for part in parts if part) + exact)
