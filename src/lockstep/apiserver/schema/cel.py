@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cel import Program
 
 _OPERATOR = re.compile(r"[^A-Za-z]")
+_USE = re.compile(r"\b(self|oldSelf)\b(?:\.(\w+)\b(?!\s*\())?")
 _MESSAGE_LIMIT = 5 * 1024
 
 
@@ -34,6 +35,11 @@ class _Rule:
     program: Program
     message: Program | None
     uses_old: bool
+    fields: frozenset[str] | None
+    """The only fields that the rule looks at, where it does not look at the whole.
+
+    What a rule sees is copied for it, and a job's pod templates are large.
+    """
 
     @property
     def text(self) -> str:
@@ -94,7 +100,13 @@ def _compile(given: Json) -> _Rule:
     program = _program(given["rule"])
     expression = given.get("messageExpression")
     message = _program(expression) if expression else None
-    return _Rule(given, program, message, "oldSelf" in program.variables())
+    uses_old = "oldSelf" in program.variables()
+    return _Rule(given, program, message, uses_old, _fields(f"{given['rule']} {expression or ''}"))
+
+
+def _fields(text: str) -> frozenset[str] | None:
+    used = [name for _, name in _USE.findall(text)]
+    return frozenset(used) if all(used) else None
 
 
 def _program(text: str) -> Program:
@@ -119,9 +131,9 @@ def _evaluate(rule: _Rule, node: Node, value: Any, old: Any, path: str) -> list[
     if old is not UNSET and old == value and not rule.uses_old:
         # What was stored before the rule existed may stay as long as it is not touched.
         return []
-    variables = {"self": _for_cel(node, value)}
+    variables = {"self": _seen(rule, node, value)}
     if rule.uses_old:
-        variables["oldSelf"] = _old(node, old, is_optional)
+        variables["oldSelf"] = _old(rule, node, old, is_optional)
     try:
         outcome = _run(rule.program, variables)
     except Exception as error:
@@ -173,13 +185,19 @@ def _message(rule: _Rule, variables: dict[str, Any]) -> str:
     return text.strip()
 
 
-def _old(node: Node, old: Any, is_optional: bool) -> Any:
+def _old(rule: _Rule, node: Node, old: Any, is_optional: bool) -> Any:
     if not is_optional:
-        return _for_cel(node, old)
+        return _seen(rule, node, old)
     import cel
 
     empty = cel.OptionalValue.none()
     return empty if old is UNSET else cel.OptionalValue.of(_for_cel(node, old))
+
+
+def _seen(rule: _Rule, node: Node, value: Any) -> Any:
+    if rule.fields is None or node.translated or not isinstance(value, dict):
+        return _for_cel(node, value)
+    return {name: value[name] for name in rule.fields if name in value}
 
 
 def _for_cel(node: Node, value: Any) -> Any:
