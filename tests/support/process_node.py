@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import ssl
@@ -58,6 +59,14 @@ class ProcessNode:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(30)
 
+    def groups(self) -> list[Path]:
+        """Return the control groups that pods of this node have."""
+        found = []
+        for record in self.data.glob("pods/*/record.json"):
+            places = json.loads(record.read_bytes()).get("groups", [])
+            found += [Path(place) for place in places if Path(place).exists()]
+        return found
+
     def shims(self) -> list[int]:
         """Return the processes that watch over containers of this node."""
         found = []
@@ -109,16 +118,12 @@ async def gone(client: Client, name: str, deadline: float = 20.0) -> None:
 
 async def status(client: Client, name: str) -> Json:
     """Return the pod's whole status."""
-    import json
-
     raw = await client.get_raw(f"/api/v1/namespaces/default/pods/{name}")
     return dict(json.loads(raw)["status"])
 
 
 async def reasons(client: Client, name: str) -> set[str]:
     """Return the reasons of the events about a pod."""
-    import json
-
     raw = await client.get_raw("/api/v1/namespaces/default/events")
     items = json.loads(raw)["items"]
     return {one["reason"] for one in items if one["involvedObject"]["name"] == name}

@@ -71,10 +71,14 @@ async def test_killed_shim_ends_its_container_and_is_told(own_node: ProcessNode)
 
 async def test_node_that_is_stopped_ends_its_pods_and_says_so(own_node: ProcessNode) -> None:
     async with own_node.server.client() as client:
-        await client.create(POD_RUNS, pod("stopped", "while :; do sleep 0.05; done"))
+        memory = {"name": "m", "emptyDir": {"medium": "Memory"}}
+        script = "while :; do sleep 0.05; done"
+        await client.create(POD_RUNS, pod("stopped", script, volumes=[memory]))
         await phase(client, "stopped", "Running")
         own_node.stop()
+        assert str(own_node.data) not in Path("/proc/mounts").read_text()
         assert not own_node.shims()
+        assert not own_node.groups()
         await phase(client, "stopped", "Failed")
         node = own_node.server.request("GET", "/api/v1/nodes/here").json
         ready = next(one for one in node["status"]["conditions"] if one["type"] == "Ready")

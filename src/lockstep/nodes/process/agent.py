@@ -14,7 +14,7 @@ from lockstep.api import quantity
 from lockstep.kube.cache import Change
 from lockstep.kube.errors import ApiError
 from lockstep.kube.informer import Informer
-from lockstep.nodes.process import addresses, admission, gpus, paths
+from lockstep.nodes.process import addresses, admission, cgroups, gpus, paths
 from lockstep.nodes.process.facts import Verdict
 from lockstep.nodes.process.home import PodHome, Record, with_verdict
 from lockstep.nodes.process.reporter import FIRST_RETRY, LONGEST_RETRY
@@ -249,9 +249,9 @@ class Agent:
                     found.kill()
                     found.close()
             await asyncio.sleep(0.05)
-        self.node.groups.kill(uid)
+        cgroups.kill(home.record.groups)
         VolumeStore(home.volumes).remove()
-        self.node.groups.remove(uid)
+        cgroups.remove(home.record.groups)
         home.remove()
 
 

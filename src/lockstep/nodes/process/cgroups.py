@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,39 +113,40 @@ class Groups:
                 oom = str(place / ("memory.events" if self.version == 2 else "memory.oom_control"))
         return Membership(tuple(dict.fromkeys(procs)), oom, tuple(failed))
 
-    def members(self, pod: str, container: str = "*") -> set[int]:
-        """Return the processes in the groups of *pod*, or of one container of it."""
-        found: set[int] = set()
-        for root in set(self.roots.values()):
-            for file in (root / pod).glob(f"{container}/cgroup.procs"):
-                with contextlib.suppress(OSError):
-                    found.update(int(line) for line in file.read_text().split())
-        return found
-
-    def kill(self, pod: str, container: str = "*") -> None:
-        """Kill whatever is still in the groups of *pod*, or of one container of it."""
-        for pid in self.members(pod, container):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-
-    def remove(self, pod: str) -> bool:
-        """Remove the groups of *pod*; tell whether none is left."""
-        gone = True
-        for root in set(self.roots.values()):
-            place = root / pod
-            for directory in [*place.glob("*/"), place]:
-                with contextlib.suppress(FileNotFoundError):
-                    try:
-                        directory.rmdir()
-                    except OSError:
-                        gone = False
-        return gone
+    def places(self, pod: str) -> list[str]:
+        """Return the directories of the groups of *pod*."""
+        return [str(root / pod) for root in dict.fromkeys(self.roots.values())]
 
     def close(self) -> None:
         """Remove the node's own groups, when nothing is in them."""
         for root in set(self.roots.values()):
             with contextlib.suppress(OSError):
                 root.rmdir()
+
+
+def members(places: Iterable[str], container: str = "*") -> set[int]:
+    """Return the processes in a pod's groups at *places*, or in those of one container."""
+    found: set[int] = set()
+    for place in places:
+        for file in Path(place).glob(f"{container}/cgroup.procs"):
+            with contextlib.suppress(OSError):
+                found.update(int(line) for line in file.read_text().split())
+    return found
+
+
+def kill(places: Iterable[str], container: str = "*") -> None:
+    """Kill whatever is still in a pod's groups at *places*, or in those of one container."""
+    for pid in members(places, container):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def remove(places: Iterable[str]) -> None:
+    """Remove a pod's groups at *places*, as far as nothing is in them."""
+    for place in map(Path, places):
+        for directory in [*place.glob("*/"), place]:
+            with contextlib.suppress(OSError):
+                directory.rmdir()
 
 
 def _find(controller: str, name: str) -> tuple[int, Path]:

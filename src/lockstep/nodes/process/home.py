@@ -31,6 +31,8 @@ class Record(msgspec.Struct, kw_only=True):
     accepted_at: float
     address: str = ""
     gpus: list[int] = []
+    groups: list[str] = []
+    """Its control groups; they depend on those of the node that started it."""
     verdict: dict[str, Any] | None = None
     released: bool = False
     told: list[str] = []

@@ -20,7 +20,6 @@ from lockstep.nodes.process.spec import Container, Pod
 
 RETRY_FIRST = 1.0
 RETRY_LONGEST = 60.0
-SUCCEEDED, FAILED = "Succeeded", "Failed"
 
 
 @dataclass(frozen=True, slots=True)

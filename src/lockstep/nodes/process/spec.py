@@ -7,12 +7,10 @@ from typing import Any, Literal
 from msgspec import field
 
 from lockstep.api.core import (
-    Affinity,
     ContainerPort,
     ContainerStatus,
     Quantity,
     ResourceRequirements,
-    Toleration,
 )
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.resource import Resource
@@ -314,8 +312,6 @@ class PodSpec(Wire, frozen=True):
     volumes: list[Volume] = []
     node_name: str = ""
     node_selector: dict[str, str] = {}
-    affinity: Affinity | None = None
-    tolerations: list[Toleration] = []
     overhead: dict[str, Quantity] = {}
     restart_policy: Literal["Always", "OnFailure", "Never"] = "Always"
     termination_grace_period_seconds: int = 30
@@ -328,7 +324,6 @@ class PodSpec(Wire, frozen=True):
     security_context: PodSecurity = PodSecurity()
     os: PodOS | None = None
     readiness_gates: list[dict[str, str]] = []
-    enable_service_links: bool = True
 
 
 class PodStatus(Wire, frozen=True):

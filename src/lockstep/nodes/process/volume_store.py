@@ -132,15 +132,19 @@ class VolumeStore:
                 )
         return None
 
+    def empty_memory(self) -> None:
+        """Let go of the volumes in memory and what is in them."""
+        for place in self.root.iterdir() if self.root.exists() else ():
+            if place.is_symlink():
+                place.unlink()
+            elif place.is_mount():
+                libc.umount2(os.fsencode(place), MNT_DETACH)
+        shutil.rmtree(self._corner, ignore_errors=True)
+
     def remove(self) -> None:
         """Remove the volumes and what is in them."""
-        if not self.root.exists():
-            return
-        for place in self.root.iterdir():
-            if place.is_mount():
-                libc.umount2(os.fsencode(place), MNT_DETACH)
+        self.empty_memory()
         shutil.rmtree(self.root, ignore_errors=True)
-        shutil.rmtree(self._corner, ignore_errors=True)
 
 
 def _size(empty: EmptyDir) -> int:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from lockstep.kube.errors import ApiError
-from lockstep.nodes.process import admission, machine, paths
+from lockstep.nodes.process import admission, cgroups, machine, paths
 from lockstep.nodes.process.cgroups import limits_of
 from lockstep.nodes.process.downward import Place
 from lockstep.nodes.process.environment import Around, ConfigError, command
@@ -149,6 +149,7 @@ class Worker:
             self.node.names.drop(meta.uid)
             self.node.tokens.forget(meta.uid)
             self.node.contents.forget(meta.uid)
+        cgroups.remove(self.home.record.groups)
         self.home.remove()
 
     async def _turn(self) -> float | None:
@@ -172,8 +173,9 @@ class Worker:
     async def _resume(self) -> None:
         for keeper in self.keepers.values():
             await keeper.resume()
-        began = any(keeper.present is not None for keeper in self.keepers.values())
-        if began and not self.state.released:
+        # Where nothing runs any more the machine itself may have been started anew, and what was
+        # in memory is gone: such a pod is prepared again.
+        if any(keeper.facts.running for keeper in self.keepers.values()):
             self.state = replace(self.state, prepared=True)
 
     async def _perform(self, action: machine.Action) -> None:
@@ -222,7 +224,7 @@ class Worker:
     async def _start(self, action: machine.Start) -> None:
         keeper = self.keepers[action.container]
         # A shim that was killed may have left something of the last run.
-        self.node.groups.kill(self.pod.metadata.uid, action.container)
+        cgroups.kill(self.home.record.groups, action.container)
         try:
             around = await self._around()
             orders = self._orders(keeper.container, around)
@@ -241,6 +243,10 @@ class Worker:
         membership = self.node.groups.enter(
             self.pod.metadata.uid, container.name, limits_of(container)
         )
+        places = self.node.groups.places(self.pod.metadata.uid)
+        if not set(places) <= set(self.home.record.groups):
+            self.home.record.groups = sorted({*self.home.record.groups, *places})
+            self.home.save()
         for failed in membership.unenforced:
             self._remark("LimitNotEnforced", f"container {container.name}: {failed}")
         return lambda run: self.book.start(container, run, around, wanted, membership)
@@ -307,9 +313,9 @@ class Worker:
             self.fail(Verdict("Evicted", excess))
 
     def _release(self) -> None:
-        self.node.groups.kill(self.pod.metadata.uid)
+        cgroups.kill(self.home.record.groups)
         VolumeStore(self.home.volumes).remove()
-        self.node.groups.remove(self.pod.metadata.uid)
+        cgroups.remove(self.home.record.groups)
         self.home.record.released = True
         self.home.save()
 
@@ -327,6 +333,8 @@ class Worker:
         for keeper in running:
             keeper.stop(grace, "the node stops")
         await asyncio.gather(*(keeper.ended.wait() for keeper in running))
+        cgroups.remove(self.home.record.groups)
+        VolumeStore(self.home.volumes).empty_memory()
         if running:
             self.reporter.look()
             await self.reporter.told()
