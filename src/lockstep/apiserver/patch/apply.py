@@ -167,12 +167,12 @@ def _applied(
 def _prune(merged: Json, last: FieldSet, owned: FieldSet | None, kind: Type) -> Json:
     """Remove what the manager applied the last time and nobody states any more."""
     last_named = with_named_parents(last, kind)
-    pruned = _rest(remove(merged, last_named, kind))
+    pruned = _removed(merged, last_named, kind, owned)
     everything = _named_fields(merged, kind)
     kept = union(_named_fields(pruned, kind), with_named_parents(owned, kind) if owned else None)
-    pruned = _rest(_removed(merged, difference(everything, kept), kind))
+    pruned = _removed(merged, difference(everything, kept), kind, owned)
     gone = difference(everything, _named_fields(pruned, kind))
-    return _rest(_removed(merged, intersection(gone, last_named), kind))
+    return _removed(merged, intersection(gone, last_named), kind, owned)
 
 
 def _named_fields(obj: Json, kind: Type) -> FieldSet | None:
@@ -180,12 +180,11 @@ def _named_fields(obj: Json, kind: Type) -> FieldSet | None:
     return with_named_parents(fields, kind) if fields else None
 
 
-def _removed(obj: Json, fields: FieldSet | None, kind: Type) -> Any:
-    return obj if fields is None else remove(obj, fields, kind)
-
-
-def _rest(value: Any) -> Json:
-    return {} if value is ABSENT else value
+def _removed(obj: Json, fields: FieldSet | None, kind: Type, owned: FieldSet | None) -> Json:
+    if fields is None:
+        return obj
+    rest = remove(obj, fields, kind, owned)
+    return {} if rest is ABSENT else rest
 
 
 def _last_applied(live: Json, kind: Type, by: Writer) -> FieldSet | None:

@@ -262,29 +262,38 @@ def _merge_lists(live: list[Any], applied: list[Any], kind: Type) -> list[Any]:
     return result
 
 
-def remove(value: Any, fields: FieldSet, kind: Type) -> Any:
-    """Return the value without the places in a set; what gets empty by that is absent."""
+def remove(value: Any, fields: FieldSet, kind: Type, owned: FieldSet | None = None) -> Any:
+    """Return the value without the places in a set.
+
+    What gets empty by that is absent, unless it is itself among the places that are *owned*.
+    """
+    kept: Any = value
     if isinstance(value, dict) and value and not kind.map_is_atomic:
-        members = {
-            name: _remaining(child, fields.get(f"f:{name}"), kind.member(name))
-            for name, child in value.items()
-        }
-        return {name: child for name, child in members.items() if child is not ABSENT} or ABSENT
-    if isinstance(value, list) and value and not kind.list_is_atomic:
-        items = [_remaining(item, _item_node(item, fields, kind), kind.items) for item in value]
-        return [item for item in items if item is not ABSENT] or ABSENT
-    return value
+        kept = {}
+        for name, child in value.items():
+            rest = _remaining(child, f"f:{name}", fields, kind.member(name), owned)
+            if rest is not ABSENT:
+                kept[name] = rest
+    elif isinstance(value, list) and value and not kind.list_is_atomic:
+        kept = []
+        for item in value:
+            rest = _remaining(item, key_of(item, kind), fields, kind.items, owned)
+            if rest is not ABSENT:
+                kept.append(rest)
+    if value and not kept and (owned is None or not has_self(owned)):
+        return ABSENT
+    return kept
 
 
-def _remaining(child: Any, node: FieldSet | None, kind: Type) -> Any:
-    if node is None:
+def _remaining(
+    child: Any, key: str | None, fields: FieldSet, kind: Type, owned: FieldSet | None
+) -> Any:
+    node = None if key is None else fields.get(key)
+    if key is None or node is None:
         return child
-    return ABSENT if has_self(node) else remove(child, node, kind)
-
-
-def _item_node(item: Any, fields: FieldSet, kind: Type) -> FieldSet | None:
-    key = key_of(item, kind)
-    return None if key is None else fields.get(key)
+    if has_self(node):
+        return ABSENT
+    return remove(child, node, kind, owned.get(key) if owned else None)
 
 
 def with_named_parents(node: FieldSet, kind: Type) -> FieldSet:
