@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 
 def show(seconds: float) -> str:
     """Return the Unix time *seconds* as RFC 3339, rounded down to a second."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _show(int(seconds))
+
+
+@lru_cache(maxsize=512)
+def _show(seconds: int) -> str:
+    # Statuses are written in bursts, with the same second in several places each.
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def parse(text: str) -> float:

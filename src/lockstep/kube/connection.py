@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote, urlencode
 
 from lockstep.kube.config import ClusterConfig
@@ -20,6 +22,13 @@ Observer = Callable[[str, int, float], None]
 TransportFactory = Callable[[ClusterConfig, Credential], Transport]
 
 JSON = "application/json"
+_SAFE = "/:@!$&'()*+,;=~%"
+_PLAIN = re.compile(r"[A-Za-z0-9/._:-]*")
+
+
+@lru_cache(maxsize=256)
+def _query(params: tuple[tuple[str, str], ...]) -> str:
+    return urlencode(params)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +46,8 @@ class Call:
     @property
     def target(self) -> str:
         """Return path and query as they go on the wire."""
-        path = quote(self.path, safe="/:@!$&'()*+,;=~%")
-        return f"{path}?{urlencode(self.params)}" if self.params else path
+        path = self.path if _PLAIN.fullmatch(self.path) else quote(self.path, safe=_SAFE)
+        return f"{path}?{_query(tuple(self.params.items()))}" if self.params else path
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
