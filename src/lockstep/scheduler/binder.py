@@ -58,6 +58,7 @@ class Binder:
         self._client = client
         self._cluster = cluster
         self._metrics = metrics
+        self._bindings = {outcome: metrics.bindings.labels(outcome.value) for outcome in Outcome}
         self._wake = wake
         self._queue: asyncio.Queue[tuple[Assignment, Batch, float]] = asyncio.Queue()
         self._failures: dict[UnitKey, int] = {}
@@ -81,7 +82,7 @@ class Binder:
             assignment, batch, since = await self._queue.get()
             outcome = await self._bind(assignment)
             self._metrics.bind.observe(loop.time() - since)
-            self._metrics.bindings.labels(outcome.value).inc()
+            self._bindings[outcome].inc()
             if outcome is not Outcome.BOUND:
                 batch.failed += 1
                 self._cluster.forget(assignment.member.key, assignment.member.uid)
@@ -92,7 +93,8 @@ class Binder:
     def _finish(self, batch: Batch) -> None:
         if not batch.failed:
             self._failures.pop(batch.unit, None)
-            self._release(batch.unit)
+            del self.busy[batch.unit]
+            self._wake()
             return
         failures = self._failures[batch.unit] = self._failures.get(batch.unit, 0) + 1
         delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (failures - 1))

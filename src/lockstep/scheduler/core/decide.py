@@ -59,7 +59,9 @@ class Line:
 
     def sort(self, keys: set[UnitKey]) -> list[UnitKey]:
         """Return those of *keys* that wait, in order."""
-        return [key[-1] for key in sorted(self._keys[k] for k in keys if k in self._keys)]
+        if len(keys) * 8 < len(self._sorted):
+            return [key[-1] for key in sorted(self._keys[k] for k in keys if k in self._keys)]
+        return [key[-1] for key in self._sorted if key[-1] in keys]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,7 @@ class Decider:
             placement = self._place(unit)
             if placement is not None:
                 self._commit(placement)
+                result.touched.add(key)
                 placed += len(placement.assignments)
                 result.placements.append(placement)
             else:
@@ -180,7 +183,10 @@ class Decider:
     def _commit(self, placement: Placement) -> None:
         self._stuck_since.pop(placement.unit, None)
         self.cluster.assume((a.member.key, a.spot) for a in placement.assignments)
-        self.line.update(placement.unit)
+        # Nobody else has touched it: the next round need not look again.
+        self.cluster.touched.discard(placement.unit)
+        if self.line.update(placement.unit):
+            self._todo.add(placement.unit)
 
     def _consider_rollback(self, unit: Unit, now: float, result: Round) -> None:
         if not unit.half_placed:

@@ -157,6 +157,7 @@ class Muster:
 
 
 NO_WISH = TopologyWish()
+_ALONE = Group("", 1, 1, NO_WISH)
 
 
 class Unit:
@@ -249,7 +250,7 @@ class Unit:
 
     def _groups(self) -> Iterable[Group]:
         if not self.is_gang:
-            return [Group("", 1, 1, NO_WISH)]
+            return [_ALONE]
         spec = self.gang.spec if self.gang else None
         if spec is None or not spec.groups:
             return [Group("", (spec.min_member if spec else None) or 1, None, NO_WISH)]
