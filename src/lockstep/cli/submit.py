@@ -101,43 +101,57 @@ def submit(
       lockstep submit -f job.yaml --wait
       lockstep submit mpi --workers 2 --dry-run -- mpirun ./a.out
     """
-    found = _from_file(file, framework) if file else None
-    if found is None:
-        flags = Flags(
-            framework=framework.value if framework else "",
-            command=tuple(command or ()),
-            name=name,
-            workers=workers,
-            minimum=minimum,
-            maximum=maximum,
-            processes=processes,
-            image=image,
-            gpus=gpus,
-            cpu=cpu,
-            memory=memory,
-            env=tuple(env or ()),
-            volumes=tuple(volume or ()),
-            node_labels=tuple(node_label or ()),
-            working_dir=working_dir,
-            queue=queue,
-            priority=priority,
-            topology=topology,
-            prefer_topology=prefer_topology,
-            max_restarts=max_restarts,
-            max_wait=max_wait,
-            suspend=suspend,
-        )
-        found = [_from_flags(flags)]
+    target = (kubeconfig, context, namespace)
+    if file is not None:
+        _send(_from_file(file, framework), target, dry_run, output, wait=wait, follow=follow)
+        return
+    flags = Flags(
+        framework=framework.value if framework else "",
+        command=tuple(command or ()),
+        name=name,
+        workers=workers,
+        minimum=minimum,
+        maximum=maximum,
+        processes=processes,
+        image=image,
+        gpus=gpus,
+        cpu=cpu,
+        memory=memory,
+        env=tuple(env or ()),
+        volumes=tuple(volume or ()),
+        node_labels=tuple(node_label or ()),
+        working_dir=working_dir,
+        queue=queue,
+        priority=priority,
+        topology=topology,
+        prefer_topology=prefer_topology,
+        max_restarts=max_restarts,
+        max_wait=max_wait,
+        suspend=suspend,
+    )
+    _send([_from_flags(flags)], target, dry_run, output, wait=wait, follow=follow)
+
+
+def _send(
+    found: list[Document],
+    where: tuple[Path | None, str | None, str | None],
+    dry_run: bool,
+    output: Format,
+    *,
+    wait: bool,
+    follow: bool,
+) -> None:
     for document in found:
         check(document)
     if dry_run:
         _print(found, output)
         return
+    # What follows needs a connection, which checking and a dry run do without.
     from lockstep.cli.connect import Target, run
     from lockstep.cli.sending import send
 
-    target = Target(kubeconfig, context, namespace)
-    run(target, lambda session: send(session, [d.obj for d in found], wait=wait, follow=follow))
+    objects = [document.obj for document in found]
+    run(Target(*where), lambda session: send(session, objects, wait=wait, follow=follow))
 
 
 def _from_file(file: Path, framework: Framework | None) -> list[Document]:

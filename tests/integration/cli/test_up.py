@@ -110,3 +110,37 @@ def test_detached_it_returns_when_it_is_ready(tmp_path: Path) -> None:
         ended = subprocess.run([*LOCKSTEP, "down", "--data", str(data)], check=False)
     assert ended.returncode == 0
     assert processes(data) == []
+
+
+def test_pods_end_with_down_and_their_jobs_go_on_with_up(tmp_path: Path) -> None:
+    plane = ControlPlane(tmp_path / "data").start()
+    # The directory in its command is how the test finds the pod's process.
+    code = f"import time; time.sleep(600)  # {tmp_path}"
+    plane.ok("submit", "plain", "--name", "stays", "--", "python", "-c", code)
+    plane.eventually_phase("stays", "Running")
+    plane.ok("down", "--data", str(plane.data))
+    assert processes(tmp_path) == []
+    plane.start()
+    eventually_sync(lambda: _pods(tmp_path), 30, "the pod runs again")
+    plane.eventually_phase("stays", "Running")
+
+    # A node that is killed leaves its pods running, and has them again when it is back.
+    (before,) = _pods(tmp_path)
+    node = plane.child("process-node")
+    assert node is not None
+    os.kill(node, signal.SIGKILL)
+    eventually_sync(lambda: _readied(plane, "process-node") == 3, 20, "it is back")
+    plane.eventually_phase("stays", "Running")
+    assert _pods(tmp_path) == [before]
+
+    plane.kill()
+    eventually_sync(lambda: processes(tmp_path) == [], 30, "nothing runs without its supervisor")
+
+
+def _pods(directory: Path) -> list[int]:
+    return [pid for pid, command in processes(directory) if "time.sleep" in command]
+
+
+def _readied(plane: ControlPlane, part: str) -> int:
+    """Return how often a part has said that it is ready."""
+    return (plane.data / "log" / f"{part}.log").read_text().count("ready")
