@@ -170,3 +170,28 @@ async def test_it_ends_in_order_when_told_to(server):
         server.data / "kubeconfigs" / "scheduler.kubeconfig", options=()
     ).start()
     assert running.stop() == 0
+
+
+async def test_the_other_takes_over_when_the_leader_ends(server, client):
+    config = server.data / "kubeconfigs" / "scheduler.kubeconfig"
+    first = SchedulerProcess(config, options=("--identity", "one")).start()
+    second = SchedulerProcess(config, options=("--identity", "two")).start()
+    try:
+        await add_nodes(client, ["n1"])
+
+        async def bound(name: str) -> bool:
+            return bool((await client.get(PODS, name, "default")).spec.node_name)
+
+        await client.create(PODS, pod_body("before", gpus=1))
+        await eventually(lambda: bound("before"))
+        assert first.stop() == 0
+        await client.create(PODS, pod_body("after", gpus=1))
+        await eventually(lambda: bound("after"), 40.0)
+        before, after = [
+            (await client.get(PODS, name, "default")).metadata.annotations["lockstep.dev/gpus"]
+            for name in ("before", "after")
+        ]
+        assert before != after, "the second knows what the first gave out"
+    finally:
+        first.kill()
+        second.kill()
