@@ -67,5 +67,5 @@ async def _answers(client: Client, group: str, plural: str) -> bool:
 def _established(found: AnyObject) -> bool:
     return any(
         c.get("type") == "Established" and c.get("status") == "True"
-        for c in found.status.get("conditions", [])
+        for c in found.status.get("conditions") or []
     )
