@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lockstep.cli.failure import CommandFailed
+from lockstep.kube.errors import ApiError, ConfigError
+from lockstep.nodes.simulated.spec import SpecError
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +44,7 @@ def serve(part: Coroutine[Any, Any, Any], *, leashed: bool, verbose: bool) -> No
             runner.run(_until_told(part, leashed=leashed))
     except KeyboardInterrupt:
         raise SystemExit(0) from None
-    except OSError as error:
+    except (OSError, ApiError, ConfigError, SpecError) as error:
         log.debug("ended by an error", exc_info=True)
         raise CommandFailed(f"{error}") from error
 

@@ -45,9 +45,13 @@ async def in_parallel(items: Iterable[T], work: Callable[[T], Awaitable[None]]) 
         for item in left:
             await work(item)
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(PARALLEL):
-            group.create_task(worker())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(PARALLEL):
+                group.create_task(worker())
+    except ExceptionGroup as failed:
+        # They all failed at the same thing; the first says what.
+        raise failed.exceptions[0] from None
 
 
 class Registration:
