@@ -18,6 +18,8 @@ Handler = Callable[[Request], Awaitable[Response | Stream]]
 _LINES = {s.value: f"HTTP/1.1 {s.value} {s.phrase}\r\n" for s in HTTPStatus}
 _PIPELINED = 1 << 20
 IDLE_SECONDS = 180.0
+STALL_SECONDS = 30.0
+"""For how long a stream waits for a client that has stopped reading."""
 
 
 class HttpProtocol(asyncio.Protocol):
@@ -163,7 +165,13 @@ class HttpProtocol(asyncio.Protocol):
         if data:
             self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
         if self._writable is not None:
-            await self._writable
+            try:
+                async with asyncio.timeout(STALL_SECONDS):
+                    await self._writable
+            except TimeoutError:
+                # What is buffered will never be read, so there is nothing to wait for.
+                self._transport.abort()
+                raise ConnectionAbortedError("the client has stopped reading") from None
 
     def pause_writing(self) -> None:
         """Make producers wait: the client does not read as fast as they write."""
@@ -183,7 +191,13 @@ class HttpProtocol(asyncio.Protocol):
         self._transport.close()
 
     def _wait_idle(self) -> None:
-        self._idle = self._loop.call_later(IDLE_SECONDS, self._transport.close)
+        self._idle = self._loop.call_later(IDLE_SECONDS, self._leave)
+
+    def _leave(self) -> None:
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()
+        else:
+            self._transport.close()
 
     def _stop_waiting(self) -> None:
         if self._idle is not None:
