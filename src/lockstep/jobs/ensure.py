@@ -36,8 +36,9 @@ def running(seen: Seen, framework: Framework, roster: Roster, now: float) -> Ite
     yield from _surroundings(seen, framework, roster)
     waits = job.status.retry_at is not None and timestamp.parse(job.status.retry_at) > now
     if not (roster.stale or roster.foreign or waits):
+        everyone = list(roster.wanted.values())
         for member in roster.missing():
-            yield Create(PODS, objects.pod(job, framework, member))
+            yield Create(PODS, objects.pod(job, framework, member, everyone))
 
 
 def suspended(seen: Seen, now: float) -> Iterator[Action]:

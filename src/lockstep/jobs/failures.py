@@ -23,6 +23,7 @@ PERMANENT_EXIT_CODES: Final = {
 
 STABLE_AFTER: Final = 600.0
 """Seconds of running after which a failure is the first in a row again."""
+_LONGEST_DETAIL: Final = 300
 _FIRST_DELAY: Final = 5.0
 _LONGEST_DELAY: Final = 300.0
 
@@ -35,12 +36,15 @@ class Failure:
     uid: str
     why: str
     permanent: bool = False
+    at: str = ""
+    """When its first container failed; empty where there is none to tell."""
 
 
 def find(roster: Roster, status: TrainingJobStatus) -> list[Failure]:
-    """Return the failures that *status* has not counted yet.
+    """Return the failures that *status* has not counted yet, the first to happen first.
 
-    A pod that goes away before the gang was placed has not run: it is made again and not counted.
+    A pod that is gone precedes those that failed for want of it. A pod that goes away before the
+    gang was placed has not run: it is made again and not counted.
     """
     placed = cond.holds(status, cond.PLACED)
     found: list[Failure] = []
@@ -52,31 +56,35 @@ def find(roster: Roster, status: TrainingJobStatus) -> list[Failure]:
             found.append(_of_failed(pod))
         elif leaving(pod) and placed:
             found.append(Failure(name, uid, f"{name} is being deleted"))
-    if not placed:
-        return found
-    for member in roster.missing():
+    for member in roster.missing() if placed else ():
         created = status.replica_statuses.get(member.role.name, ReplicaStatus()).created
         if member.index < created and member.name not in status.replacing:
             found.append(Failure(member.name, "", f"{member.name} was deleted"))
-    return found
+    return sorted(found, key=lambda failure: failure.at)
 
 
 def _of_failed(pod: Pod) -> Failure:
     name, uid = pod.metadata.name, pod.metadata.uid
     for container, end in exits(pod):
+        at = end.finished_at or ""
         why = f"{name} failed with exit code {end.exit_code}"
         if end.signal:
             why += f" (signal {end.signal})"
         if known := PERMANENT_EXIT_CODES.get(end.exit_code):
-            return Failure(name, uid, f"{why}: {known}", permanent=True)
-        detail = end.message.strip().splitlines()[-1:] or [end.reason]
-        if detail[0] and detail[0] != "Error":
-            why += f": {detail[0]}"
+            return Failure(name, uid, f"{why}: {known}", permanent=True, at=at)
+        detail = _last_line(end.message) or end.reason
+        if detail not in ("", "Error"):
+            why += f": {detail}"
         if len(pod.spec.containers) > 1:
             why += f" (container {container.name})"
-        return Failure(name, uid, why)
+        return Failure(name, uid, why, at=at)
     said = ": ".join(part for part in (pod.status.reason, pod.status.message) if part)
     return Failure(name, uid, f"{name} failed: {said or 'its node gave no reason'}")
+
+
+def _last_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1].strip()[:_LONGEST_DETAIL] if lines else ""
 
 
 def describe(failures: list[Failure]) -> str:

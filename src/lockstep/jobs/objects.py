@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES
@@ -35,8 +36,8 @@ from lockstep.jobs.frameworks.base import (
 Json = dict[str, Any]
 
 
-def pod(job: TrainingJob, framework: Framework, member: Member) -> Json:
-    """Return the pod of *member* for the job's present attempt."""
+def pod(job: TrainingJob, framework: Framework, member: Member, everyone: Sequence[Member]) -> Json:
+    """Return the pod of *member*, one of *everyone*, for the job's present attempt."""
     template = copy.deepcopy(member.role.template)
     given = template.get("metadata") or {}
     spec = template["spec"]
@@ -47,9 +48,11 @@ def pod(job: TrainingJob, framework: Framework, member: Member) -> Json:
     if job.spec.priority_class_name:
         spec["priorityClassName"] = job.spec.priority_class_name
     framework.shape(job, member, spec)
-    variables = framework.environment(job, member)
+    variables = framework.environment(job, member, everyone)
     for container in spec["containers"]:
         merge_environment(container, variables, free=framework.free())
+        # The end of the log of what failed outlives its pod, in the job's status and event.
+        container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
     meta = _meta(job, member.name)
     meta["labels"] = {
         **(given.get("labels") or {}),

@@ -15,5 +15,4 @@ def problems(job: TrainingJob) -> list[Problem]:
     if found:
         return found
     framework = FRAMEWORKS[job.spec.framework]
-    first = [m for m in members(job) if m.index == 0]
-    return [*framework.problems(job), *contradictions(job, framework, first)]
+    return [*framework.problems(job), *contradictions(job, framework, members(job))]

@@ -13,8 +13,9 @@ HOST = "digits-worker-0.digits"
 
 
 def environment(given: Any, name: str) -> dict[str, str]:
-    member = next(m for m in members(given) if m.name == name)
-    built = pod(given, FRAMEWORKS[given.spec.framework], member)
+    everyone = members(given)
+    member = next(m for m in everyone if m.name == name)
+    built = pod(given, FRAMEWORKS[given.spec.framework], member, everyone)
     return {v["name"]: v["value"] for v in built["spec"]["containers"][0]["env"] if "value" in v}
 
 
@@ -92,7 +93,7 @@ def test_the_users_own_port_wins() -> None:
 
 def test_the_users_variables_follow_ours_and_may_refer_to_them() -> None:
     given = job(role(env={"PYTHONUNBUFFERED": "0", "URL": "tcp://$(MASTER_ADDR)"}))
-    built = pod(given, FRAMEWORKS["pytorch"], members(given)[0])
+    built = pod(given, FRAMEWORKS["pytorch"], members(given)[0], members(given))
     variables = built["spec"]["containers"][0]["env"]
     names = [v["name"] for v in variables]
     assert names.index("MASTER_ADDR") < names.index("URL")

@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from tests.support.job_world import FakeCluster
 from tests.support.jobs import job, mpi_roles, role
 
+from lockstep.api.core import PodStatus
 from lockstep.api.training import TrainingJob, TrainingJobStatus
+from lockstep.api.wire import convert
 from lockstep.jobs.failures import backoff
 
 ELASTIC = role(replicas=3, min=2, max=4)
@@ -207,6 +210,22 @@ def test_a_back_off_is_announced() -> None:
     assert said.message.startswith(f"starts again at {said.retry_at}, after this: digits-worker-0")
 
 
+def end(world: FakeCluster, name: str, ended: dict[str, Any]) -> None:
+    tree = {
+        "phase": "Failed",
+        "containerStatuses": [{"name": "main", "state": {"terminated": ended}}],
+    }
+    world.pods[name] = structs.replace(world.pods[name], status=convert(tree, PodStatus))
+
+
+def test_the_first_pod_to_fail_is_named() -> None:
+    world = running(job(recovery={"maxRestarts": 0}))
+    end(world, "digits-worker-0", {"exitCode": 1, "finishedAt": "2026-01-01T00:00:02Z"})
+    end(world, "digits-worker-1", {"exitCode": 9, "finishedAt": "2026-01-01T00:00:01Z"})
+    world.settle()
+    assert status(world).message.startswith("digits-worker-1 failed with exit code 9 (and 1 more)")
+
+
 @pytest.mark.parametrize(
     ("ended", "expected"),
     [
@@ -217,18 +236,8 @@ def test_a_back_off_is_announced() -> None:
     ],
 )
 def test_the_message_says_how_the_pod_ended(ended: dict[str, Any], expected: str) -> None:
-    from msgspec import structs
-
-    from lockstep.api.core import PodStatus
-    from lockstep.api.wire import convert
-
     world = running(job(recovery={"maxRestarts": 0}))
-    tree = {
-        "phase": "Failed",
-        "containerStatuses": [{"name": "main", "state": {"terminated": ended}}],
-    }
-    pod = world.pods["digits-worker-0"]
-    world.pods["digits-worker-0"] = structs.replace(pod, status=convert(tree, PodStatus))
+    end(world, "digits-worker-0", ended)
     world.settle()
     message = status(world).message
     assert message == f"digits-worker-0 failed with {expected}; all restarts are used up (0 of 0)"

@@ -57,7 +57,7 @@ def test_the_launcher_waits_for_as_many_workers_as_the_job_needs(
 
 def test_a_worker_without_a_command_runs_sshd_on_its_own_address() -> None:
     given = mpi_job()
-    spec = pod(given, MPI, members(given)[1])["spec"]
+    spec = pod(given, MPI, members(given)[1], members(given))["spec"]
     main = spec["containers"][0]
     assert main["command"] == ["/bin/sh", "/etc/mpi/sshd.sh"]
     address = next(v for v in main["env"] if v["name"] == "LOCKSTEP_POD_IP")
@@ -70,7 +70,7 @@ def test_a_worker_without_a_command_runs_sshd_on_its_own_address() -> None:
 
 def test_the_launcher_waits_before_it_starts() -> None:
     given = mpi_job()
-    spec = pod(given, MPI, members(given)[0])["spec"]
+    spec = pod(given, MPI, members(given)[0], members(given))["spec"]
     assert [c["name"] for c in spec["initContainers"]] == ["wait-for-workers"]
     assert spec["initContainers"][0]["command"] == ["/bin/sh", "/etc/mpi/wait_for_workers.sh"]
     assert spec["containers"][0]["command"] == ["mpirun", "hostname"]

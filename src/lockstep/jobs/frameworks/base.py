@@ -25,20 +25,13 @@ _PORTS: Final = 9000
 class Member:
     """One pod of a job: the *index*-th of its role, the *rank*-th of all."""
 
-    job: str
     role: Role
     index: int
     rank: int
-
-    @property
-    def name(self) -> str:
-        """Return the name of the pod, which is its host name."""
-        return pod_name(self.job, self.role.name, self.index)
-
-    @property
-    def host(self) -> str:
-        """Return the name under which the other pods of the namespace reach it."""
-        return f"{self.name}.{self.job}"
+    name: str
+    """The name of the pod, which is its host name."""
+    host: str
+    """The name under which the other pods of the namespace reach it."""
 
 
 class Framework(Protocol):
@@ -49,8 +42,10 @@ class Framework(Protocol):
     def problems(self, job: TrainingJob) -> list[Problem]:
         """Return what keeps this framework from running the job."""
 
-    def environment(self, job: TrainingJob, member: Member) -> dict[str, str]:
-        """Return the variables that every container of the member gets."""
+    def environment(
+        self, job: TrainingJob, member: Member, everyone: Sequence[Member]
+    ) -> dict[str, str]:
+        """Return the variables that every container of *member*, one of *everyone*, gets."""
 
     def free(self) -> frozenset[str]:
         """Return the variables of which the user's own setting wins; the others are reserved."""
@@ -73,9 +68,12 @@ class Framework(Protocol):
 
 def members(job: TrainingJob) -> list[Member]:
     """Return the members that *job* wants now, in the order of their ranks."""
+    service = job.metadata.name
     found: list[Member] = []
     for role in job.spec.roles:
-        found += [Member(job.metadata.name, role, i, len(found) + i) for i in range(role.replicas)]
+        for index in range(role.replicas):
+            name = pod_name(service, role.name, index)
+            found.append(Member(role, index, len(found), name, f"{name}.{service}"))
     return found
 
 
@@ -134,11 +132,11 @@ def merge_environment(container: Json, given: Mapping[str, str], *, free: frozen
 
 
 def contradictions(
-    job: TrainingJob, framework: Framework, first: Sequence[Member]
+    job: TrainingJob, framework: Framework, everyone: Sequence[Member]
 ) -> Iterator[Problem]:
     """Yield the user's settings of reserved variables that say something else than ours."""
-    for member in first:
-        ours = framework.environment(job, member)
+    for member in (m for m in everyone if m.index == 0):
+        ours = framework.environment(job, member, everyone)
         role_at = job.spec.roles.index(member.role)
         for c, container in enumerate(member.role.template["spec"]["containers"]):
             at = f"spec.roles[{role_at}].template.spec.containers[{c}].env"

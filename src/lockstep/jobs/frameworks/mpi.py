@@ -8,6 +8,7 @@ to the launcher beforehand; where they bring a command, port 22 is expected unle
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from lockstep.api.roles import gpus, least, processes
@@ -44,7 +45,9 @@ class Mpi:
         """Return a port that is none."""
         return port_problems(job, SSH_PORT)
 
-    def environment(self, job: TrainingJob, member: Member) -> dict[str, str]:
+    def environment(
+        self, job: TrainingJob, member: Member, everyone: Sequence[Member]
+    ) -> dict[str, str]:
         """Return the role, the ssh port, and on the launcher what the MPIs read."""
         built = {"K_MPI_JOB_ROLE": member.role.name, SSH_PORT: str(ssh_port(job))}
         if member.role.name == LAUNCHER:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
 from lockstep.jobs.frameworks.base import Json, Member, members
@@ -16,9 +18,10 @@ class Plain:
         """Return nothing: any pods will do."""
         return []
 
-    def environment(self, job: TrainingJob, member: Member) -> dict[str, str]:
+    def environment(
+        self, job: TrainingJob, member: Member, everyone: Sequence[Member]
+    ) -> dict[str, str]:
         """Return the member's role and index and the names of all members."""
-        everyone = members(job)
         return {
             "LOCKSTEP_JOB": job.metadata.name,
             "LOCKSTEP_ROLE": member.role.name,

@@ -7,6 +7,7 @@ rank of a process, and is set only where a pod is one process.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from lockstep.api.roles import least, most, processes, world_size
@@ -48,9 +49,11 @@ class PyTorch:
         """Return a port that is none."""
         return port_problems(job, "MASTER_PORT")
 
-    def environment(self, job: TrainingJob, member: Member) -> dict[str, str]:
+    def environment(
+        self, job: TrainingJob, member: Member, everyone: Sequence[Member]
+    ) -> dict[str, str]:
         """Return what torchrun and ``env://`` read."""
-        master = members(job)[0].host
+        master = everyone[0].host
         master_port = own_setting(job, "MASTER_PORT") or str(port(job, "master"))
         common = {
             "MASTER_ADDR": master,
