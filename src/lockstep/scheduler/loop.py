@@ -18,6 +18,7 @@ from lockstep.scheduler.status import StatusWriter
 
 log = logging.getLogger(__name__)
 
+RETRY_SECONDS = 1.0
 PODS_PER_ROUND = 256
 """Pods placed before watches and bindings get their turn again."""
 
@@ -42,15 +43,26 @@ class Scheduler:
         """Schedule until cancelled."""
         detach = self._feed.attach(self.cluster, self._changed.set)
         try:
-            # The informers may lag behind what the last leader bound; a fresh list does not.
-            for pod in (await self._client.list(PODS)).items:
-                self.cluster.set_pod(pod)
+            await self._catch_up()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._binder.run())
                 group.create_task(self._status.run())
                 group.create_task(self._decide(group))
         finally:
             detach()
+
+    async def _catch_up(self) -> None:
+        """Read all pods afresh: the informers may lag behind what the last leader bound."""
+        while True:
+            try:
+                pods = await self._client.list(PODS)
+            except ApiError as error:
+                log.warning("pods cannot be listed yet: %s", error)
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            for pod in pods.items:
+                self.cluster.set_pod(pod)
+            return
 
     async def _decide(self, group: asyncio.TaskGroup) -> None:
         loop = asyncio.get_running_loop()

@@ -174,6 +174,30 @@ def test_pods_in_no_group_are_named():
     assert "1 pod of the gang in none of its groups (g-lost)" in verdict.message
 
 
+def test_a_selector_that_cannot_be_read_is_named_and_stops_nobody_else():
+    cluster = draw(Cluster(), TWO_SPINES)
+    bad = {"matchExpressions": [{"key": "role", "operator": "In", "values": []}]}
+    cluster.set_gang(gang("bad", groups=[{"name": "worker", "min": 1, "selector": bad}]))
+    cluster.set_pod(pod("bad-0", gang="bad"))
+    add(cluster, draw_gang("good: 1x8"))
+    result = Decider(cluster).decide(0.0)
+    assert [p.unit.name for p in result.placements] == ["good"]
+    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", "bad")])
+    assert verdict.reason == "BadSelector"
+    assert verdict.message.startswith("the selector of group worker: ")
+
+
+def test_groups_by_selector():
+    cluster = draw(Cluster(), TWO_SPINES)
+    groups = [
+        {"name": kind, "min": 1, "selector": {"matchLabels": {"role": kind}}} for kind in ("a", "b")
+    ]
+    cluster.set_gang(gang("g", groups=groups))
+    for kind in ("a", "b"):
+        cluster.set_pod(pod(f"g-{kind}", gpus=8, gang="g", labels={"role": kind}))
+    assert len(Decider(cluster).decide(0.0).placements[0].assignments) == 2
+
+
 def test_pods_beyond_what_a_group_wants_are_told_so():
     cluster = draw(Cluster(), TWO_SPINES)
     cluster.set_gang(gang("g", groups=[{"name": "worker", "min": 1, "desired": 2}]))

@@ -29,6 +29,8 @@ def blocked(cluster: Cluster, unit: Unit) -> Verdict | None:
             f"{words.count(len(unit.members), 'pod')} waits for it; create it, or remove the label "
             "lockstep.dev/gang to place the pods one by one",
         )
+    if unit.unreadable:
+        return Verdict("BadSelector", unit.unreadable)
     return _missing(unit) or _unknown_tier(cluster, unit)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -14,7 +13,7 @@ from lockstep.api.names import (
     GPUS_ANNOTATION,
     SCHEDULER_NAME,
 )
-from lockstep.api.selectors import LabelMatch, from_selector
+from lockstep.api.selectors import LabelMatch, SelectorError, from_selector
 from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.nodes import natural
 from lockstep.scheduler.core.shapes import PodShape
@@ -160,6 +159,26 @@ NO_WISH = TopologyWish()
 _ALONE = Group("", 1, 1, NO_WISH)
 
 
+def _groups_of(key: UnitKey, gang: Gang | None) -> tuple[list[Group], str]:
+    """Return the groups of a unit, and what is wrong with their selectors."""
+    if key.kind == "Pod":
+        return [_ALONE], ""
+    if gang is None or not gang.spec.groups:
+        return [Group("", (gang.spec.min_member if gang else None) or 1, None, NO_WISH)], ""
+    groups, problems = [], []
+    for group in gang.spec.groups:
+        match = None
+        if group.selector is not None:
+            try:
+                match = from_selector(group.selector)
+            except SelectorError as error:
+                problems.append(f"the selector of group {group.name}: {error}")
+                match = LabelMatch(nothing=True)
+        wanted = group.desired or group.min
+        groups.append(Group(group.name, group.min, wanted, group.topology or NO_WISH, match))
+    return groups, "; ".join(problems)
+
+
 class Unit:
     """A gang with its members, or one pod on its own."""
 
@@ -169,6 +188,7 @@ class Unit:
         self.members: dict[str, Member] = {}
         self._whole = False
         self._musters: list[Muster] | None = None
+        self._groups, self.unreadable = _groups_of(key, None)
         self.strays: list[Member] = []
 
     @property
@@ -202,13 +222,14 @@ class Unit:
         if gang is not None and self.gang is None and gang.status.placed_at:
             self._whole = True
         self.gang = gang
+        self._groups, self.unreadable = _groups_of(self.key, gang)
         self.changed()
 
     @property
     def musters(self) -> list[Muster]:
         """Return the groups with their members."""
         if self._musters is None:
-            self._musters = [Muster(group) for group in self._groups()]
+            self._musters = [Muster(group) for group in self._groups]
             self.strays = []
             for member in sorted(self.members.values(), key=lambda m: natural(m.name)):
                 self._count(member)
@@ -247,23 +268,6 @@ class Unit:
             home.gated.append(member)
         else:
             home.pending.append(member)
-
-    def _groups(self) -> Iterable[Group]:
-        if not self.is_gang:
-            return [_ALONE]
-        spec = self.gang.spec if self.gang else None
-        if spec is None or not spec.groups:
-            return [Group("", (spec.min_member if spec else None) or 1, None, NO_WISH)]
-        return [
-            Group(
-                g.name,
-                g.min,
-                g.desired or g.min,
-                g.topology or NO_WISH,
-                from_selector(g.selector) if g.selector is not None else None,
-            )
-            for g in spec.groups
-        ]
 
     @property
     def pending(self) -> list[Member]:
