@@ -35,6 +35,8 @@ class Record(msgspec.Struct, kw_only=True):
     """Its control groups; they depend on those of the node that started it."""
     verdict: dict[str, Any] | None = None
     released: bool = False
+    reported: str = ""
+    """Digest of the status that the server has."""
     told: list[str] = []
     """Remarks already made as events."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterator
@@ -83,7 +84,8 @@ class _Node:
         self.client, self.data, self.name = client, data, name
         self.recorder = Recorder(client, "process-node")
         self.devices = tuple(gpus.find())
-        self.groups = Groups(name)
+        # Two nodes of one name, each on its own data, must not share their groups.
+        self.groups = Groups(f"{name}-{hashlib.sha256(bytes(data)).hexdigest()[:8]}")
         self.names = Names(client)
         self.contents = Contents(client)
         plain = self.describe(0)
@@ -129,9 +131,9 @@ class _Node:
             stack.push_async_callback(server.stop)
             parts = [asyncio.ensure_future(one) for one in (self.names.run(), self.agent.run())]
             try:
-                await self.names.wait_synced()
-                await self.agent.wait_ready()
-                await registration.register()
+                await asyncio.gather(
+                    self.names.wait_synced(), self.agent.wait_ready(), registration.register()
+                )
                 parts.append(asyncio.ensure_future(registration.run()))
                 ready(f"ready node {self.name}")
                 # Unlike gather, wait leaves the parts alone when the node is told to stop: the

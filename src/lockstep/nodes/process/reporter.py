@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import time
 from typing import Any, Protocol
@@ -12,6 +13,7 @@ import msgspec
 
 from lockstep.kube.errors import ApiError, Conflict, Invalid, NotFound
 from lockstep.nodes.process.facts import PodFacts
+from lockstep.nodes.process.home import PodHome
 from lockstep.nodes.process.spec import POD_RUNS, Pod, PodStatus
 from lockstep.nodes.process.status import OWNED, pod_status
 from lockstep.nodes.process.surroundings import Surroundings
@@ -27,6 +29,7 @@ class Subject(Protocol):
     """A pod as the reporter sees it."""
 
     pod: Pod
+    home: PodHome
     gone: bool
 
     @property
@@ -50,7 +53,6 @@ class Reporter:
         self._node, self._subject = node, subject
         self.removed = False
         """Whether the pod is gone from the server, and nothing of it runs."""
-        self._sent: dict[str, Any] | None = None
         self._written: PodStatus | None = None
         self._due = asyncio.Event()
         self._idle = asyncio.Event()
@@ -95,7 +97,8 @@ class Reporter:
             return
         status = pod_status(self._view(), facts, self._node.host_ip, time.time())
         self._note_crashes(status)
-        if status != self._sent:
+        digest = hashlib.sha256(msgspec.json.encode(status)).hexdigest()
+        if digest != subject.home.record.reported:
             meta = subject.pod.metadata
             patch = {"metadata": {"uid": meta.uid}, "status": status}
             try:
@@ -106,7 +109,9 @@ class Reporter:
                 if not await self._replaced():
                     raise
                 raise NotFound(404, "NotFound", str(error)) from error
-            self._sent, self._written = status, pod.status
+            self._written = pod.status
+            subject.home.record.reported = digest
+            subject.home.save()
         if over:
             await self._remove()
 
