@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from lockstep.apiserver.patch.errors import PatchError, inapplicable, malformed
 from lockstep.apiserver.patch.ordering import in_order, position_key
-from lockstep.apiserver.patch.types import Type
+from lockstep.apiserver.patch.types import ABSENT, Type
 
 Json = dict[str, Any]
 
@@ -40,12 +40,15 @@ def _merge_map(original: Json, patch: Json, kind: Type) -> Json:
     for key in [key for key in pending if key.startswith(_ORDER)]:
         _merge_ordered(result, pending, key, kind)
     for key, value in pending.items():
+        if value is None:
+            result.pop(key, None)
+        elif not key.startswith(_DELETE):
+            merged = _merge_value(result.get(key), value, kind.member(key), key)
+            if merged is not ABSENT:
+                result[key] = merged
+    for key, value in pending.items():
         if key.startswith(_DELETE):
             _delete_from_list(result, key.removeprefix(_DELETE), value)
-        elif value is None:
-            result.pop(key, None)
-        else:
-            result[key] = _merge_value(result.get(key), value, kind.member(key), key)
     return result
 
 
@@ -70,25 +73,26 @@ def _merge_value(original: Any, patch: Any, kind: Type, name: str) -> Any:
 
 
 def _clean(value: Any) -> Any:
-    """Return a value of a patch that there was nothing to merge with, without its directives."""
+    """Return a value of a patch that there was nothing to merge with, without its directives.
+
+    A map that says how it is to be merged is nothing by itself, whatever else it says.
+    """
     if isinstance(value, dict):
-        return {
+        if _PATCH in value:
+            return ABSENT
+        members = {
             key: _clean(child)
             for key, child in value.items()
             if child is not None and not _is_directive(key)
         }
+        return {key: child for key, child in members.items() if child is not ABSENT}
     if isinstance(value, list):
-        kept = [item for item in value if not (isinstance(item, dict) and _only_directive(item))]
-        return [_clean(item) for item in kept]
+        return [item for item in map(_clean, value) if item is not ABSENT]
     return value
 
 
 def _is_directive(key: str) -> bool:
     return key in {_PATCH, _RETAIN} or key.startswith((_ORDER, _DELETE))
-
-
-def _only_directive(item: Json) -> bool:
-    return item.get(_PATCH) == "delete" or (item.get(_PATCH) == "replace" and len(item) == 1)
 
 
 def _retain_keys(result: Json, patch: Json) -> None:
