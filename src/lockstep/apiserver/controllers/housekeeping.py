@@ -76,7 +76,7 @@ class Housekeeper:
         while True:
             await self._wait()
             self._wake.clear()
-            await self._round()
+            await self.tidy()
 
     def _follow(self, events: Sequence[Event]) -> None:
         now = self._clock()
@@ -120,7 +120,8 @@ class Housekeeper:
         except TimeoutError:
             pass
 
-    async def _round(self) -> None:
+    async def tidy(self) -> None:
+        """Decide and do everything that is due now."""
         if self._kinds != self._catalog.changes:
             self._kinds = self._catalog.changes
             self._owners.recheck()
