@@ -40,3 +40,21 @@ class Pauses:
     def worked(self) -> None:
         """Begin anew at the shortest wait."""
         self.failures = 0
+
+
+@dataclass(slots=True)
+class Bucket:
+    """Tokens that come at *rate* a second, up to *burst*; the time is handed in."""
+
+    rate: float
+    burst: float
+    _tokens: float | None = None
+    _since: float = 0.0
+
+    def reserve(self, now: float) -> float:
+        """Take a token, if need be one that is still to come, and return how long until then."""
+        before = self.burst if self._tokens is None else self._tokens
+        elapsed = 0.0 if self._tokens is None else max(0.0, now - self._since)
+        self._tokens = min(self.burst, before + elapsed * self.rate) - 1.0
+        self._since = now
+        return max(0.0, -self._tokens / self.rate)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from lockstep.api.wire import Wire, to_builtins
-from lockstep.kube.errors import Status
+from lockstep.kube.errors import Status, Undecodable
 
 T = TypeVar("T", bound=Wire)
 
@@ -119,18 +119,31 @@ def gc_paused() -> Iterator[None]:
         gc.enable()
 
 
+@contextmanager
+def _understood(type_: type[Wire]) -> Iterator[None]:
+    try:
+        yield
+    except msgspec.MsgspecError as error:
+        raise Undecodable(f"the answer is not a {type_.__name__}: {error}") from None
+
+
 def decode(type_: type[T], data: bytes) -> T:
     """Return the object in *data*.
 
     Raises:
-        msgspec.ValidationError: when it does not fit the view; names the path.
+        Undecodable: when it does not fit the view; names the path.
     """
-    return cast("T", _decoder(type_).decode(data))
+    with _understood(type_):
+        return cast("T", _decoder(type_).decode(data))
 
 
 def decode_page(type_: type[T], data: bytes) -> tuple[Page[T], list[Unreadable]]:
-    """Return a page of a list, and what in it does not fit the view."""
-    with gc_paused():
+    """Return a page of a list, and what in it does not fit the view.
+
+    Raises:
+        Undecodable: when it is not a list at all.
+    """
+    with gc_paused(), _understood(type_):
         try:
             return _page_decoder(type_).decode(data), []
         except msgspec.ValidationError:
@@ -155,14 +168,20 @@ def _unreadable(raw: msgspec.Raw, error: Exception) -> Unreadable:
 
 
 def decode_event(type_: type[T], line: bytes) -> WatchEvent[T] | Status:
-    """Return the event in one line of a watch; a Status stands for an ERROR event."""
+    """Return the event in one line of a watch; a Status stands for an ERROR event.
+
+    Raises:
+        Undecodable: when it is not an event at all.
+    """
     try:
         event = _event_decoder(type_).decode(line)
-    except msgspec.ValidationError:
-        return _decode_odd_event(type_, line)
+    except msgspec.DecodeError:
+        with _understood(type_):
+            return _decode_odd_event(type_, line)
     if event.type in ("ADDED", "MODIFIED", "DELETED"):
         return WatchEvent(event.type, event.object, event.object.metadata.resource_version)
-    return _decode_odd_event(type_, line)
+    with _understood(type_):
+        return _decode_odd_event(type_, line)
 
 
 def _decode_odd_event(type_: type[T], line: bytes) -> WatchEvent[T] | Status:

@@ -110,6 +110,13 @@ class Unreachable(ApiError):
         self.acted = acted
 
 
+class Undecodable(ApiError):
+    """The answer is not what this client can read; the request itself may well have worked."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(0, "Undecodable", message)
+
+
 class NotLeading(ApiError):
     """A write was held back because this process does not lead (any more)."""
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Generic, TypeVar
 
-import msgspec
-
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 from lockstep.kube.backoff import Backoff, Pauses
@@ -128,9 +126,9 @@ class Informer(Generic[T]):
                 await self._carry_out(plan)
             except ApiError as failure:
                 error = failure
-            except (ConfigError, msgspec.MsgspecError) as failure:
-                # What cannot be decoded at all, or a token that cannot be read now.
-                error = ApiError(0, type(failure).__name__, str(failure))
+            except ConfigError as failure:
+                # Such as a token that cannot be read now.
+                error = ApiError(0, "Config", str(failure))
             self._note(error)
             ending = self._follower.ended(error, time.monotonic() - started)
             if ending.healthy:

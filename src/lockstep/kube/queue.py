@@ -7,11 +7,13 @@ import random
 from collections.abc import Hashable
 from typing import Final, Generic, TypeVar
 
-from lockstep.kube.backoff import Backoff
+from lockstep.kube.backoff import Backoff, Bucket
 
 K = TypeVar("K", bound=Hashable)
 
 RETRIES: Final = Backoff(initial=0.05, cap=60.0, jitter=0.2)
+RETRY_RATE: Final = 50.0
+RETRY_BURST: Final = 200.0
 
 
 class WorkQueue(Generic[K]):
@@ -22,8 +24,15 @@ class WorkQueue(Generic[K]):
     key happens in order. Keys that are ready come out in the order in which they became so.
     """
 
-    def __init__(self, backoff: Backoff = RETRIES, rng: random.Random | None = None) -> None:
+    def __init__(
+        self,
+        backoff: Backoff = RETRIES,
+        rng: random.Random | None = None,
+        bucket: Bucket | None = None,
+    ) -> None:
         self._backoff = backoff
+        self._bucket = bucket or Bucket(RETRY_RATE, RETRY_BURST)
+        """What all keys together may retry: when everything fails, the server needs a rest."""
         self._rng = rng or random.Random(0)  # noqa: S311 - jitter, not a secret
         self._ready: dict[K, float] = {}
         """Keys to be taken, in order, and since when they wait."""
@@ -72,9 +81,14 @@ class WorkQueue(Generic[K]):
             heapq.heappush(self._heap, (due, self._count, key))
 
     def retry(self, key: K, now: float) -> float:
-        """Ask for *key* again after a failure; the wait, which is returned, grows with each."""
+        """Ask for *key* again after a failure, and return after which wait.
+
+        The wait grows with each failure of the key, and with the failures of all keys when there
+        are very many.
+        """
         self._failures[key] = self._failures.get(key, 0) + 1
-        delay = self._backoff.delay(self._failures[key], self._rng)
+        own = self._backoff.delay(self._failures[key], self._rng)
+        delay = max(own, self._bucket.reserve(now))
         self.add_after(key, delay, now)
         return delay
 

@@ -15,7 +15,7 @@ from lockstep.api.gang import GANGS, Gang, GangSpec
 from lockstep.api.meta import ObjectMeta
 from lockstep.kube import codec
 from lockstep.kube.codec import WatchEvent
-from lockstep.kube.errors import Status
+from lockstep.kube.errors import Status, Undecodable
 from lockstep.kube.lines import LineSplitter
 
 
@@ -54,6 +54,18 @@ def test_one_unreadable_object_does_not_hide_the_others() -> None:
     assert page.metadata.next_page == "x"
     assert (unreadable.namespace, unreadable.name) == ("s", "bad")
     assert "$.spec.nodeName" in unreadable.problem
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"", b"[1]", b"\xff"])
+def test_what_is_no_answer_at_all_is_an_error_of_the_api(body: bytes) -> None:
+    for read in (codec.decode, codec.decode_page, codec.decode_event):
+        with pytest.raises(Undecodable, match="the answer is not a Pod"):
+            read(Pod, body)
+
+
+def test_a_field_that_does_not_fit_is_named() -> None:
+    with pytest.raises(Undecodable, match=r"spec.nodeName"):
+        codec.decode(Pod, json.dumps(pod(nodeName=5)).encode())
 
 
 def test_a_list_without_items_is_empty() -> None:

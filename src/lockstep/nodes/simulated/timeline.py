@@ -13,7 +13,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
-from lockstep.api import timestamp
+from lockstep.api import names, timestamp
 from lockstep.api.core import Pod
 from lockstep.kube.backoff import Backoff
 from lockstep.nodes.simulated.wishes import WishError, end_of, read
@@ -202,6 +202,8 @@ class Timeline:
     def _fate(self, pod: Pod) -> str:
         """Return the seed of what chance does to a pod: the same in every run of a simulation."""
         key = (pod.metadata.namespace, pod.metadata.name)
+        if names.FAIL_RATE_ANNOTATION not in pod.metadata.annotations:
+            return f"{self._seed}/{key[0]}/{key[1]}"
         born = self._born[key] = self._born.get(key, -1) + 1
         return f"{self._seed}/{key[0]}/{key[1]}/{born}"
 
