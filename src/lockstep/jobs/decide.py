@@ -126,7 +126,8 @@ def _forced(seen: Seen) -> Iterator[float]:
 
 
 def _wait(moments: list[float], now: float) -> float | None:
-    return max(0.0, min(moments) - now) if moments else None
+    # What was due already has been acted upon; should that not help, it is not tried at once.
+    return min(m - now if m > now else LOOK_AGAIN for m in moments) if moments else None
 
 
 def _invalid(

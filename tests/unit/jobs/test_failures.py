@@ -14,7 +14,9 @@ from tests.support.jobs import job, mpi_roles, role
 from lockstep.api.core import PodStatus
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.wire import convert
+from lockstep.jobs.decide import LOOK_AGAIN, decide
 from lockstep.jobs.failures import backoff
+from lockstep.jobs.world import Delete
 
 ELASTIC = role(replicas=3, min=2, max=4)
 
@@ -106,6 +108,16 @@ def test_a_node_that_never_answers_does_not_hold_up_the_next_attempt_for_ever() 
     world.now += decision.again
     world.reconcile()
     assert not world.pods
+
+
+def test_a_pod_that_cannot_be_removed_even_by_force_is_not_tried_without_pause() -> None:
+    world = running(job())
+    world.fail("digits-worker-0")
+    world.reconcile()
+    world.now += 1000
+    decision = decide(world.seen(), world.now)
+    assert [a.force for a in decision.actions if isinstance(a, Delete)] == [True, True]
+    assert decision.again == LOOK_AGAIN
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
