@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from pathlib import Path
@@ -167,18 +168,20 @@ async def test_deletion_asks_then_kills_everything_of_the_pod(
     client: Client, node: ProcessNode
 ) -> None:
     polite = "trap 'echo told; exit 0' TERM; sleep 1000 & while :; do sleep 0.05; done"
-    stubborn = "trap '' TERM; (setsid sleep 4321 &); while :; do sleep 0.05; done"
+    daemon = f"sleep {10**6 + os.getpid()}"
+    stubborn = f"trap '' TERM; (setsid {daemon} &); while :; do sleep 0.05; done"
     await client.create(POD_RUNS, pod("polite", polite))
     await client.create(POD_RUNS, pod("stubborn", stubborn))
     for name in ("polite", "stubborn"):
         await phase(client, name, "Running")
     begun = time.monotonic()
+    await eventually(lambda: _processes(daemon), what="the daemon's start")
     await client.delete(POD_RUNS, "polite", "default", grace_seconds=20)
     await gone(client, "polite")
     assert time.monotonic() - begun < 5
     await client.delete(POD_RUNS, "stubborn", "default", grace_seconds=1)
     await gone(client, "stubborn")
-    assert not _processes("sleep 4321")
+    assert not _processes(daemon)
 
 
 async def test_later_wish_for_a_shorter_grace_counts(client: Client) -> None:
@@ -207,6 +210,20 @@ async def test_pre_stop_hook_runs_before_the_signal(client: Client, tmp_path: Pa
     await client.delete(POD_RUNS, "hook", "default")
     await gone(client, "hook")
     assert Path(f"{tmp_path}/hook").read_text() == "hook\n"
+
+
+@pytest.mark.parametrize(("code", "wanted"), [(0, "Running"), (1, "Failed")])
+async def test_post_start_hook_must_succeed(client: Client, code: int, wanted: str) -> None:
+    name = f"post-{code}"
+    hook = {"postStart": {"exec": {"command": ["sh", "-c", f"exit {code}"]}}}
+    await client.create(POD_RUNS, pod(name, "exec sleep 1000", container={"lifecycle": hook}))
+    await phase(client, name, wanted)
+
+    async def ready() -> bool:
+        return (await status(client, name))["containerStatuses"][0]["ready"] == (code == 0)
+
+    await eventually(ready)
+    await client.delete(POD_RUNS, name, "default", grace_seconds=0)
 
 
 async def test_deadline_fails_the_pod(client: Client) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.waiting import eventually
 
@@ -80,6 +80,7 @@ async def test_following_goes_on_across_a_rotation(tmp_path: Path) -> None:
     assert b"".join(seen) == b"first\nsecond\nthird\nrest"
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=40), max_size=20), st.integers(1, 400))
 def test_what_goes_in_comes_out(chunks: list[bytes], limit: int) -> None:
     import tempfile

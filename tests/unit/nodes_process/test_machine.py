@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.pods import ended, make, running
 
@@ -285,6 +285,7 @@ class World:
             self.known[name] = replace(found, run=run, backoff=wait)
 
 
+@settings(deadline=None)
 @given(PODS, EVENTS)
 def test_whatever_happens_the_pod_comes_to_rest_in_order(
     pod: Pod, events: list[tuple[str, str, int]]

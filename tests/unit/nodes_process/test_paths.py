@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.nodes.process import addresses, paths
@@ -51,6 +51,7 @@ def test_names(check: object, good: list[str], bad: list[str]) -> None:
             check(text)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="ab./\0", max_size=12))
 def test_nothing_leads_out_of_its_volume(text: str) -> None:
     root = Path("/volumes/v")
@@ -72,6 +73,7 @@ def test_link_that_leads_out_is_refused(tmp_path: Path) -> None:
         paths.inside(root, "out/passwd")
 
 
+@settings(deadline=None)
 @given(st.lists(st.uuids(), unique=True, min_size=1, max_size=50))
 def test_addresses_are_own_stable_and_off_the_hosts_range(uids: list[object]) -> None:
     taken: set[str] = set()

@@ -15,7 +15,7 @@ from lockstep.nodes.process import paths
 from lockstep.nodes.process.downward import Place
 from lockstep.nodes.process.environment import Around, ConfigError, Sources
 from lockstep.nodes.process.spec import HostPath, Volume
-from lockstep.nodes.process.volume_store import make_host_path, usage, write_files
+from lockstep.nodes.process.volume_store import VolumeStore, make_host_path, usage, write_files
 from lockstep.nodes.process.volumes import File, files, secret_inside, supported
 
 SOURCES = Sources(
@@ -204,3 +204,18 @@ def test_host_path(tmp_path: Path, kind: str, there: str, after: str | None) -> 
         make_host_path(wanted)
         assert place.is_dir() == (after == "directory")
         assert place.is_file() == (after == "file")
+
+
+@pytest.mark.parametrize(
+    ("limit", "medium", "over"),
+    [("1Mi", "", False), ("50Ki", "", True), ("50Ki", "Memory", False), (None, "", False)],
+)
+def test_size_limit_of_a_directory(
+    tmp_path: Path, limit: str | None, medium: str, over: bool
+) -> None:
+    empty = {"medium": medium, **({"sizeLimit": limit} if limit else {})}
+    pod = make(volumes=[{"name": "v", "emptyDir": empty}])
+    (tmp_path / "v").mkdir()
+    (tmp_path / "v" / "f").write_bytes(b"x" * 100_000)
+    found = VolumeStore(tmp_path).oversized(pod)
+    assert (found == f'Usage of EmptyDir volume "v" exceeds the limit "{limit}".') == over

@@ -17,6 +17,8 @@ from lockstep.nodes.process.spec import Container
 
 PERIOD = 100_000
 GROUP = "lockstep"
+TOP = Path("/sys/fs/cgroup")
+OWN = Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +82,15 @@ def settings(version: int, controller: str, limits: Limits) -> dict[str, str]:
 class Groups:
     """The control groups of one node."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, *, top: Path = TOP, own: Path = OWN) -> None:
         self.version = 1
         self.roots: dict[str, Path] = {}
         self.problems: dict[str, str] = {}
         for controller in ("cpu", "memory"):
             try:
-                self.version, self.roots[controller] = _find(controller, f"{GROUP}-{name}")
+                self.version, self.roots[controller] = _find(
+                    controller, f"{GROUP}-{name}", top, own.read_text().splitlines()
+                )
             except OSError as error:
                 self.problems[controller] = error.strerror or str(error)
 
@@ -149,21 +152,21 @@ def remove(places: Iterable[str]) -> None:
                 directory.rmdir()
 
 
-def _find(controller: str, name: str) -> tuple[int, Path]:
+def _find(controller: str, name: str, top: Path, own: list[str]) -> tuple[int, Path]:
     """Return the version and the directory in which groups of *controller* can be made."""
-    unified = Path("/sys/fs/cgroup")
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    for line in own:
         number, controllers, path = line.split(":", 2)
         if number != "0" and controller in controllers.split(","):
-            root = unified / controllers / path.lstrip("/") / name
-            if not root.parent.exists():
-                root = unified / controller / path.lstrip("/") / name
+            mounted = [one for one in (controllers, controller) if (top / one).is_dir()]
+            if not mounted:
+                break
+            root = top / mounted[0] / path.lstrip("/") / name
             root.mkdir(exist_ok=True)
             return 1, root
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    for line in own:
         number, _, path = line.split(":", 2)
         if number == "0":
-            return 2, _find_unified(unified, path.lstrip("/"), controller, name)
+            return 2, _find_unified(top, path.lstrip("/"), controller, name)
     raise OSError(0, "no control groups on this machine")
 
 
