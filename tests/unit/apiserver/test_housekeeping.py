@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.waiting import eventually
 
 from lockstep.apiserver.auth.bootstrap import objects as bootstrap_objects
 from lockstep.apiserver.auth.rbac import GROUP, Rbac
@@ -18,7 +19,6 @@ from lockstep.apiserver.controllers.rbac import RbacWatch
 from lockstep.apiserver.deletion import Deletion
 from lockstep.apiserver.objects import Objects, WriteOptions
 from lockstep.apiserver.store import Key, Store, StoreUnavailable
-from tests.support.waiting import eventually
 
 Json = dict[str, Any]
 OPTIONS = WriteOptions(manager="test", validation="Ignore")
