@@ -1,0 +1,1 @@
+"""What benchmarks stand on; none of it measures by itself."""
