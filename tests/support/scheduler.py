@@ -1,4 +1,4 @@
-"""The scheduler in a process of its own, and objects for it to work on."""
+"""The scheduler and what it needs in processes of their own, and objects to work on."""
 
 from __future__ import annotations
 
@@ -20,24 +20,27 @@ STARTUP_SECONDS = 30.0
 
 
 @dataclass
-class SchedulerProcess:
-    """One scheduler; it may be killed and started again."""
+class PartProcess:
+    """``lockstep scheduler`` or another part; it may be killed and started again."""
 
     kubeconfig: Path
     options: tuple[str, ...] = ("--no-leader-elect",)
+    part: str = "scheduler"
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
-    def start(self) -> SchedulerProcess:
-        command = [sys.executable, "-m", "lockstep", "scheduler", *self.options]
-        command += ["--kubeconfig", str(self.kubeconfig)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    def start(self) -> PartProcess:
+        command = [sys.executable, "-m", "lockstep", self.part, *self.options]
+        command += ["--kubeconfig", str(self.kubeconfig), "--leashed"]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self.process.stdout is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
             said = selector.select(STARTUP_SECONDS) and self.process.stdout.readline()
         if not said or not said.startswith("ready"):
             self.kill()
-            raise AssertionError(f"the scheduler said {said!r} instead of ready")
+            raise AssertionError(f"the {self.part} said {said!r} instead of ready")
         return self
 
     def stop(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -34,6 +34,8 @@ BATCH = 256
 """Units with news in one batch."""
 SWEEP = 16
 """Waiting units in one batch whose numbers may have drifted while nothing happened to them."""
+PLANNING_SECONDS = 0.05
+"""Longest time for which explaining may keep bindings and watches waiting; the rest follows."""
 POD_WRITES = 128
 """Pod conditions in one batch; the others wait for the next."""
 WRITERS = 8
@@ -105,12 +107,17 @@ class StatusWriter:
             self._drifted.clear()
         return chosen + swept
 
-    def _plan(self, keys: Iterable[UnitKey]) -> _Writes:
+    def _plan(self, keys: Sequence[UnitKey]) -> _Writes:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
         writes = _Writes()
         places = position(self._decider.line.all())
         known: dict[tuple[object, ...], Verdict] = {}
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        for key in keys:
+        for number, key in enumerate(keys):
+            if loop.time() - started > PLANNING_SECONDS:
+                self._news.update(keys[number:])
+                break
             unit = self._cluster.units.get(key)
             if unit is None:
                 continue

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from tests.support.apiserver import ApiServer
-from tests.support.scheduler import SchedulerProcess, add_gang, add_nodes, nodes_of, pod_body
+from tests.support.scheduler import PartProcess, add_gang, add_nodes, nodes_of, pod_body
 from tests.support.waiting import eventually
 
 from lockstep.api.core import EVENTS, NODES, PODS
@@ -16,8 +16,8 @@ from lockstep.kube.client import Client
 
 
 @pytest.fixture
-def scheduler(server: ApiServer) -> Iterator[SchedulerProcess]:
-    running = SchedulerProcess(server.data / "kubeconfigs" / "scheduler.kubeconfig").start()
+def scheduler(server: ApiServer) -> Iterator[PartProcess]:
+    running = PartProcess(server.data / "kubeconfigs" / "scheduler.kubeconfig").start()
     yield running
     running.kill()
 
@@ -107,7 +107,7 @@ async def test_a_pod_whose_gang_comes_later_waits_for_it(scheduler, client):
     await eventually(lambda: phase_is(client, "late", "Placed"))
 
 
-async def killed_in_mid_bind(client: Client, scheduler: SchedulerProcess, members: int) -> int:
+async def killed_in_mid_bind(client: Client, scheduler: PartProcess, members: int) -> int:
     """Kill the scheduler while it binds a large gang; return how many members have nodes."""
 
     async def begun() -> int:
@@ -166,16 +166,14 @@ async def test_killed_in_mid_bind_and_its_place_gone_it_gives_the_nodes_back(sch
 
 
 async def test_it_ends_in_order_when_told_to(server):
-    running = SchedulerProcess(
-        server.data / "kubeconfigs" / "scheduler.kubeconfig", options=()
-    ).start()
+    running = PartProcess(server.data / "kubeconfigs" / "scheduler.kubeconfig", options=()).start()
     assert running.stop() == 0
 
 
 async def test_the_other_takes_over_when_the_leader_ends(server, client):
     config = server.data / "kubeconfigs" / "scheduler.kubeconfig"
-    first = SchedulerProcess(config, options=("--identity", "one")).start()
-    second = SchedulerProcess(config, options=("--identity", "two")).start()
+    first = PartProcess(config, options=("--identity", "one")).start()
+    second = PartProcess(config, options=("--identity", "two")).start()
     try:
         await add_nodes(client, ["n1"])
 

@@ -87,12 +87,23 @@ class Search:
         return list(range(start, stop - 1, -1))
 
     def _find(self, levels: Sequence[int], quotas: list[Quota]) -> tuple[Domain, Packing] | None:
+        # What no domain of the widest tier holds by number alone fits into no narrower one.
+        if not self._any_room(levels[-1], quotas):
+            return None
         for level in levels:
             for domain in self.domains(level, quotas):
                 packing = self.pack_into(domain, quotas)
                 if packing.satisfies(self.problem.items, quotas):
                     return domain, packing
         return None
+
+    def _any_room(self, level: int, quotas: Sequence[Quota]) -> bool:
+        if level != EVERYWHERE:
+            return bool(self.room(level, quotas)[1].any())
+        totals = [0] * len(quotas)
+        for item, fit in zip(self.problem.items, self.fits, strict=True):
+            totals[item.group] += min(int(fit.count.sum()), item.available)
+        return all(total >= q.need for total, q in zip(totals, quotas, strict=True))
 
     def domains(self, level: int, quotas: Sequence[Quota]) -> Iterator[Domain]:
         """Yield the domains of a tier that may hold the members, the tightest first.
