@@ -26,7 +26,7 @@ def pod(**spec: Any) -> Json:
         ),
         (
             {"containers": [{"name": 1}]},
-            "json: cannot unmarshal number 1 into Go struct field "
+            "json: cannot unmarshal number into Go struct field "
             "Container.spec.containers.name of type string",
         ),
         (
@@ -41,7 +41,13 @@ def pod(**spec: Any) -> Json:
         ),
         (
             {"containers": [{"resources": {"limits": {"cpu": [1]}}}]},
-            "json: cannot unmarshal array into Go value of type resource.Quantity",
+            "quantities must match the regular expression "
+            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+        ),
+        (
+            {"priority": 2**31},
+            "json: cannot unmarshal number 2147483648 into Go struct field PodSpec.spec.priority "
+            "of type int32",
         ),
     ],
 )
@@ -86,7 +92,7 @@ def test_free_form_fields_are_kept() -> None:
 def test_metadata_of_custom_resources_must_be_readable() -> None:
     schema = Schema.parse({"type": "object"})
     assert schema.decoding_error({"metadata": {"labels": {"a": 1}}}) == (
-        "json: cannot unmarshal number 1 into Go struct field ObjectMeta.labels of type string"
+        "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"
     )
 
 

@@ -107,10 +107,8 @@ PODS = [
     (
         with_container(env=[{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.x"}}}]),
         [
-            f'{C}.env[0].valueFrom.fieldRef.fieldPath: Unsupported value: "spec.x": supported '
-            'values: "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", '
-            '"spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", '
-            '"status.podIPs"'
+            f'{C}.env[0].valueFrom.fieldRef.fieldPath: Invalid value: "spec.x": error converting '
+            "fieldPath: field label not supported: spec.x"
         ],
     ),
     (
@@ -300,7 +298,11 @@ OTHERS: list[tuple[tuple[str, str], Json, Json | None, list[str]]] = [
         ("apps", "Deployment"),
         {"spec": {"template": TEMPLATE}},
         None,
-        ["spec.selector: Required value"],
+        [
+            "spec.selector: Required value",
+            'spec.template.metadata.labels: Invalid value: {"a":"b"}: `selector` does not match '
+            "template `labels`",
+        ],
     ),
     (
         ("apps", "Deployment"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lockstep.api.quantity import to_milli
 from lockstep.apiserver.builtin.quantities import canonical
 from lockstep.apiserver.schema.components import components
 
@@ -116,6 +117,8 @@ def _apply(plan: _Plan, value: Any) -> None:
         if plan.every is not None:
             for key, item in value.items():
                 _step(plan.every, value, key, item)
+                if plan.every.is_quantity:
+                    _round_up(value, key)
             return
         _apply_struct(plan, value)
 
@@ -151,6 +154,13 @@ def _step(plan: _Plan, holder: Any, key: Any, value: Any) -> None:
         _apply(plan, value)
 
 
+def _round_up(amounts: Json, name: str) -> None:
+    """Make an amount of a resource no finer than a thousandth."""
+    given = amounts[name]
+    if isinstance(given, str) and given.endswith(("u", "n")) and given[:-1].isdigit():
+        amounts[name] = canonical(f"{to_milli(given)}m")
+
+
 def _does_something(plan: _Plan) -> bool:
     return bool(plan.fill or plan.members or plan.droppable or plan.absent or plan.is_quantity)
 
@@ -163,7 +173,7 @@ def _is_always_there(part: Json, *, required: bool) -> bool:
     default = part.get("default", "")
     if default == {}:
         return not _ref(part).endswith(_SCALARS)
-    return bool(default) or (required and default != "")
+    return bool(default) or (required and "default" in part)
 
 
 def _ref(schema: Json) -> str:

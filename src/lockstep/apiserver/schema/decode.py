@@ -6,11 +6,15 @@ of Kubernetes' JSON decoder.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from lockstep.apiserver.schema.formats import is_date_time
+from lockstep.apiserver.schema.formats import is_date_time, is_well_formed
 from lockstep.apiserver.schema.node import INT_OR_STRING, QUANTITY, Node
 
+_BAD_QUANTITY = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
 _GO_TYPES = {"string": "string", "boolean": "bool", "number": "float64"}
 
 
@@ -40,6 +44,9 @@ def _error(node: Node, value: Any, owner: str, path: str) -> str | None:
     if isinstance(value, list) and node.items is not None:
         errors = (_error(node.items, item, owner, path) for item in value)
         return next((error for error in errors if error), None)
+    if node.bounds.get("format") == "byte" and not is_well_formed("byte", value):
+        legal = re.match("[A-Za-z0-9+/]*", value)
+        return f"illegal base64 data at input byte {legal.end() if legal else 0}"
     if node.bounds.get("format") == "date-time" and not is_date_time(value):
         return (
             f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": '
@@ -61,10 +68,11 @@ def _object_error(node: Node, value: dict[str, Any], owner: str, path: str) -> s
 
 
 def _mismatch(node: Node, value: Any, given: str, owner: str, path: str) -> str:
-    if node.type in (INT_OR_STRING, QUANTITY):
-        kind = "intstr.IntOrString" if node.type == INT_OR_STRING else "resource.Quantity"
-        return f"json: cannot unmarshal {given} into Go value of type {kind}"
-    shown = f"number {value}" if given == "number" else given
+    if node.type == QUANTITY:
+        return _BAD_QUANTITY
+    if node.type == INT_OR_STRING:
+        return f"json: cannot unmarshal {given} into Go value of type int32"
+    shown = f"number {value}" if given == "number" and node.type == "integer" else given
     where = f"Go struct field {owner}.{path}" if path else "Go value"
     return f"json: cannot unmarshal {shown} into {where} of type {_go_type(node)}"
 
@@ -84,7 +92,8 @@ def _go_type(node: Node) -> str:
 
 def _fits(node: Node, value: Any, given: str) -> bool:
     if node.type == "integer":
-        return isinstance(value, int) and not isinstance(value, bool)
+        limit = 2**31 if node.bounds.get("format") == "int32" else 2**63
+        return isinstance(value, int) and given == "number" and -limit <= value < limit
     if node.type == INT_OR_STRING:
         return given == "string" or (isinstance(value, int) and given == "number")
     if node.type == QUANTITY:

@@ -19,6 +19,9 @@ _HOSTNAME = re.compile(
 DATE_TIME = r"^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2}:?\d{2})?\Z"
 """What a time of RFC 3339 looks like."""
 
+BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z"
+"""What binary data looks like."""
+
 _DATE_TIME = re.compile(DATE_TIME)
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 

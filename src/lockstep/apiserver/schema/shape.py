@@ -12,10 +12,12 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lockstep.apiserver.schema.formats import DATE_TIME
+from lockstep.apiserver.schema.formats import BASE64, DATE_TIME
 from lockstep.apiserver.schema.node import INT_OR_STRING, QUANTITY, UNSET, Node
 from lockstep.apiserver.schema.regex import translate
 
+# What texts of the built-in kinds must look like to be read at all.
+_READABLE = {"date-time": DATE_TIME, "byte": BASE64}
 _INT32 = 2**31
 _INT64 = 2**63
 
@@ -65,8 +67,8 @@ class _Builder:
 
     def _text(self, node: Node) -> Any:
         if not self.strict:
-            is_time = node.bounds.get("format") == "date-time"
-            return Annotated[str, msgspec.Meta(pattern=DATE_TIME)] if is_time else str
+            pattern = _READABLE.get(node.bounds.get("format", ""))
+            return Annotated[str, msgspec.Meta(pattern=pattern)] if pattern else str
         enum = node.bounds.get("enum")
         if enum and all(isinstance(v, str) for v in enum):
             return Literal[tuple(enum)]

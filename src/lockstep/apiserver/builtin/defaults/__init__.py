@@ -9,7 +9,7 @@ from typing import Any
 
 from lockstep.apiserver.builtin.defaults import others, pods, services, workloads
 from lockstep.apiserver.builtin.defaults.others import hold_until_empty
-from lockstep.apiserver.builtin.defaults.workloads import select_own_pods
+from lockstep.apiserver.builtin.defaults.workloads import number_template, select_own_pods
 from lockstep.apiserver.builtin.normal import Fill, Normalizer
 
 Json = dict[str, Any]
@@ -18,6 +18,7 @@ FILLS: dict[str, Fill] = {**pods.FILLS, **workloads.FILLS, **services.FILLS, **o
 # What happens to a new object only, and not when it is changed later.
 ONCE: dict[str, Fill] = {
     "io.k8s.api.core.v1.Namespace": hold_until_empty,
+    "io.k8s.api.apps.v1.DaemonSet": number_template,
     "io.k8s.api.batch.v1.Job": select_own_pods,
 }
 

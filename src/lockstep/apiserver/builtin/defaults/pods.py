@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from lockstep.apiserver.builtin.quality import quality_of_service
 
 Json = dict[str, Any]
+
+# A name that is no image's is not asked for; a registry's may have capitals, unlike a path.
+_IMAGE = re.compile(r"(?:[A-Za-z0-9.-]+(?::\d+)?/)?[a-z0-9][a-z0-9._/-]*(?::[\w.-]+)?(?:@\S+)?\Z")
 
 
 def pod(obj: Json) -> None:
@@ -46,7 +50,9 @@ def pod_spec(spec: Json) -> None:
     if not spec.get("schedulerName"):
         spec["schedulerName"] = "default-scheduler"
     spec.setdefault("securityContext", {})
-    spec.setdefault("terminationGracePeriodSeconds", 30)
+    grace = spec.setdefault("terminationGracePeriodSeconds", 30)
+    if isinstance(grace, int) and grace < 0:
+        spec["terminationGracePeriodSeconds"] = 1
     # The older name of the field is kept equal to the newer one.
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
@@ -65,7 +71,7 @@ def container(obj: Json) -> None:
 
 def _pull_policy(image: Any) -> str:
     """An image without a tag is the latest, and the latest is always asked for."""
-    if not image or not isinstance(image, str):
+    if not isinstance(image, str) or not _IMAGE.match(image):
         return "IfNotPresent"
     name, _, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]

@@ -26,9 +26,10 @@ def service(obj: Json) -> None:
             port["protocol"] = "TCP"
         if not port.get("targetPort") and port.get("port"):
             port["targetPort"] = port["port"]
-    if spec["type"] in ("NodePort", "LoadBalancer"):
+    reaches_out = spec["type"] == "ClusterIP" and spec.get("externalIPs")
+    if spec["type"] in ("NodePort", "LoadBalancer") or reaches_out:
         spec.setdefault("externalTrafficPolicy", "Cluster")
-    if spec["type"] != "ExternalName":
+    if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
         spec.setdefault("internalTrafficPolicy", "Cluster")
         spec.setdefault("ipFamilies", ["IPv4"])
         spec.setdefault("ipFamilyPolicy", "SingleStack")

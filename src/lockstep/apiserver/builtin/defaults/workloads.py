@@ -42,6 +42,13 @@ def daemon_set(obj: Json) -> None:
     spec.setdefault("revisionHistoryLimit", 10)
 
 
+def number_template(obj: Json) -> None:
+    """Count the versions of a new daemon set's template, as its oldest clients expect."""
+    meta = obj.setdefault("metadata", {})
+    count = {"deprecated.daemonset.template.generation": "1"}
+    meta["annotations"] = {**(meta.get("annotations") or {}), **count}
+
+
 def stateful_set(obj: Json) -> None:
     """Fill in how a stateful set orders and keeps its pods."""
     spec = obj.setdefault("spec", {})
@@ -56,6 +63,7 @@ def stateful_set(obj: Json) -> None:
     retention = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
     retention.setdefault("whenDeleted", "Retain")
     retention.setdefault("whenScaled", "Retain")
+    spec.setdefault("serviceName", "")
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", 10)
     for claim in spec.get("volumeClaimTemplates") or ():

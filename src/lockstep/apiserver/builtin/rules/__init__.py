@@ -17,7 +17,7 @@ from lockstep.apiserver.builtin.rules.names import (
     path_segment,
 )
 from lockstep.apiserver.builtin.rules.services import allocate_cluster_ip
-from lockstep.apiserver.schema.causes import Cause
+from lockstep.apiserver.schema.causes import Cause, invalid
 
 __all__ = ["allocate_cluster_ip", "validate", "validate_metadata"]
 
@@ -43,6 +43,9 @@ _NAMES: dict[str, Check] = {
 }
 
 
+_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
+
+
 def validate(kind: str, namespaced: bool, new: Json, old: Json | None) -> list[Cause]:
     """Return what is wrong with *new*, an object of *kind*, which replaces *old* where given."""
     causes = validate_metadata(
@@ -51,5 +54,13 @@ def validate(kind: str, namespaced: bool, new: Json, old: Json | None) -> list[C
         namespaced=namespaced,
         name=_NAMES.get(kind, dns_subdomain),
     )
+    for position, name in enumerate((new.get("metadata") or {}).get("finalizers") or ()):
+        if "/" not in name and name not in _FINALIZERS and name not in _known(old):
+            text = "name is neither a standard finalizer name nor is it fully qualified"
+            causes.append(invalid(f"metadata.finalizers[{position}]", name, text))
     rules = _RULES.get(kind)
     return [*causes, *rules(new, old)] if rules else causes
+
+
+def _known(old: Json | None) -> list[str]:
+    return ((old or {}).get("metadata") or {}).get("finalizers") or []

@@ -7,7 +7,7 @@ from typing import Any
 
 from lockstep.api.quantity import parse
 from lockstep.apiserver.builtin.rules.names import qualified_name
-from lockstep.apiserver.schema.causes import Cause, invalid, required
+from lockstep.apiserver.schema.causes import Cause, forbidden, invalid, required
 
 Json = dict[str, Any]
 
@@ -16,6 +16,7 @@ _CONTAINER = frozenset({"cpu", "memory", "ephemeral-storage"})
 _STANDARD = _CONTAINER | {"pods", "storage", "services", "secrets", "configmaps"}
 _HUGE_PAGES = "hugepages-"
 _NATIVE = "kubernetes.io/"
+_NOT_EXTENDED = "doesn't follow extended resource name standard"
 _BAD_QUANTITY = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
@@ -34,6 +35,9 @@ def container_amounts(resources: Json, path: str) -> list[Cause]:
         causes += _name(name, f"{path}.requests[{name}]")
         causes += amount(name, given, f"{path}.requests[{name}]")
         causes += _against_limit(name, given, limits, path)
+    asked = limits.keys() | requests.keys()
+    if any(n.startswith(_HUGE_PAGES) for n in asked) and not asked & {"cpu", "memory"}:
+        causes.append(forbidden(path, "HugePages require cpu or memory"))
     return causes
 
 
@@ -77,7 +81,8 @@ def _name(name: str, path: str) -> list[Cause]:
     if name in _CONTAINER:
         return []
     if errors := qualified_name(name):
-        return [invalid(path, name, error) for error in errors]
+        causes = [invalid(path, name, error) for error in errors]
+        return [*causes, invalid(path, name, _NOT_EXTENDED)] if "/" in name else causes
     if "/" not in name:
         if name.startswith(_HUGE_PAGES):
             return []
@@ -87,7 +92,7 @@ def _name(name: str, path: str) -> list[Cause]:
             causes.insert(0, invalid(path, name, text))
         return causes
     if not _is_native(name) and name.startswith("requests."):
-        return [invalid(path, name, "doesn't follow extended resource name standard")]
+        return [invalid(path, name, _NOT_EXTENDED)]
     return []
 
 

@@ -13,6 +13,7 @@ from lockstep.apiserver.builtin.rules.names import (
     is_environment_name,
     port_name,
     port_number,
+    qualified_name,
 )
 from lockstep.apiserver.schema.causes import (
     Cause,
@@ -41,6 +42,20 @@ _POD_FIELDS = (
     "status.podIP",
     "status.podIPs",
 )
+# These exist, but no environment variable can have their value.
+_OTHER_POD_FIELDS = (
+    "metadata.annotations",
+    "metadata.labels",
+    "spec.restartPolicy",
+    "spec.schedulerName",
+    "status.phase",
+)
+_AMOUNTS = tuple(
+    f"{side}.{name}"
+    for side in ("limits", "requests")
+    for name in ("cpu", "ephemeral-storage", "memory")
+)
+_KEYED = ("metadata.annotations", "metadata.labels")
 _PROBE_NUMBERS = (
     "initialDelaySeconds",
     "timeoutSeconds",
@@ -79,7 +94,7 @@ def container(given: Json, volumes: set[str], path: str) -> list[Cause]:
 
 
 def probes(given: Json, path: str) -> list[Cause]:
-    """Return what is wrong with the probes of a container."""
+    """Return what is wrong with the probes and hooks of a container."""
     causes: list[Cause] = []
     for name in PROBES:
         if (probe := given.get(name)) is None:
@@ -93,6 +108,13 @@ def probes(given: Json, path: str) -> list[Cause]:
         if name != "readinessProbe" and probe.get("successThreshold", 1) != 1:
             field = f"{path}.{name}.successThreshold"
             causes.append(invalid(field, probe["successThreshold"], "must be 1"))
+        grace = probe.get("terminationGracePeriodSeconds")
+        if grace is not None and name == "readinessProbe":
+            field = f"{path}.{name}.terminationGracePeriodSeconds"
+            causes.append(invalid(field, grace, "must not be set for readinessProbes"))
+    for name in ("postStart", "preStop"):
+        if (hook := (given.get("lifecycle") or {}).get(name)) is not None:
+            causes += _handler(hook, f"{path}.lifecycle.{name}")
     return causes
 
 
@@ -154,27 +176,43 @@ def _source(sort: str, source: Json, path: str) -> list[Cause]:
     if sort == "fieldRef":
         return _field(source, path)
     if sort == "resourceFieldRef":
-        return [] if source.get("resource") else [required(f"{path}.resource")]
+        return _resource(source.get("resource"), f"{path}.resource")
     if sort == "fileKeyRef":
         return []
-    key, causes = source.get("key"), []
-    if not source.get("name"):
-        causes.append(required(f"{path}.name"))
+    name, key = source.get("name") or "", source.get("key")
+    causes = [invalid(f"{path}.name", name, error) for error in dns_subdomain(name)]
     if not key:
         return [*causes, required(f"{path}.key")]
     return [*causes, *(invalid(f"{path}.key", key, error) for error in config_key(key))]
+
+
+def _resource(name: str | None, path: str) -> list[Cause]:
+    if not name:
+        return [required(path)]
+    is_known = name in _AMOUNTS or name.partition(".")[2].startswith("hugepages-")
+    return [] if is_known else [not_supported(path, name, _AMOUNTS)]
 
 
 def _field(source: Json, path: str) -> list[Cause]:
     field = source.get("fieldPath")
     if not field:
         return [required(f"{path}.fieldPath")]
-    base, _, rest = field.partition("[")
-    if rest and base in ("metadata.annotations", "metadata.labels"):
-        return []
+    base, _, key = field.partition("['")
+    if key and field.endswith("']"):
+        if base not in _KEYED:
+            return [_unreadable(f"{path}.fieldPath", field, f"does not support subscript: {field}")]
+        name = key.removesuffix("']")
+        errors = qualified_name(name.lower() if base.endswith("annotations") else name)
+        return [invalid(path, name, error) for error in errors]
     if field in _POD_FIELDS:
         return []
-    return [not_supported(f"{path}.fieldPath", field, _POD_FIELDS)]
+    if field in _OTHER_POD_FIELDS:
+        return [not_supported(f"{path}.fieldPath", field, _POD_FIELDS)]
+    return [_unreadable(f"{path}.fieldPath", field, f"not supported: {field}")]
+
+
+def _unreadable(path: str, field: str, why: str) -> Cause:
+    return invalid(path, field, f"error converting fieldPath: field label {why}")
 
 
 def _variables_from(source: Json, path: str) -> list[Cause]:
@@ -185,11 +223,14 @@ def _variables_from(source: Json, path: str) -> list[Cause]:
             if given
             else "must specify one of: `configMapRef` or `secretRef`"
         )
-        return [invalid(path, "", text)]
-    name = source[given[0]].get("name")
+        return [invalid(path.rpartition("[")[0], "", text)]
+    causes: list[Cause] = []
+    if prefix := source.get("prefix"):
+        causes += [invalid(f"{path}.prefix", prefix, error) for error in environment_name(prefix)]
+    name, at = source[given[0]].get("name"), f"{path}.{given[0]}.name"
     if not name:
-        return [required(f"{path}.{given[0]}.name")]
-    return [invalid(f"{path}.{given[0]}.name", name, e) for e in dns_subdomain(name)]
+        return [*causes, required(at)]
+    return [*causes, *(invalid(at, name, error) for error in dns_subdomain(name))]
 
 
 def _mounts(mounts: list[Json], volumes: set[str], path: str) -> list[Cause]:
@@ -225,7 +266,8 @@ def _descending(place: str, path: str) -> list[Cause]:
 
 
 def _handler(probe: Json, path: str) -> list[Cause]:
-    given = [h for h in ("exec", "httpGet", "tcpSocket", "grpc") if probe.get(h) is not None]
+    kinds = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+    given = [kind for kind in kinds if probe.get(kind) is not None]
     if not given:
         return [required(path, "must specify a handler type")]
     text = "may not specify more than 1 handler type"
@@ -233,6 +275,11 @@ def _handler(probe: Json, path: str) -> list[Cause]:
     first, at = probe[given[0]], f"{path}.{given[0]}"
     if given[0] == "exec":
         return causes if first.get("command") else [*causes, required(f"{at}.command")]
+    if given[0] == "sleep":
+        return causes
+    scheme, schemes = first.get("scheme"), ("HTTP", "HTTPS")
+    if given[0] == "httpGet" and scheme not in schemes:
+        causes.append(not_supported(f"{at}.scheme", scheme, schemes))
     port = first.get("port")
     errors = port_name(port) if isinstance(port, str) else port_number(port or 0)
     return [*causes, *(invalid(f"{at}.port", port or 0, error) for error in errors)]

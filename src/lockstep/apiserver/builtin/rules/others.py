@@ -66,7 +66,11 @@ def secret(new: Json, old: Json | None) -> list[Cause]:
     causes = _keys(data, "data")
     if sum(_decoded(v) for v in data.values()) > _LARGEST:
         causes.append(too_long("data", _LARGEST))
-    causes += [required(f"data[{key}]") for key in _SECRET_KEYS.get(sort, ()) if key not in data]
+    causes += [
+        required(f"data[{key}]")
+        for key in _SECRET_KEYS.get(sort, ())
+        if not data.get(key) and (key not in data or sort.endswith("ssh-auth"))
+    ]
     if sort == "kubernetes.io/basic-auth" and not data.keys() & {"username", "password"}:
         causes += [required("data[username]"), required("data[password]")]
     marks = (new.get("metadata") or {}).get("annotations") or {}
@@ -148,6 +152,14 @@ def claim(new: Json, old: Json | None) -> list[Cause]:
         for mode in modes
         if mode not in _ACCESS_MODES
     ]
+    if "ReadWriteOncePod" in modes and len(set(modes)) > 1:
+        text = "may not use ReadWriteOncePod with other access modes"
+        causes.append(forbidden("spec.accessModes", text))
+    name, mode = spec.get("storageClassName"), spec.get("volumeMode", "Filesystem")
+    if name:
+        causes += [invalid("spec.storageClassName", name, error) for error in dns_subdomain(name)]
+    if mode not in ("Block", "Filesystem"):
+        causes.append(not_supported("spec.volumeMode", mode, ("Block", "Filesystem")))
     causes += selector(spec.get("selector"), "spec.selector")
     path = "spec.resources[storage]"
     wanted = ((spec.get("resources") or {}).get("requests") or {}).get("storage")

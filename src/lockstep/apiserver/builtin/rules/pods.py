@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lockstep.apiserver.builtin.rules.containers import PROBES, container, probes
@@ -10,10 +11,10 @@ from lockstep.apiserver.builtin.rules.names import (
     config_key,
     dns_label,
     dns_subdomain,
-    label_value,
     qualified_name,
     range_error,
 )
+from lockstep.apiserver.builtin.rules.placement import affinity, spread, toleration
 from lockstep.apiserver.schema.causes import (
     Cause,
     duplicate,
@@ -26,9 +27,9 @@ from lockstep.apiserver.schema.causes import (
 Json = dict[str, Any]
 
 _INT32_MAX = 2**31 - 1
+_WHITESPACE = "must not have leading or trailing whitespace"
 _RESTART = ("Always", "OnFailure", "Never")
-_DNS = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _NAMED = (
     ("hostname", dns_label),
     ("subdomain", dns_label),
@@ -53,9 +54,25 @@ def pod(new: Json, old: Json | None) -> list[Cause]:
     """Return what is wrong with a pod, or with how it changes."""
     spec = new.get("spec") or {}
     if old is None:
-        return pod_spec(spec, "spec")
+        return [*pod_spec(spec, "spec"), *_creation(spec)]
     before = old.get("spec") or {}
     return [] if spec == before else [*pod_spec(spec, "spec"), *_change(spec, before)]
+
+
+def _creation(spec: Json) -> list[Cause]:
+    causes = []
+    if spec.get("ephemeralContainers"):
+        causes.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+    if spec.get("nodeName") and spec.get("schedulingGates"):
+        text = "cannot be set until all schedulingGates have been cleared"
+        causes.append(forbidden("spec.nodeName", text))
+    causes += [
+        invalid(f"spec.{name}[{position}].image", image, _WHITESPACE)
+        for name in ("containers", "initContainers")
+        for position, each in enumerate(spec.get(name) or ())
+        if (image := each.get("image") or "") != image.strip()
+    ]
+    return causes
 
 
 def template(given: Json | None, path: str) -> list[Cause]:
@@ -86,12 +103,30 @@ def pod_spec(spec: Json, path: str) -> list[Cause]:
     if deadline is not None and not 1 <= deadline <= _INT32_MAX:
         text = range_error(1, _INT32_MAX)
         causes.append(invalid(f"{path}.activeDeadlineSeconds", deadline, text))
-    for position, toleration in enumerate(spec.get("tolerations") or ()):
-        causes += _toleration(toleration, f"{path}.tolerations[{position}]")
+    return [*causes, *_placement(spec, path)]
+
+
+def _placement(spec: Json, path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    for position, each in enumerate(spec.get("tolerations") or ()):
+        causes += toleration(each, f"{path}.tolerations[{position}]")
+    if given := spec.get("affinity"):
+        causes += affinity(given, f"{path}.affinity")
+    for position, each in enumerate(spec.get("topologySpreadConstraints") or ()):
+        causes += spread(each, f"{path}.topologySpreadConstraints[{position}]")
+    policy, policies = spec.get("preemptionPolicy"), ("PreemptLowerPriority", "Never")
+    if policy is not None and policy not in policies:
+        causes.append(not_supported(f"{path}.preemptionPolicy", policy, policies))
+    if spec.get("dnsPolicy") == "None" and not spec.get("dnsConfig"):
+        text = "must provide `dnsConfig` when `dnsPolicy` is None"
+        causes.append(required(f"{path}.dnsConfig", text))
+    gates: set[str] = set()
     for position, gate in enumerate(spec.get("schedulingGates") or ()):
-        name = gate.get("name") or ""
-        at = f"{path}.schedulingGates[{position}]"
+        name, at = gate.get("name") or "", f"{path}.schedulingGates[{position}]"
         causes += [invalid(at, name, error) for error in qualified_name(name)]
+        if name in gates:
+            causes.append(duplicate(at, name))
+        gates.add(name)
     return causes
 
 
@@ -113,6 +148,7 @@ def _containers(spec: Json, volumes: set[str], path: str) -> list[Cause]:
         causes += container(each, volumes, at)
         causes += _unique(each, names, at)
         causes += probes(each, at)
+    causes += _host_ports(containers, f"{path}.containers")
     for position, each in enumerate(spec.get("initContainers") or ()):
         at = f"{path}.initContainers[{position}]"
         causes += container(each, volumes, at)
@@ -126,6 +162,20 @@ def _containers(spec: Json, volumes: set[str], path: str) -> list[Cause]:
                 for name in ("lifecycle", *PROBES)
                 if each.get(name) is not None
             ]
+    return causes
+
+
+def _host_ports(containers: Sequence[Json], path: str) -> list[Cause]:
+    causes: list[Cause] = []
+    taken: set[str] = set()
+    for position, each in enumerate(containers):
+        for number, port in enumerate(each.get("ports") or ()):
+            if not port.get("hostPort"):
+                continue
+            shown = f"{port.get('protocol')}/{port.get('hostIP') or ''}/{port['hostPort']}"
+            if shown in taken:
+                causes.append(duplicate(f"{path}[{position}].ports[{number}].hostPort", shown))
+            taken.add(shown)
     return causes
 
 
@@ -173,6 +223,12 @@ def _volume_source(volume: Json, path: str) -> list[Cause]:
     source = volume[sort]
     if needed and not source.get(needed):
         causes.append(required(f"{path}.{sort}.{needed}"))
+    if sort == "hostPath" and ".." in (source.get("path") or "").split("/"):
+        causes.append(invalid(f"{path}.hostPath.path", source["path"], "must not contain '..'"))
+    mode = source.get("defaultMode", 0)
+    if not 0 <= mode <= 0o777:
+        text = "must be a number between 0 and 0777 (octal), both inclusive"
+        causes.append(invalid(f"{path}.{sort}.defaultMode", mode, text))
     if sort in ("secret", "configMap"):
         for position, item in enumerate(source.get("items") or ()):
             causes += _key_to_path(item, f"{path}.{sort}.items[{position}]")
@@ -192,34 +248,6 @@ def _key_to_path(item: Json, path: str) -> list[Cause]:
         causes.append(invalid(f"{path}.path", place, "must be a relative path"))
     elif ".." in place.split("/"):
         causes.append(invalid(f"{path}.path", place, "must not contain '..'"))
-    return causes
-
-
-def _toleration(given: Json, path: str) -> list[Cause]:
-    causes: list[Cause] = []
-    key, operator, value = given.get("key"), given.get("operator") or "", given.get("value") or ""
-    if key:
-        causes += [invalid(f"{path}.key", key, error) for error in qualified_name(key)]
-    elif operator != "Exists":
-        text = (
-            'operator must be Exists when `key` is empty, which means "match all values and all '
-            'keys"'
-        )
-        causes.append(invalid(f"{path}.operator", operator, text))
-    if given.get("tolerationSeconds") is not None and given.get("effect") != "NoExecute":
-        text = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        causes.append(invalid(f"{path}.effect", given.get("effect") or "", text))
-    if operator in ("Equal", ""):
-        if errors := label_value(value):
-            causes.append(invalid(f"{path}.operator", value, ";".join(errors)))
-    elif operator != "Exists":
-        causes.append(not_supported(f"{path}.operator", operator, ("Equal", "Exists")))
-    elif value:
-        text = "value must be empty when `operator` is 'Exists'"
-        causes.append(invalid(f"{path}.operator", value, text))
-    effect = given.get("effect")
-    if effect and effect not in _EFFECTS:
-        causes.append(not_supported(f"{path}.effect", effect, _EFFECTS))
     return causes
 
 
@@ -282,8 +310,8 @@ def _deadline_change(new: Json, old: Json) -> list[Cause]:
 
 def _toleration_change(new: Json, old: Json) -> list[Cause]:
     kept = [{**t, "tolerationSeconds": None} for t in new.get("tolerations") or ()]
-    for toleration in old.get("tolerations") or ():
-        if {**toleration, "tolerationSeconds": None} not in kept:
+    for before in old.get("tolerations") or ():
+        if {**before, "tolerationSeconds": None} not in kept:
             text = "existing toleration can not be modified except its tolerationSeconds"
             return [forbidden("spec.tolerations", text)]
     return []

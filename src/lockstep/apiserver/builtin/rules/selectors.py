@@ -13,6 +13,8 @@ from lockstep.apiserver.schema.causes import Cause, forbidden, invalid, not_supp
 
 Json = dict[str, Any]
 
+# What is added where a selector cannot be read, by kind; of others nothing is.
+_UNREADABLE = {"deployment": "invalid label selector", "statefulset": ""}
 _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
@@ -49,8 +51,12 @@ def required_selector(spec: Json, kind: str, path: str) -> list[Cause]:
     """Return what is wrong with a selector that must be there and select its own template."""
     given = spec.get("selector")
     if given is None:
-        return [required(f"{path}.selector")]
+        # Nothing selects nothing, which the template's labels then do not match either.
+        return [required(f"{path}.selector"), *selects_template(spec, path)]
     causes = selector(given, f"{path}.selector")
+    if causes and kind in _UNREADABLE:
+        shown = invalid(f"{path}.selector", given, _UNREADABLE[kind])
+        return [*causes, shown]
     if not given.get("matchLabels") and not given.get("matchExpressions"):
         text = f"empty selector is invalid for {kind}"
         causes.append(invalid(f"{path}.selector", given, text))
@@ -61,7 +67,7 @@ def selects_template(spec: Json, path: str) -> list[Cause]:
     """Return that the selector does not match the template's labels, if so."""
     given = spec.get("selector")
     found = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if given is None or _matches(given, found):
+    if given is not None and _matches(given, found):
         return []
     text = "`selector` does not match template `labels`"
     return [invalid(f"{path}.template.metadata.labels", found or None, text)]
@@ -75,10 +81,14 @@ def _matches(given: Json, found: Json) -> bool:
         return True
 
 
-def restart_policy(spec: Json, path: str) -> list[Cause]:
-    """Return that pods of a set must restart always, where they would not."""
+def restart_policy(spec: Json, kind: str, path: str) -> list[Cause]:
+    """Return that pods of a set must restart and run for ever, where they would not."""
     template = (spec.get("template") or {}).get("spec") or {}
-    policy = template.get("restartPolicy")
-    if policy == "Always":
-        return []
-    return [not_supported(f"{path}.template.spec.restartPolicy", policy, ("Always",))]
+    policy, at = template.get("restartPolicy"), f"{path}.template.spec"
+    causes = []
+    if policy != "Always":
+        causes.append(not_supported(f"{at}.restartPolicy", policy, ("Always",)))
+    if template.get("activeDeadlineSeconds") is not None:
+        text = f"activeDeadlineSeconds in {kind} is not Supported"
+        causes.append(forbidden(f"{at}.activeDeadlineSeconds", text))
+    return causes

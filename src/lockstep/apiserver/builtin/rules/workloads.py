@@ -46,6 +46,9 @@ _JOB_FIXED = (
     "successPolicy",
 )
 
+# Of daemon sets Kubernetes says only that nothing matches the template.
+_NO_SELECTOR = required("spec.selector")
+
 
 def _spec(obj: Json | None) -> Json:
     return (obj or {}).get("spec") or {}
@@ -69,7 +72,7 @@ def deployment(new: Json, old: Json | None) -> list[Cause]:
     causes = [
         *required_selector(spec, "deployment", "spec"),
         *template(spec.get("template"), "spec.template"),
-        *restart_policy(spec, "spec"),
+        *restart_policy(spec, "ReplicaSet", "spec"),
         *_strategy(spec),
         *not_negative(spec, counts, "spec"),
     ]
@@ -105,7 +108,8 @@ def count_or_percent(value: Any, path: str) -> list[Cause]:
     """Return what is wrong with a number or a percentage."""
     if isinstance(value, str):
         if re.fullmatch("[0-9]+%", value):
-            return []
+            too_much = int(value[:-1]) > 100 and path.endswith("navailable")
+            return [invalid(path, value, "must not be greater than 100%")] if too_much else []
         text = (
             "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',"
             "  or '93%', regex used for validation is '[0-9]+%')"
@@ -129,7 +133,7 @@ def replica_set(new: Json, old: Json | None) -> list[Cause]:
         *not_negative(spec, ("replicas", "minReadySeconds"), "spec"),
         *required_selector(spec, "deployment", "spec"),
         *template(spec.get("template"), "spec.template"),
-        *restart_policy(spec, "spec"),
+        *restart_policy(spec, "ReplicaSet", "spec"),
         *_fixed_selector(spec, old),
     ]
 
@@ -149,7 +153,11 @@ def replication_controller(new: Json, old: Json | None) -> list[Cause]:
     if any(found.get(key) != value for key, value in wanted.items()):
         text = "`selector` does not match template `labels`"
         causes.append(invalid("spec.template.metadata.labels", found or None, text))
-    return [*causes, *template(given, "spec.template"), *restart_policy(spec, "spec")]
+    return [
+        *causes,
+        *template(given, "spec.template"),
+        *restart_policy(spec, "ReplicationController", "spec"),
+    ]
 
 
 def daemon_set(new: Json, old: Json | None) -> list[Cause]:
@@ -158,9 +166,9 @@ def daemon_set(new: Json, old: Json | None) -> list[Cause]:
     if old is not None and spec == _spec(old):
         return []
     return [
-        *required_selector(spec, "daemonset", "spec"),
+        *[c for c in required_selector(spec, "daemonset", "spec") if c != _NO_SELECTOR],
         *template(spec.get("template"), "spec.template"),
-        *restart_policy(spec, "spec"),
+        *restart_policy(spec, "DaemonSet", "spec"),
         *not_negative(spec, ("minReadySeconds", "revisionHistoryLimit"), "spec"),
         *_fixed_selector(spec, old),
     ]
@@ -176,13 +184,17 @@ def stateful_set(new: Json, old: Json | None) -> list[Cause]:
     if policy not in ("OrderedReady", "Parallel"):
         text = "must be 'OrderedReady' or 'Parallel'"
         causes.append(invalid("spec.podManagementPolicy", policy, text))
+    strategy = spec.get("updateStrategy") or {}
+    if strategy.get("type") not in ("RollingUpdate", "OnDelete"):
+        text = "must be 'RollingUpdate' or 'OnDelete'"
+        causes.append(invalid("spec.updateStrategy", strategy, text))
     service = spec.get("serviceName")
     if service and old is None:
         causes += [invalid("spec.serviceName", service, error) for error in dns_label(service)]
     causes += [
         *required_selector(spec, "statefulset", "spec"),
         *template(_with_claims(spec), "spec.template"),
-        *restart_policy(spec, "spec"),
+        *restart_policy(spec, "StatefulSet", "spec"),
     ]
     changed = _beyond(spec, _spec(old)) if old is not None else False
     if changed:
@@ -241,6 +253,9 @@ def job_spec(spec: Json, path: str) -> list[Cause]:
             for name in ("backoffLimitPerIndex", "maxFailedIndexes")
             if spec.get(name) is not None
         ]
+    if spec.get("maxFailedIndexes") is not None and spec.get("backoffLimitPerIndex") is None:
+        text = "when maxFailedIndexes is specified"
+        causes.append(required(f"{path}.backoffLimitPerIndex", text))
     policy = ((spec.get("template") or {}).get("spec") or {}).get("restartPolicy")
     at = f"{path}.template.spec.restartPolicy"
     if policy in ("Always", "", None):
