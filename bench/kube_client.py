@@ -148,8 +148,8 @@ async def _lightkube(url: str) -> float:
 
     config = KubeConfig.from_one(
         cluster=Cluster(server=url),
-        user=User(token="none"),
-        context_name="x",  # noqa: S106
+        user=User(token="none"),  # noqa: S106 - lightkube insists on one
+        context_name="x",
     )
     client = AsyncClient(config)
     return await _storm(

@@ -1,0 +1,58 @@
+"""A leader that is stopped like a laptop that sleeps writes nothing when it wakes up too late."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+
+from tests.support import fenced_writer
+from tests.support.apiserver import ApiServer
+from tests.support.fenced_writer import NAME, TIMING
+from tests.support.waiting import eventually
+
+from lockstep.api.core import CONFIG_MAPS
+from lockstep.kube.manager import Manager
+
+
+async def test_a_leader_that_was_stopped_too_long_writes_nothing(server: ApiServer) -> None:
+    async with server.client() as client:
+        await client.create(CONFIG_MAPS, {"metadata": {"name": NAME, "namespace": "default"}})
+        first = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", fenced_writer.__name__, str(server.kubeconfig), "first"),
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert first.stdout is not None
+        writes = asyncio.Event()
+
+        async def lead() -> None:
+            await fenced_writer.write(client, "second")
+            writes.set()
+            await asyncio.Event().wait()
+
+        manager = Manager(client, name="writers", identity="second", timing=TIMING)
+        manager.add_task(lead)
+
+        async def writer() -> str:
+            found = await client.get(CONFIG_MAPS, NAME, "default")
+            return found.data.get("writer", "")
+
+        async def first_writes() -> bool:
+            return await writer() == "first"
+
+        try:
+            assert await first.stdout.readline() == b"leads\n"
+            await eventually(first_writes)
+            first.send_signal(signal.SIGSTOP)
+            running = asyncio.create_task(manager.run(lambda _: None))
+            await eventually(writes.is_set, what="the second leads")
+            first.send_signal(signal.SIGCONT)
+            assert await asyncio.wait_for(first.stdout.readline(), 20) == b"refused\n"
+            assert await writer() == "second"
+            running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await running
+        finally:
+            first.kill()
+            await first.wait()
