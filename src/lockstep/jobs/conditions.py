@@ -90,8 +90,8 @@ _TOLD: Final = {PLACED: False, RUNNING: False, SUSPENDED: False, SUCCEEDED: Fals
 def notes(old: TrainingJobStatus, new: TrainingJobStatus) -> tuple[Note, ...]:
     """Return the events that tell how *old* became *new*."""
     told: list[Note] = []
-    if new.restarts > old.restarts:
-        told.append(Note("Restarting", new.message, warning=True))
+    if new.restarts > old.restarts and not holds(new, FAILED):
+        told.append(Note("Restarting", _failure(new), warning=True))
     elif new.attempt > old.attempt and not holds(new, SUSPENDED):
         told.append(Note("Resized", new.message))
     if holds(old, SUSPENDED) and not holds(new, SUSPENDED):
@@ -105,3 +105,9 @@ def notes(old: TrainingJobStatus, new: TrainingJobStatus) -> tuple[Note, ...]:
     if created is not None and refused and (before is None or before.message != created.message):
         told.append(Note(created.reason, created.message, warning=True))
     return tuple(told)
+
+
+def _failure(status: TrainingJobStatus) -> str:
+    condition = find(status, RESTARTING)
+    why = condition.message if condition else status.message
+    return f"{why}; restart {status.restarts}"

@@ -122,7 +122,8 @@ def judge(
     anchors = {m.name for m in framework.anchors(job)}
     if is_elastic(job) and not any(f.name in anchors for f in failures):
         replacing = {**status.replacing, **{f.name: f.uid for f in failures}}
-        return structs.replace(status, replacing=replacing)
+        status = structs.replace(status, replacing=replacing)
+        return cond.put(status, cond.RESTARTING, True, cond.Why("Replacing", why), now)
     return anew(status, "Restarting", why, now)
 
 

@@ -107,6 +107,6 @@ def _running(roster: Roster, status: TrainingJobStatus, now: float) -> TrainingJ
 def _phase(status: TrainingJobStatus) -> str:
     if cond.holds(status, cond.RUNNING):
         return "Running"
-    if cond.holds(status, cond.RESTARTING) or status.replacing:
+    if cond.holds(status, cond.RESTARTING):
         return "Restarting"
     return "Starting" if cond.holds(status, cond.PLACED) else "Pending"

@@ -120,6 +120,20 @@ def test_a_pod_that_cannot_be_removed_even_by_force_is_not_tried_without_pause()
     assert decision.again == LOOK_AGAIN
 
 
+@pytest.mark.parametrize(
+    ("given", "name", "phase"),
+    [(job(), "worker-1", "Restarting"), (job(ELASTIC), "worker-2", "Running")],
+)
+def test_a_restart_is_told_with_its_cause(given: TrainingJob, name: str, phase: str) -> None:
+    world = running(given)
+    world.fail(f"digits-{name}", 5)
+    decision = decide(world.seen(), world.now)
+    assert [(n.reason, n.message) for n in decision.notes] == [
+        ("Restarting", f"digits-{name} failed with exit code 5; restart 1")
+    ]
+    assert decision.status.phase == phase
+
+
 @pytest.mark.parametrize("most", [0, 1, 3])
 def test_a_job_fails_once_its_restarts_are_used_up(most: int) -> None:
     world = running(job(recovery={"maxRestarts": most}))
