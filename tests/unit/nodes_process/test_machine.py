@@ -118,6 +118,18 @@ def facts(**containers: ContainerFacts) -> PodFacts:
             Decision(wake=205.0),
         ),
         (
+            "to the moment",
+            make(),
+            facts(main=ended(1, at=190.5, backoff=10.0)),
+            Decision(wake=200.5),
+        ),
+        (
+            "and no longer",
+            make(),
+            facts(main=ended(1, at=190.0, backoff=10.0)),
+            Decision((Start("main", 1),)),
+        ),
+        (
             "success is enough for OnFailure",
             make(restartPolicy="OnFailure"),
             facts(main=ended(0)),

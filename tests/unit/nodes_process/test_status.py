@@ -91,6 +91,7 @@ CRASHED = ended(1, at=195.0, attempt=3, backoff=40.0)
             {"terminated": 1},
         ),
         (make(**NEVER), facts(main=CRASHED), {"terminated": 1}, {}),
+        (make("main", "b", **NEVER), facts(main=CRASHED, b=running()), {"terminated": 1}, {}),
         (
             make(),
             facts(main=replace(running(1), previous=Run(0, 1.0, 1, Exit(9, finished=2.0)))),

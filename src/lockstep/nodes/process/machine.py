@@ -172,9 +172,9 @@ def _wanted_again(pod: Pod, role: Role, known: ContainerFacts) -> bool:
     end = known.exit
     if end is None:
         return True
-    policy = "Always" if role is Role.SIDECAR else pod.spec.restart_policy
     if role is Role.INIT:
-        return end.code != 0 and policy != "Never"
+        return end.code != 0
+    policy = "Always" if role is Role.SIDECAR else pod.spec.restart_policy
     return policy == "Always" or (policy == "OnFailure" and end.code != 0)
 
 
