@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
@@ -15,7 +15,6 @@ from lockstep.kube.codec import (
     Unreadable,
     WatchEvent,
     decode,
-    decode_event,
     decode_page,
     encode,
     with_identity,
@@ -29,8 +28,8 @@ from lockstep.kube.connection import (
     TransportFactory,
     default_transport,
 )
-from lockstep.kube.errors import Gone, Status, Unreachable, from_status
-from lockstep.kube.lines import LineSplitter
+from lockstep.kube.errors import Gone
+from lockstep.kube.watching import events
 
 __all__ = ["Client", "Listing", "Patch", "WatchEvent"]
 
@@ -336,17 +335,10 @@ class Client:
         if initial_events:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         call = Call("GET", res.path(namespace), params)
-        stream = await self._connection.open(call, self.deadline)
-        splitter = LineSplitter()
-        try:
-            async for chunk in _unless_silent(stream.chunks(), silence, call):
-                for line in splitter.feed(chunk):
-                    event = decode_event(res.type, line)
-                    if isinstance(event, Status):
-                        raise from_status(event, what=str(call))
-                    yield event
-        finally:
-            await stream.close()
+        found = events(self._connection, call, res.type, deadline=self.deadline, silence=silence)
+        async with aclosing(found):
+            async for event in found:
+                yield event
 
     def _space(self, res: Resource[T], namespace: str | None) -> str | None:
         return namespace or (self.config.namespace if res.namespaced else None)
@@ -373,20 +365,6 @@ async def _read_pages(
         asked["continue"] = page.metadata.next_page
         # A later page is of the first one's version; naming another is refused.
         asked.pop("resourceVersion", None)
-
-
-async def _unless_silent(
-    chunks: AsyncIterator[bytes], silence: float | None, call: Call
-) -> AsyncIterator[bytes]:
-    while True:
-        try:
-            async with asyncio.timeout(silence):
-                chunk = await anext(chunks)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            raise Unreachable("Silence", f"{call}: nothing came for {silence:g} s") from None
-        yield chunk
 
 
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
