@@ -38,11 +38,12 @@ def ended(job: TrainingJob) -> bool:
 def why(job: TrainingJob, gang: Gang | None) -> str:
     """Return why the job does not run; empty when it runs or has succeeded.
 
-    The gang knows it best while the job waits for its place.
+    The gang knows it best while the job waits for its place, but not why it lacks members.
     """
     if job.status.phase in ("Running", "Succeeded"):
         return ""
-    if not ended(job) and gang is not None and (reason := gang_views.why(gang)):
+    whole = not any(c.type == "Created" and c.status == "False" for c in job.status.conditions)
+    if whole and not ended(job) and gang is not None and (reason := gang_views.why(gang)):
         return reason
     return job.status.message
 
