@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 
 from lockstep.apiserver import status
@@ -14,13 +16,14 @@ from lockstep.apiserver.auth.service_accounts import (
 )
 from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.clock import timestamp
-from lockstep.apiserver.handlers.call import Call
+from lockstep.apiserver.handlers.call import Call, Json
 from lockstep.apiserver.http import Response
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.schema.causes import invalid
 from lockstep.apiserver.store import Key
 
 _encode = msgspec.json.Encoder().encode
+_MAX_LIFETIME = 1 << 32
 
 
 def issue(objects: Objects, signer: TokenSigner, call: Call) -> Response:
@@ -33,19 +36,10 @@ def issue(objects: Objects, signer: TokenSigner, call: Call) -> Response:
     spec = request.get("spec") or {}
     route = call.route
     record = objects.find(call.served, route.namespace, route.name)
-    lifetime = spec.get("expirationSeconds") or DEFAULT_LIFETIME
-    if lifetime < MIN_LIFETIME:
-        wrong = invalid(
-            "spec.expirationSeconds", lifetime, "may not specify a duration less than 10 minutes"
-        )
-        raise status.invalid("authentication.k8s.io", "TokenRequest", route.name, [wrong])
-    bound = spec.get("boundObjectRef") or {}
+    lifetime = _lifetime(spec, route.name)
     bearer = Bearer(route.namespace, route.name, record.meta.uid)
-    if bound.get("kind") == "Pod":
-        pod = objects.store.get(Key("pods", route.namespace, bound.get("name", "")))
-        if pod is None:
-            raise status.not_found("", "pods", bound.get("name", ""))
-        bearer = Bearer(*_account(bearer), pod.key.name, pod.meta.uid)
+    if reference := spec.get("boundObjectRef"):
+        bearer = _bound(objects, bearer, reference)
     now = objects.clock()
     audiences = spec.get("audiences") or [ISSUER]
     token = signer.issue(bearer, now=now, lifetime=lifetime, audiences=audiences)
@@ -59,5 +53,40 @@ def issue(objects: Objects, signer: TokenSigner, call: Call) -> Response:
     return Response(201, _encode(answer))
 
 
-def _account(bearer: Bearer) -> tuple[str, str, str]:
-    return bearer.namespace, bearer.name, bearer.uid
+def _lifetime(spec: Json, name: str) -> int:
+    lifetime = spec.get("expirationSeconds")
+    if lifetime is None:
+        return DEFAULT_LIFETIME
+    if isinstance(lifetime, int) and MIN_LIFETIME <= lifetime <= _MAX_LIFETIME:
+        return lifetime
+    is_long = isinstance(lifetime, int) and lifetime > _MAX_LIFETIME
+    limit = "larger than 2^32 seconds" if is_long else "less than 10 minutes"
+    detail = f"may not specify a duration {limit}"
+    wrong = invalid("spec.expirationSeconds", lifetime, detail)
+    raise status.invalid("authentication.k8s.io", "TokenRequest", name, [wrong])
+
+
+def _bound(objects: Objects, bearer: Bearer, reference: Json) -> Bearer:
+    """Bind a token to a pod: it ends with the pod, and only the pod's own account gets it."""
+    kind, name = reference.get("kind", ""), reference.get("name", "")
+    if (reference.get("apiVersion", "v1"), kind) != ("v1", "Pod"):
+        raise status.bad_request(f"cannot bind token to object of type {kind}")
+    pod = objects.store.get(Key("pods", bearer.namespace, name))
+    if pod is None:
+        raise status.not_found("", "pods", name)
+    account = (pod.object().get("spec") or {}).get("serviceAccountName")
+    if account != bearer.name:
+        raise status.bad_request(
+            f'cannot bind token for serviceaccount "{bearer.name}" to pod running with different '
+            "serviceaccount name."
+        )
+    uid = reference.get("uid")
+    if uid and uid != pod.meta.uid:
+        raise status.conflict(
+            "",
+            "Pod",
+            name,
+            f"the UID in the bound object reference ({uid}) does not match the UID in record. The "
+            "object might have been deleted and then recreated",
+        )
+    return replace(bearer, pod_name=name, pod_uid=pod.meta.uid)
