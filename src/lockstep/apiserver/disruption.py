@@ -7,6 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from lockstep.api.meta import LabelSelector
+from lockstep.api.selectors import LabelMatch, SelectorError, from_selector
+from lockstep.api.wire import convert
+from lockstep.apiserver.crds import set_condition
 from lockstep.apiserver.deletion import FINISHED
 
 Json = dict[str, Any]
@@ -21,6 +27,15 @@ class Verdict:
     healthy: int
 
 
+def selector_of(budget: Json) -> LabelMatch:
+    """Return which pods *budget* protects: none, if its selector cannot be read."""
+    found = (budget.get("spec") or {}).get("selector")
+    try:
+        return from_selector(None if found is None else convert(found, LabelSelector))
+    except (SelectorError, msgspec.ValidationError):
+        return LabelMatch(nothing=True)
+
+
 def verdict(budget: Json, pod: Json, protected: Sequence[Json]) -> Verdict:
     """Return what *budget* says to the eviction of *pod*, one of the pods *protected* by it."""
     spec = budget.get("spec") or {}
@@ -32,6 +47,33 @@ def verdict(budget: Json, pod: Json, protected: Sequence[Json]) -> Verdict:
     # What is not ready serves nobody, but it may be about to: the budget must be kept already.
     lenient = spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
     return Verdict(lenient or healthy >= desired, desired, healthy)
+
+
+def status_of(budget: Json, protected: Sequence[Json], now: str) -> Json:
+    """Return the status of *budget*, given the pods that it protects."""
+    alive = [p for p in protected if _phase(p) not in FINISHED]
+    healthy = sum(map(is_healthy, alive))
+    desired = _desired(budget.get("spec") or {}, len(alive))
+    allowed = max(healthy - desired, 0) if alive else 0
+    before = budget.get("status") or {}
+    conditions: list[Json] = [dict(c) for c in before.get("conditions") or ()]
+    set_condition(
+        conditions,
+        "DisruptionAllowed",
+        "True" if allowed else "False",
+        reason="SufficientPods" if allowed else "InsufficientPods",
+        message="",
+        now=now,
+    )
+    return {
+        **before,
+        "observedGeneration": budget["metadata"].get("generation", 0),
+        "disruptionsAllowed": allowed,
+        "currentHealthy": healthy,
+        "desiredHealthy": desired,
+        "expectedPods": len(alive),
+        "conditions": conditions,
+    }
 
 
 def needs_no_budget(pod: Json) -> bool:

@@ -6,7 +6,8 @@ import asyncio
 import gc
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from lockstep.apiserver.api import Api
@@ -20,6 +21,7 @@ from lockstep.apiserver.auth.tokens import TokenFile
 from lockstep.apiserver.bootstrap import create_missing
 from lockstep.apiserver.catalog import Catalog
 from lockstep.apiserver.controllers.accounts import DefaultAccounts
+from lockstep.apiserver.controllers.budgets import BudgetStatus
 from lockstep.apiserver.controllers.crds import CrdWatch
 from lockstep.apiserver.controllers.housekeeping import Housekeeper
 from lockstep.apiserver.controllers.rbac import RbacWatch
@@ -50,11 +52,70 @@ async def run(
         LogInUse: when another server has the directory open.
         OSError: when the port is taken or the directory cannot be written.
     """
+    stop = _stop_at_signals()
     _spare_the_collector()
     private_directory(data)
+    parts = await _open(data)
+    tasks = parts.start()
+    pair = parts.pki.serving(_names(host))
+    server = HttpServer(tls_context(pair.certificate, pair.key, parts.pki.ca))
+    port = await server.bind(host, port)
+    address = f"{_bracketed(_reachable(host))}:{port}"
+    server.serve(parts.api(address))
+    target = kubeconfig or data / "kubeconfig"
+    write_kubeconfigs(parts.pki, data, target, f"https://{address}")
+    ready(f"ready: serving https://{address}, kubeconfig {target}")
+    told = asyncio.create_task(stop.wait())
+    # One of the server's own tasks ends only by an error, and then the server is no use.
+    await asyncio.wait([told, *tasks], return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    await server.close()
+    await parts.close(tasks)
+
+
+@dataclass
+class _Parts:
+    """What a server is made of, apart from its socket."""
+
+    pki: Pki
+    store: Store
+    hub: Hub
+    objects: Objects
+    signer: TokenSigner
+    gate: Gate
+    logs: Logs
+
+    def start(self) -> list[asyncio.Task[None]]:
+        """Start what the server does by itself."""
+        housekeeper = Housekeeper(self.objects, self.gate.rbac)
+        housekeeper.start()
+        return [
+            asyncio.create_task(housekeeper.run()),
+            DefaultAccounts(self.objects).start(),
+            BudgetStatus(self.objects).start(),
+        ]
+
+    def api(self, address: str) -> Api:
+        """Return what answers requests."""
+        return Api(self.objects, self.hub, self.gate, self.signer, self.logs, address=address)
+
+    async def close(self, tasks: Sequence[asyncio.Task[None]]) -> None:
+        """End *tasks* and close the files; raise what one of them has died of."""
+        await self.logs.close()
+        for task in tasks:
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        await self.store.close()
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                raise outcome
+
+
+async def _open(data: Path) -> _Parts:
     pki = Pki(data / "pki")
     store = Store(data / "store.db")
     catalog, hub = Catalog(), Hub()
+    # Before the hub: an object of a new kind can be watched as soon as its CRD is seen.
     CrdWatch(store, catalog, hub).start()
     store.subscribe(hub.publish)
     objects = Objects(store, catalog)
@@ -62,26 +123,7 @@ async def run(
     gate = Gate(Authenticator(TokenFile(data / "tokens.csv"), signer), objects.clock)
     RbacWatch(store, gate.rbac).start()
     await create_missing(objects)
-    housekeeper = Housekeeper(objects, gate.rbac)
-    housekeeper.start()
-    tasks = [asyncio.create_task(housekeeper.run()), DefaultAccounts(objects).start()]
-    pair = pki.serving(_names(host))
-    server = HttpServer(tls_context(pair.certificate, pair.key, pki.ca))
-    port = await server.bind(host, port)
-    url = f"https://{_bracketed(_reachable(host))}:{port}"
-    logs = Logs(store, pki)
-    api = Api(objects, hub, gate, signer, logs, address=url.removeprefix("https://"))
-    server.serve(api)
-    target = kubeconfig or data / "kubeconfig"
-    write_kubeconfigs(pki, data, target, url)
-    ready(f"ready: serving {url}, kubeconfig {target}")
-    await _until_told()
-    await server.close()
-    await logs.close()
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    await store.close()
+    return _Parts(pki, store, hub, objects, signer, gate, Logs(store, pki))
 
 
 def _spare_the_collector() -> None:
@@ -100,12 +142,12 @@ def write_kubeconfigs(pki: Pki, data: Path, target: Path, url: str) -> None:
         write_kubeconfig(path, server=url, ca=pki.ca, user=user, pair=pair)
 
 
-async def _until_told() -> None:
+def _stop_at_signals() -> asyncio.Event:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    await stop.wait()
+    return stop
 
 
 def _reachable(host: str) -> str:

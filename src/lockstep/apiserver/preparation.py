@@ -52,9 +52,11 @@ def validate(served: Served, new: Json, old: Json | None) -> None:
     Raises:
         StatusError: when it is not, with all that is wrong.
     """
-    causes = [*served.schema.validate(new, old), *served.kind.validate(new, old)]
+    kind = served.kind
+    causes = kind.validate(new, old)
+    if served.custom or served.schema.node.checked:
+        causes = [*served.schema.validate(new, old), *causes]
     if causes:
-        kind = served.kind
         raise status.invalid(kind.group, kind.kind, new["metadata"]["name"], _distinct(causes))
 
 

@@ -39,8 +39,9 @@ def test_private_files_are_for_their_owner_alone(server: ApiServer) -> None:
         server.kubeconfig,
         *server.data.glob("kubeconfigs/*"),
         *server.data.glob("pki/*.key"),
+        *server.data.glob("store.db*"),
     ]
-    assert len(private) > 5
+    assert len(private) > 7
     assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o600}
 
 

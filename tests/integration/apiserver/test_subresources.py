@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.support.apiserver import ApiServer
+from tests.support.waiting import eventually_sync
 
 MERGE = "application/merge-patch+json"
 PODS = "/api/v1/namespaces/default/pods"
@@ -114,6 +115,23 @@ def test_evictions_keep_to_the_budget(
     else:
         after = shared_server.request("GET", f"{PODS}/{app}-0").json
         assert after["metadata"]["deletionTimestamp"]
+
+
+def test_a_budget_says_how_many_disruptions_it_allows(shared_server: ApiServer) -> None:
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "counted"}}}
+    shared_server.request("POST", BUDGETS, {"metadata": {"name": "counted"}, "spec": spec})
+
+    def says(healthy: int, allowed: int) -> bool:
+        status = shared_server.request("GET", f"{BUDGETS}/counted").json.get("status", {})
+        found = status.get("currentHealthy"), status.get("disruptionsAllowed")
+        return found == (healthy, allowed)
+
+    for number in range(3):
+        pod(shared_server, f"counted-{number}", "n1", app="counted")
+        ready(shared_server, f"counted-{number}")
+        eventually_sync(lambda number=number: says(number + 1, number), what="the count")
+    shared_server.request("DELETE", f"{PODS}/counted-0?gracePeriodSeconds=0")
+    eventually_sync(lambda: says(2, 1), what="the count after a deletion")
 
 
 def test_resize_reaches_nothing_but_resources(shared_server: ApiServer) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from lockstep.api.meta import LabelSelector
-from lockstep.api.selectors import LabelMatch, from_selector
-from lockstep.api.wire import convert
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.deletion import Deletion
-from lockstep.apiserver.disruption import needs_no_budget, verdict
+from lockstep.apiserver.disruption import needs_no_budget, selector_of, verdict
 from lockstep.apiserver.handlers.call import Call, Json
 from lockstep.apiserver.handlers.delete import options_of
 from lockstep.apiserver.http import Response
@@ -47,7 +44,7 @@ def _require_budget(objects: Objects, record: Record, pod: Json) -> None:
     budgets = [
         (budget, selector)
         for found in objects.store.objects(_BUDGETS, namespace)
-        if (selector := _selector(budget := found.object())).matches(record.meta.labels)
+        if (selector := selector_of(budget := found.object())).matches(record.meta.labels)
     ]
     if len(budgets) > 1:
         raise status.internal(
@@ -62,11 +59,6 @@ def _require_budget(objects: Objects, record: Record, pod: Json) -> None:
         said = verdict(budget, pod, protected)
         if not said.allowed:
             raise _too_many(budget["metadata"]["name"], said.desired, said.healthy)
-
-
-def _selector(budget: Json) -> LabelMatch:
-    found = (budget.get("spec") or {}).get("selector")
-    return from_selector(None if found is None else convert(found, LabelSelector))
 
 
 def _too_many(budget: str, desired: int, healthy: int) -> status.StatusError:

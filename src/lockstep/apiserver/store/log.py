@@ -50,6 +50,9 @@ class Log:
     """
 
     def __init__(self, path: Path, *, synchronous: str = "FULL") -> None:
+        # Secrets are in it; SQLite gives the files beside it the same mode.
+        path.touch(mode=0o600)
+        path.chmod(0o600)
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=0.5)
         try:
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -136,6 +136,10 @@ class Store:
             for resource, namespaces in self._objects.items()
         }
 
+    def has(self, resource: str, namespace: str) -> bool:
+        """Return whether there is any durable object of *resource* in a namespace."""
+        return namespace in self._objects.get(resource, {})
+
     def everything(self) -> Iterator[Record]:
         """Yield every durable object."""
         for resource in list(self._objects):
