@@ -131,23 +131,39 @@ class _Node:
             stack.push_async_callback(server.stop)
             parts = [asyncio.ensure_future(one) for one in (self.names.run(), self.agent.run())]
             try:
-                await asyncio.gather(
-                    self.names.wait_synced(), self.agent.wait_ready(), registration.register()
-                )
-                parts.append(asyncio.ensure_future(registration.run()))
-                ready(f"ready node {self.name}")
-                # Unlike gather, wait leaves the parts alone when the node is told to stop: the
-                # containers are to end while their statuses can still be told.
-                done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-                await asyncio.gather(*done)
-            finally:
+                await self._run_parts(parts, registration, ready)
+            except asyncio.CancelledError:
+                # Told to stop, the node ends its pods; after a fault of its own it leaves them
+                # running, to be adopted by the next.
                 await self.agent.stop()
                 await registration.stop()
+                raise
+            finally:
                 self.contents.close()
                 for part in parts:
                     part.cancel()
                 await asyncio.gather(*parts, return_exceptions=True)
                 self.groups.close()
+
+    async def _run_parts(
+        self,
+        parts: list[asyncio.Task[None]],
+        registration: Registration,
+        ready: Callable[[str], None],
+    ) -> None:
+        """Say that the node is ready once it is, and watch over its parts, which do not end."""
+
+        async def begin() -> None:
+            waits = (self.names.wait_synced(), self.agent.wait_ready(), registration.register())
+            await asyncio.gather(*waits)
+            ready(f"ready node {self.name}")
+            await registration.run()
+
+        parts.append(asyncio.ensure_future(begin()))
+        # Unlike gather, wait leaves the parts alone when the node is told to stop: the containers
+        # are to end while their statuses can still be told.
+        done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.gather(*done)
 
     async def _clients(self) -> bytes:
         """Return the authority whose certificates may ask for logs."""
