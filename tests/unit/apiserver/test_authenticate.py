@@ -265,3 +265,15 @@ def test_requests_of_nobody_are_refused(
     with pytest.raises(StatusError) as error:
         authenticator.identify(None, authorization, path, NOW)
     assert (error.value.code, error.value.message) == (401, "Unauthorized")
+
+
+@pytest.mark.parametrize(("text", "mode"), [("s3cret,jane,u1\n", 0o640), ("s3cret\n", 0o600)])
+def test_a_token_file_that_is_not_in_order_lets_nobody_in_and_says_so_in_the_log(
+    tmp_path: Path, key: Path, caplog: pytest.LogCaptureFixture, text: str, mode: int
+) -> None:
+    tokens = token_file(tmp_path / "tokens", text)
+    (tmp_path / "tokens").chmod(mode)
+    with pytest.raises(StatusError, match="Unauthorized"):
+        Authenticator(tokens, signer(key)).identify(None, "Bearer s3cret", "/api", NOW)
+    assert "no token of the file is accepted" in caplog.text
+    assert "s3cret" not in caplog.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ from lockstep.apiserver.auth.identity import ANONYMOUS, User, from_certificate
 from lockstep.apiserver.auth.service_accounts import TokenSigner
 from lockstep.apiserver.auth.tokens import TokenFile
 from lockstep.apiserver.status import unauthorized
+
+logger = logging.getLogger(__name__)
 
 # Whoever watches over the server need not have an account.
 _OPEN_PATHS: Final = frozenset({"/healthz", "/livez", "/readyz"})
@@ -56,4 +59,12 @@ class Authenticator:
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
             return None
-        return self._tokens.find(token) or self._signer.verify(token, now=now)
+        return self._listed(token) or self._signer.verify(token, now=now)
+
+    def _listed(self, token: str) -> User | None:
+        try:
+            return self._tokens.find(token)
+        except (OSError, ValueError) as error:
+            # Whoever asks has not said who they are yet, and is not to learn about our files.
+            logger.error("no token of the file is accepted: %s", error)
+            return None
