@@ -79,8 +79,13 @@ class StatusWriter:
         self._news.update(result.touched, result.failed, (p.unit for p in result.placements))
         if result.touched:
             self._drifted.update(self._decider.line.all())
-        if self._news or self._drifted:
+        if self.behind:
             self._wake.set()
+
+    @property
+    def behind(self) -> bool:
+        """Return whether there is anything that may have to be written."""
+        return bool(self._news or self._drifted)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -90,7 +95,7 @@ class StatusWriter:
             self._wake.clear()
             writes = self._plan(self._choose())
             await asyncio.gather(*writes.calls)
-            if self._news or self._drifted:
+            if self.behind:
                 self._wake.set()
 
     def _choose(self) -> list[UnitKey]:
@@ -217,6 +222,8 @@ class StatusWriter:
                 return
             except ApiError as error:
                 log.warning("condition of pod %s/%s: %s", member.namespace, member.name, error)
+                if member.unit is not None:
+                    self._again(member.unit)
                 return
         self._worded[member.key] = (verdict.reason, asyncio.get_running_loop().time())
         if len(self._worded) > 2 * len(self._cluster.pods) + 1024:

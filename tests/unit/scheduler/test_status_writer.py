@@ -1,0 +1,150 @@
+"""Statuses are written once, at a pace, and again only when there is something new to say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry
+from tests.support.drawn import add, draw, draw_gang, node, pod
+from tests.support.waiting import eventually
+
+from lockstep.api.core import PODS, Pod
+from lockstep.api.gang import Gang
+from lockstep.api.wire import convert, to_builtins
+from lockstep.kube.errors import ApiError
+from lockstep.scheduler import status as module
+from lockstep.scheduler.binder import Binder
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.metrics import Metrics
+from lockstep.scheduler.status import StatusWriter
+
+
+class Server:
+    """Keeps what is patched, as an API server and its informer would show it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.gangs: Counter[str] = Counter()
+        self.pods: Counter[str] = Counter()
+        self.shown: dict[tuple[str, str], Pod] = {}
+        self.events: list[tuple[str, str]] = []
+        self.failures = 0
+
+    async def patch(self, res: Any, name: str, body: Any, namespace: str, **_: Any) -> Any:
+        await asyncio.sleep(0)
+        if self.failures:
+            self.failures -= 1
+            raise ApiError(500, "InternalError", "down")
+        if res is PODS:
+            self.pods[name] += 1
+            old = self.shown[namespace, name]
+            new = convert(body["status"], type(old.status))
+            self.shown[namespace, name] = replace(old, status=new)
+            return self.shown[namespace, name]
+        self.gangs[name] += 1
+        gang = self.cluster.units[UnitKey("Gang", namespace, name)].gang
+        assert gang is not None
+        merged = {**to_builtins(gang.status), **body["status"]}
+        kept = {k: v for k, v in merged.items() if v is not None}
+        return replace(gang, status=convert(kept, type(gang.status)))
+
+    def get(self, namespace: str, name: str) -> Pod | None:
+        return self.shown.get((namespace, name))
+
+    def event(self, obj: Gang | Pod, _type: str, reason: str, _message: str) -> None:
+        self.events.append((obj.metadata.name, reason))
+
+
+class World:
+    """A decider and a writer over one cluster, with gangs that wait."""
+
+    def __init__(self, drawing: str, gangs: int) -> None:
+        self.cluster = draw(Cluster(), drawing)
+        self.server = Server(self.cluster)
+        for i in range(gangs):
+            drawn = draw_gang(f"g{i}: 2x8", created=f"2026-01-01T00:{i // 60:02}:{i % 60:02}Z")
+            add(self.cluster, drawn)
+            for one in drawn.pods:
+                self.server.shown["default", one.metadata.name] = one
+        self.decider = Decider(self.cluster)
+        metrics = Metrics(CollectorRegistry())
+        binder = Binder(self.server, self.cluster, metrics, lambda: None)
+        self.writer = StatusWriter(self.server, self.server, self.decider, self.server, binder)
+
+    def decide(self) -> None:
+        self.writer.take(self.decider.decide(0.0))
+
+    def gang(self, name: str) -> Gang:
+        found = self.cluster.units[UnitKey("Gang", "default", name)].gang
+        assert found is not None
+        return found
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.writer.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PACE", 0.001)
+
+
+async def test_many_waiting_gangs_are_each_written_once():
+    world = World("s/l: a:8-8", 400)
+    world.decide()
+    async with world.writing():
+        await eventually(lambda: len(world.server.gangs) == 400 and len(world.server.pods) == 800)
+        assert world.gang("g399").status.position == 400
+        assert "2 pods (16 GPUs) short" in world.gang("g7").status.message
+        world.decide()  # it sees its own writes, and has nothing to add
+        await eventually(lambda: not world.writer.behind)
+    assert set(world.server.gangs.values()) == {1}
+    assert set(world.server.pods.values()) == {1}
+    assert Counter(reason for _, reason in world.server.events) == {"FailedScheduling": 400}
+
+
+async def test_positions_follow_when_those_before_are_placed():
+    world = World("s/l: a:8-8", 30)
+    world.decide()
+    async with world.writing():
+        await eventually(lambda: world.gang("g29").status.position == 30)
+        for name in ("b", "c"):
+            world.cluster.set_node(node(name, labels={"spine": "s", "leaf": "l"}))
+        world.decide()
+        await eventually(lambda: world.gang("g29").status.position == 29)
+    assert world.gang("g0").status.position is None
+
+
+async def test_what_could_not_be_written_is_written_later():
+    world = World("s/l: a:8-8", 1)
+    world.server.failures = 4
+    world.decide()
+    async with world.writing():
+        await eventually(lambda: world.gang("g0").status.message and len(world.server.pods) == 2)
+
+
+async def test_a_single_pod_says_why_in_its_condition_and_an_event():
+    world = World("s/l: a:8-8", 0)
+    one = pod("p", gpus=1)
+    world.server.shown["default", "p"] = one
+    world.cluster.set_pod(one)
+    world.decide()
+    async with world.writing():
+        await eventually(lambda: world.server.events)
+        await eventually(lambda: world.server.shown["default", "p"].status.conditions)
+    assert world.server.events == [("p", "FailedScheduling")]
+    (condition,) = world.server.shown["default", "p"].status.conditions
+    assert condition.reason == "Unschedulable"
