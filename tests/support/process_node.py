@@ -129,11 +129,13 @@ async def reasons(client: Client, name: str) -> set[str]:
     return {one["reason"] for one in items if one["involvedObject"]["name"] == name}
 
 
-def read_log(node: ProcessNode, name: str, container: str = "main", query: str = "") -> str:
-    """Return a container's log, asked for as the API server asks a kubelet."""
+def read_log(
+    node: ProcessNode, name: str, container: str = "main", query: str = "", **client: Any
+) -> str:
+    """Return a container's log, asked for as the API server asks a kubelet, by *client*."""
     answer = node.server.request("GET", f"/api/v1/nodes/{node.name}")
     port = answer.json["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
-    context = node.server.context()
+    context = node.server.context(**client)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     url = f"https://127.0.0.1:{port}/containerLogs/default/{name}/{container}?{query}"

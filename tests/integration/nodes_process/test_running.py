@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
 import time
@@ -360,3 +361,14 @@ async def test_pod_is_running_soon_after_it_is_bound(client: Client) -> None:
         await client.delete(POD_RUNS, f"soon-{number}", "default", grace_seconds=0)
     # A loose bound, for machines under load; the figure itself is measured elsewhere.
     assert min(took) < 1.0, took
+
+
+@pytest.mark.parametrize(
+    ("context", "wanted"),
+    [({"user": "scheduler"}, "403"), ({"certificate": False}, "certificate required|closed|reset")],
+)
+async def test_log_is_not_for_everyone(
+    node: ProcessNode, context: dict[str, object], wanted: str
+) -> None:
+    with pytest.raises((OSError, http.client.HTTPException), match=f"(?i){wanted}"):
+        read_log(node, "any", **context)
