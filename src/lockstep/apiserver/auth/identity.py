@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 AUTHENTICATED: Final = "system:authenticated"
@@ -70,10 +71,14 @@ def from_certificate(certificate: Mapping[str, Any] | None) -> User | None:
     Args:
         certificate: As ``ssl.SSLSocket.getpeercert`` returns it; empty or ``None`` without one.
     """
-    if not certificate:
-        return None
+    return _named_by(certificate.get("subject", ())) if certificate else None
+
+
+# A connection's every request shows the same certificate.
+@lru_cache(maxsize=1024)
+def _named_by(subject: tuple[tuple[tuple[str, str], ...], ...]) -> User | None:
     name, groups = "", []
-    for relative in certificate.get("subject", ()):
+    for relative in subject:
         for key, value in relative:
             if key == "commonName":
                 name = value

@@ -34,9 +34,10 @@ def effective_user(rbac: Rbac, user: User, headers: Mapping[str, str]) -> User:
     Raises:
         StatusError: The user may not impersonate that (403), or no user name is given (400).
     """
-    asked = {key: value for key, value in headers.items() if key.startswith(_PREFIX)}
-    if not asked:
+    names = [key for key in headers if key.startswith(_PREFIX)]
+    if not names:
         return user
+    asked = {key: headers[key] for key in names}
     name = asked.get("impersonate-user", "")
     if not name:
         raise bad_request("requested impersonation without impersonating a user")
