@@ -7,8 +7,8 @@ import signal
 from dataclasses import dataclass
 from typing import Any
 
-from tests.support.component import Component
 from tests.support.process_node import ProcessNode
+from tests.support.scheduler import PartProcess
 from tests.support.waiting import eventually
 
 from lockstep.api.core import PODS, Pod
@@ -24,7 +24,7 @@ class Cluster:
     """An API server with controllers, scheduler and a process node."""
 
     node: ProcessNode
-    controllers: Component
+    controllers: PartProcess
     client: Client
 
     async def submit(self, name: str, *roles: Json, framework: str = "plain", **spec: Any) -> None:

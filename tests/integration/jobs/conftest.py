@@ -6,16 +6,15 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from tests.support.apiserver import ApiServer
-from tests.support.component import Component
 from tests.support.process_node import ProcessNode
-from tests.support.scheduler import SchedulerProcess
+from tests.support.scheduler import PartProcess
 from tests.support.training import Cluster
 
 
 @pytest.fixture(scope="module")
-def controllers(shared_server: ApiServer) -> Iterator[Component]:
+def controllers(shared_server: ApiServer) -> Iterator[PartProcess]:
     """The job controllers."""
-    running = Component(shared_server, "controllers").start()
+    running = PartProcess(shared_server.kubeconfig, part="controllers").start()
     yield running
     running.kill()
 
@@ -23,11 +22,11 @@ def controllers(shared_server: ApiServer) -> Iterator[Component]:
 @pytest.fixture(scope="module")
 def node(
     shared_server: ApiServer,
-    controllers: Component,
+    controllers: PartProcess,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ProcessNode]:
     """This machine as a node, and the scheduler that places pods on it."""
-    scheduler = SchedulerProcess(shared_server.kubeconfig).start()
+    scheduler = PartProcess(shared_server.kubeconfig).start()
     running = ProcessNode(shared_server, tmp_path_factory.mktemp("node")).start()
     yield running
     running.stop()
@@ -35,7 +34,7 @@ def node(
 
 
 @pytest.fixture
-async def cluster(node: ProcessNode, controllers: Component) -> AsyncIterator[Cluster]:
+async def cluster(node: ProcessNode, controllers: PartProcess) -> AsyncIterator[Cluster]:
     """The cluster, with a client of its own for each test."""
     async with node.server.client() as client:
         yield Cluster(node, controllers, client)
