@@ -13,7 +13,46 @@ from lockstep.nodes.process.cgroups import Limits, limits_of, settings
 from lockstep.nodes.process.gpus import NotEnough, assign
 from lockstep.nodes.process.spec import Container
 
-ROOM = Room({"cpu": 4000, "memory": 8 << 40, "pods": 3000, "nvidia.com/gpu": 2000}, {"disk": "hdd"})
+ROOM = Room(
+    {"cpu": 4000, "memory": 8 << 40, "pods": 3000, "nvidia.com/gpu": 2000}, {"disk": "hdd"}, "here"
+)
+
+
+def affine(*terms: dict[str, Any]) -> dict[str, Any]:
+    required = {"nodeSelectorTerms": list(terms)}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+@pytest.mark.parametrize(
+    ("terms", "fits"),
+    [
+        ([{"matchExpressions": [expression("disk", "In", "ssd", "hdd")]}], True),
+        ([{"matchExpressions": [expression("disk", "NotIn", "hdd")]}], False),
+        ([{"matchExpressions": [expression("gpu", "Exists")]}], False),
+        ([{"matchExpressions": [expression("gpu", "DoesNotExist")]}], True),
+        (
+            [
+                {"matchExpressions": [expression("gpu", "Exists")]},
+                {"matchExpressions": [expression("disk", "Exists")]},
+            ],
+            True,
+        ),
+        (
+            [{"matchExpressions": [expression("disk", "Exists"), expression("gpu", "Exists")]}],
+            False,
+        ),
+        ([{"matchFields": [expression("metadata.name", "In", "here")]}], True),
+        ([{"matchFields": [expression("metadata.name", "In", "there")]}], False),
+        ([{}], False),
+    ],
+)
+def test_required_affinity(terms: list[dict[str, Any]], fits: bool) -> None:
+    found = refuse(make(affinity=affine(*terms)), ROOM, [])
+    assert (found.reason if found else None) == (None if fits else "NodeAffinity")
 
 
 def asking(name: str = "main", **requests: str) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lockstep.api import quantity
+from lockstep.api.core import NodeSelectorTerm
+from lockstep.api.label_requirements import Op, Requirement
 from lockstep.nodes.process import paths
 from lockstep.nodes.process.facts import Role, Verdict, containers_of
 from lockstep.nodes.process.spec import Container, Pod
@@ -51,10 +53,11 @@ def _add(total: Amounts, more: Mapping[str, int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What the node has, in thousandths, and its labels."""
+    """What the node has, in thousandths, its labels and its name."""
 
     allocatable: Mapping[str, int]
     labels: Mapping[str, str]
+    name: str = ""
 
 
 def refuse(pod: Pod, room: Room, others: Iterable[Pod]) -> Verdict | None:
@@ -92,7 +95,32 @@ def _elsewhere(pod: Pod, room: Room) -> Verdict | None:
     if wrong:
         text = ", ".join(f"{key}={value}" for key, value in sorted(wrong.items()))
         return _rejected("NodeAffinity", f"node didn't match the pod's node selector: {text}")
+    node = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    if node is not None and node.required is not None:
+        terms = node.required.node_selector_terms
+        if not any(_term_holds(term, room) for term in terms):
+            return _rejected("NodeAffinity", "node didn't match the pod's required node affinity")
     return None
+
+
+_OPERATORS = {
+    "In": Op.IN,
+    "NotIn": Op.NOT_IN,
+    "Exists": Op.EXISTS,
+    "DoesNotExist": Op.NOT_EXISTS,
+    "Gt": Op.GREATER,
+    "Lt": Op.LESS,
+}
+
+
+def _term_holds(term: NodeSelectorTerm, room: Room) -> bool:
+    """Tell whether the node meets *term*; one without requirements holds nowhere."""
+    labels = [(one, room.labels) for one in term.match_expressions]
+    fields = [(one, {"metadata.name": room.name}) for one in term.match_fields]
+    return bool(labels or fields) and all(
+        Requirement(one.key, _OPERATORS[one.operator], tuple(one.values)).holds(having)
+        for one, having in [*labels, *fields]
+    )
 
 
 def _too_big(pod: Pod, room: Room, others: Iterable[Pod]) -> Verdict | None:

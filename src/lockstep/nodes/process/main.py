@@ -103,7 +103,7 @@ class _Node:
             allocatable=plain.allocatable,
             gpus=tuple(one.index for one in self.devices),
         )
-        self.agent = Agent(surroundings, Room(amounts(plain.allocatable), plain.labels))
+        self.agent = Agent(surroundings, Room(amounts(plain.allocatable), plain.labels, name))
         _offer_message_file(allowed)
 
     def describe(self, port: int) -> Description:

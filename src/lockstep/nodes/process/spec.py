@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec import field
 
 from lockstep.api.core import (
+    Affinity,
     ContainerPort,
     ContainerStatus,
     Quantity,
@@ -312,6 +313,7 @@ class PodSpec(Wire, frozen=True):
     volumes: list[Volume] = []
     node_name: str = ""
     node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
     overhead: dict[str, Quantity] = {}
     restart_policy: Literal["Always", "OnFailure", "Never"] = "Always"
     termination_grace_period_seconds: int = 30
