@@ -33,6 +33,9 @@ class Fault:
     causes: tuple[dict[str, str], ...] = ()
 
 
+TOO_LARGE = Fault("status", status=504, causes=({"reason": "ResourceVersionTooLarge"},))
+
+
 @dataclass(frozen=True)
 class Seen:
     """A request that the server got."""
@@ -90,6 +93,15 @@ class FakeServer:
         self.history.delete(name)
         self._changed.set()
 
+    def restore(self, history: History) -> None:
+        """Go back to an earlier state, as a server does that was restored from a backup."""
+        self.history = history
+        assert self._runner is not None
+        assert self._runner.server is not None
+        for connection in list(self._runner.server.connections):
+            connection.force_close()
+        self._changed.set()
+
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         query = dict(request.query)
@@ -125,6 +137,8 @@ class FakeServer:
         streaming = query.get("sendInitialEvents") == "true"
         if streaming and not self.streams:
             return _status(Fault("status", status=422, reason="Invalid"))
+        if int(query["resourceVersion"]) > self.history.version:
+            return _status(TOO_LARGE if streaming else Fault("status", status=410))
         response = web.StreamResponse()
         await response.prepare(request)
         with contextlib.suppress(ConnectionError):

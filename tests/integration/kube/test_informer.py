@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.support.apiserver import ApiServer
 from tests.support.fake_server import FakeServer, Fault
+from tests.support.objects import History
 from tests.support.waiting import eventually
 
 from lockstep.api.core import CONFIG_MAPS, ConfigMap
@@ -107,6 +108,23 @@ async def test_it_goes_on_where_it_was_without_reading_everything_again(
         await eventually(lambda: len(informer) == 3)
     requests = [(seen.query.get("sendInitialEvents"), seen.watch) for seen in fake.seen]
     assert requests == [("true", True), (None, True)]
+
+
+async def test_a_server_restored_from_a_backup_is_followed_back_in_time(
+    fake: FakeServer,
+) -> None:
+    for n in range(5):
+        fake.put("a", str(n))
+    backup = History()
+    backup.put("b", "from the backup")
+    copy = Copy()
+    async with fake.client() as client, following(client) as informer:
+        informer.subscribe(copy)
+        await eventually(lambda: copy.values == {"a": "4"})
+        fake.restore(backup)
+        await eventually(lambda: copy.values == {"b": "from the backup"})
+        fake.put("b", "later")
+        await eventually(lambda: copy.values == {"b": "later"})
 
 
 async def test_failures_are_followed_by_growing_waits(fake: FakeServer) -> None:
