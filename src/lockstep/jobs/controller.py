@@ -160,10 +160,17 @@ class JobController:
             async with gate:
                 return await self._try(job, action)
 
-        # What is alike is done side by side: all deletions of pods, then all creations.
-        for _, alike in groupby(actions, key=lambda a: (type(a), a.resource.kind)):
-            answers = await asyncio.gather(*(one(action) for action in alike))
-            if refused := tuple(answer for answer in answers if answer):
+        # What is alike is done side by side (all deletions of pods, then all creations), but
+        # only after the first was accepted: a server that refuses one would refuse all.
+        for _, group in groupby(actions, key=lambda a: (type(a), a.resource.kind)):
+            first, *rest = group
+            if refusal := await one(first):
+                return (refusal,)
+            answers = await asyncio.gather(*(one(a) for a in rest), return_exceptions=True)
+            for answer in answers:
+                if isinstance(answer, BaseException):
+                    raise answer
+            if refused := tuple(answer for answer in answers if isinstance(answer, str)):
                 return refused
         return ()
 

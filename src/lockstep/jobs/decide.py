@@ -26,7 +26,7 @@ from lockstep.jobs.validate import problems
 from lockstep.jobs.world import Decision, Seen
 
 TERMINAL: Final = ("Succeeded", "Failed")
-RETRY_REFUSED: Final = 15.0
+RETRY_REFUSED: Final = 5.0
 """Seconds after which what the server refused is tried again."""
 LOOK_AGAIN: Final = 10.0
 """Seconds after which pods that do not start are looked at again."""
