@@ -132,6 +132,8 @@ class Registration:
         while True:
             await asyncio.sleep(RENEW_EVERY)
             try:
+                # A node that somebody deleted registers again, as a kubelet's does.
+                await self._client.get(NODES, self._node.name)
                 await self._renew()
                 if time.monotonic() - told > STATUS_EVERY:
                     await self._tell(ready=True, why="the process node runs")
@@ -171,9 +173,19 @@ class Registration:
         try:
             await self._client.patch(LEASES, self._node.name, {"spec": spec}, LEASE_NAMESPACE)
         except NotFound:
-            await self._client.get(NODES, self._node.name)
+            node = await self._client.get(NODES, self._node.name)
+            owner = {
+                "apiVersion": "v1",
+                "kind": "Node",
+                "name": self._node.name,
+                "uid": node.metadata.uid,
+            }
             obj = {
-                "metadata": {"name": self._node.name, "namespace": LEASE_NAMESPACE},
+                "metadata": {
+                    "name": self._node.name,
+                    "namespace": LEASE_NAMESPACE,
+                    "ownerReferences": [owner],
+                },
                 "spec": {**spec, "acquireTime": now},
             }
             with contextlib.suppress(AlreadyExists):
