@@ -292,6 +292,50 @@ def test_only_what_a_change_concerns_is_looked_at() -> None:
     assert set(world.owners.take()) == children
 
 
+def test_an_owner_of_thousands_is_not_looked_at_for_each_of_them() -> None:
+    world = World()
+    job = world.put(thing("job", resource="jobs.batch"))
+    pods = [world.put(thing(f"p{n}", job, blocks=True)) for n in range(50)]
+    world.settle()
+    for pod in pods:
+        world.put(replace(pod, finalizers=frozenset({"x"})))
+    world.delete(job.place, "Foreground")
+    world.settle()
+    for pod in pods[:-1]:
+        world.remove(pod.place)
+        assert world.owners.take() == []
+    world.remove(pods[-1].place)
+    assert world.owners.take() == [job.place]
+
+
+def test_an_owner_that_is_named_twice_waits_once() -> None:
+    world = World()
+    job = world.put(thing("job", resource="jobs.batch"))
+    child = thing("child", job, blocks=True)
+    child = replace(child, owners=child.owners * 2, finalizers=frozenset({"x"}))
+    world.put(child)
+    world.settle()
+    world.delete(job.place, "Foreground")
+    world.settle()
+    assert world.names() == {"job", "child"}
+    world.remove(child.place)
+    world.settle()
+    assert world.names() == set()
+
+
+def test_what_cannot_be_a_dependent_holds_nobody() -> None:
+    world = World()
+    job = world.put(thing("job", resource="jobs.batch"))
+    foreign = world.put(
+        replace(thing("foreign", job, namespace="b", blocks=True), finalizers=frozenset({"x"}))
+    )
+    world.settle()
+    world.delete(job.place, "Foreground")
+    world.settle()
+    assert job.place not in world.items
+    assert world.items[foreign.place].deleting
+
+
 NAMESPACE = Item(Place("namespaces", "", "a"), "ns", deleting=True)
 CRD = Item(
     Place("customresourcedefinitions.apiextensions.k8s.io", "", "gangs.lockstep.dev"),

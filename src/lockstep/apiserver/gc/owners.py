@@ -47,7 +47,8 @@ class OwnerGraph:
     def __init__(self, lookup: Lookup, resource_of: ResourceOf) -> None:
         self._lookup = lookup
         self._resource_of = resource_of
-        self._dependents: dict[str, dict[Place, None]] = {}
+        self._dependents: dict[str, dict[Place, bool]] = {}
+        self._blocking: dict[str, int] = {}
         self._unresolved: dict[Place, None] = {}
         self._marked: dict[Place, None] = {}
 
@@ -59,7 +60,7 @@ class OwnerGraph:
             self._relink(old, new)
         if new is None:
             if old is not None:
-                self._marked.update(self._dependents.get(old.uid, {}))
+                self._marked.update(dict.fromkeys(self._dependents.get(old.uid, ())))
                 self._unresolved.pop(old.place, None)
                 self._mark_owners(old)
         elif _changes_fate(old, new):
@@ -102,17 +103,39 @@ class OwnerGraph:
 
     def _relink(self, old: Item | None, new: Item | None) -> None:
         for reference in old.owners if old else ():
-            places = self._dependents.get(reference.uid)
-            if places is not None and old is not None:
-                places.pop(old.place, None)
-                if not places:
-                    del self._dependents[reference.uid]
+            if old is not None:
+                self._unlink(old.place, reference.uid)
         for reference in new.owners if new else ():
             if new is not None:
-                self._dependents.setdefault(reference.uid, {})[new.place] = None
+                self._link(new, reference)
+
+    def _link(self, item: Item, reference: Owned) -> None:
+        # What refers to an owner that it cannot have, as in another namespace, must not hold it.
+        blocks = reference.blocks and isinstance(self._owner(item, reference), Item)
+        places = self._dependents.setdefault(reference.uid, {})
+        known = places.get(item.place, False)
+        places[item.place] = known or blocks
+        if blocks and not known:
+            self._blocking[reference.uid] = self._blocking.get(reference.uid, 0) + 1
+
+    def _unlink(self, place: Place, owner: str) -> None:
+        places = self._dependents.get(owner, {})
+        if places.pop(place, False):
+            self._blocking[owner] -= 1
+            if not self._blocking[owner]:
+                del self._blocking[owner]
+        if not places:
+            self._dependents.pop(owner, None)
 
     def _mark_owners(self, item: Item) -> None:
+        """Look at the owners that waited for an object, once nothing else blocks them.
+
+        To look at an owner means to look at all of its dependents, so not each of them may cause
+        it: thousands go at a time.
+        """
         for reference in item.owners:
+            if reference.uid in self._blocking:
+                continue
             owner = self._owner(item, reference)
             if isinstance(owner, Item) and owner.awaits_dependents:
                 self._marked[owner.place] = None
