@@ -287,6 +287,22 @@ async def test_probes_decide_on_readiness_and_restarts(client: Client, tmp_path:
     await client.delete(POD_RUNS, "probed", "default", grace_seconds=0)
 
 
+async def test_probe_runs_within_the_limits_of_its_container(
+    client: Client, tmp_path: Path
+) -> None:
+    needs_cgroups()
+    seen = tmp_path / "groups"
+    look = ["sh", "-c", f"cat /proc/self/cgroup > {seen}"]
+    container = {
+        "readinessProbe": {"exec": {"command": look}, "periodSeconds": 1},
+        "resources": {"limits": {"memory": "100Mi"}},
+    }
+    made = await client.create(POD_RUNS, pod("limited", "exec sleep 1000", container=container))
+    await phase(client, "limited", "Running")
+    await eventually(lambda: seen.exists() and f"{made.metadata.uid}/main" in seen.read_text())
+    await client.delete(POD_RUNS, "limited", "default", grace_seconds=0)
+
+
 async def test_tcp_and_http_probes_reach_the_pod_at_its_own_address(client: Client) -> None:
     serve = ["python", "-m", "http.server", "8123", "--bind", "$(IP)"]
     container = {

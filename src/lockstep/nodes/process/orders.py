@@ -125,10 +125,13 @@ class OrderBook:
         env = dict(
             pair.decode(errors="surrogateescape").split("=", 1) for pair in pairs if b"=" in pair
         )
+        groups = [
+            Path(place) / container.name / "cgroup.procs" for place in self.home.record.groups
+        ]
         return {
             "target": pid,
             "namespaces": list(self.isolation.namespaces),
-            "cgroups": [],
+            "cgroups": [str(one) for one in groups if one.exists()],
             "argv": argv,
             "env": env,
             "cwd": container.working_dir or "/",
