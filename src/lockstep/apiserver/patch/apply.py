@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any, Final
 
+from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.patch.errors import PatchError, conflicting, malformed, mistyped
 from lockstep.apiserver.patch.fieldset import (
     FieldSet,
@@ -25,7 +26,6 @@ from lockstep.apiserver.patch.managed import (
     decode,
     overlaps,
     released,
-    rfc3339,
     set_managers,
     whole,
     without_unmanaged,
@@ -131,7 +131,7 @@ def _before_first_apply(live: Json, kind: Type, by: Writer) -> Managers:
     if fields is None:
         return {}
     writer = replace(by, manager=_BEFORE_FIRST_APPLY)
-    return {writer.identity(UPDATE): Entry(fields, by.api_version, rfc3339(by.now))}
+    return {writer.identity(UPDATE): Entry(fields, by.api_version, timestamp(by.now))}
 
 
 def _applied(
@@ -159,7 +159,7 @@ def _applied(
     if own is None:
         after.pop(identity, None)
     else:
-        time = last.time if last is not None and unchanged else rfc3339(by.now)
+        time = last.time if last is not None and unchanged else timestamp(by.now)
         after[identity] = Entry(own, by.api_version, time)
     return merged, after, {}
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any, Final
 
+from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.patch.fieldset import (
     LEAF,
     SELF,
@@ -76,16 +74,6 @@ class Entry:
 
 
 Managers = dict[Identity, Entry]
-
-
-def rfc3339(moment: float) -> str:
-    """Return a moment as the API writes it, cut to the second."""
-    return _second(math.floor(moment))
-
-
-@lru_cache(maxsize=8)
-def _second(moment: int) -> str:
-    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def decode(entries: Any, *, check: bool = False) -> Managers | None:
@@ -179,7 +167,7 @@ def _track_creation(new: Json, kind: Type, by: Writer) -> None:
     managers: Managers = (decode(sent, check=True) or {}) if sent else {}
     fields = whole(new, kind)
     if fields is not None:
-        managers[by.identity(UPDATE)] = Entry(fields, by.api_version, rfc3339(by.now))
+        managers[by.identity(UPDATE)] = Entry(fields, by.api_version, timestamp(by.now))
     if managers:
         metadata["managedFields"] = encode(managers)
 
@@ -207,7 +195,7 @@ def updated(managers: Managers, changes: Comparison, by: Writer) -> Managers:
         identity = by.identity(UPDATE)
         before = result.get(identity)
         fields = union(own, before.fields if before else None) or LEAF
-        result[identity] = Entry(fields, by.api_version, rfc3339(by.now))
+        result[identity] = Entry(fields, by.api_version, timestamp(by.now))
     return _capped(result)
 
 
