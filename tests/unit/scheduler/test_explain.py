@@ -221,6 +221,18 @@ def test_members_that_stand_apart_already_are_named():
     assert "s1 and s2" in verdict.message
 
 
+def test_a_member_to_be_replaced_is_told_where_its_gang_stands():
+    cluster = draw(Cluster(), "s1/l1: a1:8 a2:8-8\n s1/l2: b1:8")
+    cluster.set_gang(gang("g", minMember=2, topology={"required": "leaf"}))
+    cluster.set_pod(pod("g-0", gpus=8, gang="g", on="a1", held="0,1,2,3,4,5,6,7"))
+    cluster.set_pod(pod("g-1", gpus=8, gang="g"))
+    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+    assert verdict.reason == "NotEnoughRoom"
+    assert "needs 1 more pod x 8 GPUs under one leaf" in verdict.message
+    assert "l1 (s1), where its other members stand, has room for 0 of 1 now" in verdict.message
+    assert "without the required tier" not in verdict.message
+
+
 def test_what_is_odd_but_does_not_block_is_a_warning():
     cluster = draw(Cluster(), TWO_SPINES)
     wish = {"preferred": "rack"}

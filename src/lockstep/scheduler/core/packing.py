@@ -80,16 +80,19 @@ class Packing:
         return [max(0, quota.need - got) for quota, got in zip(quotas, placed, strict=True)]
 
 
-def pack(items: Sequence[Item], quotas: Sequence[Quota], ground: Ground) -> Packing:
+def pack(
+    items: Sequence[Item], quotas: Sequence[Quota], ground: Ground, *, exactly: bool = True
+) -> Packing:
     """Return a packing that holds what every group needs, and what they want where it fits.
 
-    When there is none, the returned packing is the fullest one found and does not satisfy.
+    When there is none, the returned packing is the fullest one found and does not satisfy. Without
+    *exactly* only the quick way is tried, which may miss one.
     """
     greedy = _Greedy(items, ground)
     greedy.place(_targets(items, [quota.need for quota in quotas]))
     packing = Packing(greedy.counts)
     if not packing.satisfies(items, quotas):
-        if len(items) == 1:
+        if len(items) == 1 or not exactly or _exceeds(items, quotas, ground):
             return packing
         exact = _Attainable(items, quotas, ground).search()
         packing.exact = exact.exact
@@ -101,6 +104,22 @@ def pack(items: Sequence[Item], quotas: Sequence[Quota], ground: Ground) -> Pack
     greedy = _Greedy(items, ground, packing.counts)
     greedy.place(_extras(items, quotas, packing))
     return Packing(greedy.counts, packing.exact)
+
+
+def _exceeds(items: Sequence[Item], quotas: Sequence[Quota], ground: Ground) -> bool:
+    """Return whether the groups together need more of some resource than there is in all."""
+    open_to = np.logical_or.reduce(ground.eligible)
+    for column in {int(c) for item in items for c in item.shape.columns}:
+        needed = 0
+        for group, quota in enumerate(quotas):
+            amounts = [(i.shape.amount(column), i.available) for i in items if i.group == group]
+            left = quota.need
+            for amount, available in sorted(amounts):  # the least that the group can do with
+                needed += amount * min(left, available)
+                left -= min(left, available)
+        if needed > int(np.maximum(ground.free[column], 0)[open_to].sum()):
+            return True
+    return False
 
 
 def _trim(packing: Packing, items: Sequence[Item], quotas: Sequence[Quota]) -> Packing:
@@ -281,6 +300,12 @@ class _Attainable:
 
 def _undominated(vectors: IntArray) -> IntArray:
     """Return the indices of the vectors that no other one matches or exceeds everywhere."""
+    if vectors.shape[1] == 2:  # two roles, the commonest case: a running maximum tells
+        order = np.lexsort((-vectors[:, 1], -vectors[:, 0]))
+        second = vectors[order, 1]
+        before = np.maximum.accumulate(np.concatenate([[-1], second[:-1]]))
+        found: IntArray = order[second > before]
+        return found
     unique, index = np.unique(vectors, axis=0, return_index=True)
     order = np.argsort(-unique.sum(axis=1), kind="stable")
     kept: list[int] = []

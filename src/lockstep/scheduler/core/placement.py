@@ -90,9 +90,12 @@ class Search:
         # What no domain of the widest tier holds by number alone fits into no narrower one.
         if not self._any_room(levels[-1], quotas):
             return None
-        for level in levels:
+        # The exact search is slow where it fails, so it comes after the quick way has been tried
+        # on all domains of a tier.
+        ways = (False, True) if len(self.problem.items) > 1 else (False,)
+        for level, exactly in product(levels, ways):
             for domain in self.domains(level, quotas):
-                packing = self.pack_into(domain, quotas)
+                packing = self.pack_into(domain, quotas, exactly=exactly)
                 if packing.satisfies(self.problem.items, quotas):
                     return domain, packing
         return None
@@ -202,15 +205,20 @@ class Search:
             spread=self.problem.spread,
         )
 
-    def pack_into(self, domain: Domain, quotas: Sequence[Quota]) -> Packing:
+    def pack_into(
+        self, domain: Domain, quotas: Sequence[Quota], *, exactly: bool = True
+    ) -> Packing:
         """Return the packing of a domain; where it does not satisfy, the fullest one found."""
-        return self.pack_ground(domain, self.ground(domain), quotas)
+        return self.pack_ground(domain, self.ground(domain), quotas, exactly=exactly)
 
-    def pack_ground(self, domain: Domain, ground: Ground, quotas: Sequence[Quota]) -> Packing:
+    def pack_ground(
+        self, domain: Domain, ground: Ground, quotas: Sequence[Quota], *, exactly: bool = True
+    ) -> Packing:
         """Return the packing of a domain whose nodes may have been altered (what-if)."""
         best = None
         for masks in islice(self._group_domains(domain, ground, quotas), COMBINATIONS):
-            packing = pack(self.problem.items, quotas, replace(ground, eligible=masks))
+            here = replace(ground, eligible=masks)
+            packing = pack(self.problem.items, quotas, here, exactly=exactly)
             if packing.satisfies(self.problem.items, quotas):
                 return packing
             if best is None or packing.placed.sum() > best.placed.sum():

@@ -37,6 +37,11 @@ class PodShape:
         """Return how many whole GPUs one pod takes."""
         return self.request.get(GPU, 0)
 
+    def amount(self, column: int) -> int:
+        """Return how much of the resource in a column one pod takes."""
+        found = self.amounts[self.columns == column]
+        return int(found[0]) if len(found) else 0
+
 
 class Shapes:
     """All shapes in use, each known by its content."""
