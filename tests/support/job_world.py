@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -120,6 +121,9 @@ class FakeCluster:
         body = dict(action.body)
         body["metadata"] = {**body["metadata"], "uid": f"u{self._uids}"}
         name = body["metadata"]["name"]
+        if "stringData" in body:
+            strings = body.pop("stringData")
+            body["data"] = {k: b64encode(v.encode()).decode() for k, v in strings.items()}
         if action.resource is PODS:
             if name not in self.pods:
                 self.pods[name] = convert(body, Pod)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from lockstep.api.label_syntax import value_problems
 from lockstep.api.names import SCHEDULER_NAME
 from lockstep.api.roles import containers, gpus, most, pod_name, processes, world_size
 from lockstep.api.training import Parallelism, Role, TrainingJob
@@ -34,7 +35,7 @@ class Problem:
 
 def problems(job: TrainingJob) -> list[Problem]:
     """Return what is wrong with *job* across its fields; nothing when it can run."""
-    found = [*_name(job), *_duplicates(job)]
+    found = [*_name(job), *_queue(job), *_duplicates(job)]
     for i, role in enumerate(job.spec.roles):
         at = f"spec.roles[{i}]"
         found += [*_sizes(role, at), *_host_names(job, role, at), *_template(job, role, at)]
@@ -51,6 +52,17 @@ def _name(job: TrainingJob) -> Iterator[Problem]:
             name,
             "must start with a letter and hold only lower-case letters, digits and '-', because "
             "it is the name of the job's service",
+        )
+
+
+def _queue(job: TrainingJob) -> Iterator[Problem]:
+    # The queue is a label of the pods, too.
+    if value_problems(job.spec.queue):
+        yield Problem(
+            "spec.queue",
+            job.spec.queue,
+            "must have at most 63 letters, digits, '-', '_' and '.', and begin and end with a "
+            "letter or digit",
         )
 
 

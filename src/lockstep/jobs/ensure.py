@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -92,8 +93,8 @@ def _without_gang(seen: Seen) -> Iterator[Action]:
 def _surroundings(seen: Seen, framework: Framework, roster: Roster) -> Iterator[Action]:
     job = seen.job
     ssh = framework.ssh_files(job)
-    if ssh is not None and (seen.secret is None or not owns(job, seen.secret.metadata)):
-        yield Create(SECRETS, objects.ssh_secret(job, ssh), with_ssh_keys=True)
+    if ssh is not None:
+        yield from _secret(seen, ssh)
     yield from _config_map(seen, framework, roster)
     if seen.service is None or not owns(job, seen.service.metadata):
         yield Create(SERVICES, objects.service(job))
@@ -103,6 +104,17 @@ def _surroundings(seen: Seen, framework: Framework, roster: Roster) -> Iterator[
     elif gang.spec != wanted:
         patch = difference(to_builtins(gang.spec), to_builtins(wanted))
         yield Change(GANGS, gang.metadata.name, {"spec": patch})
+
+
+def _secret(seen: Seen, files: dict[str, str]) -> Iterator[Action]:
+    job, there = seen.job, seen.secret
+    if there is None or not owns(job, there.metadata):
+        yield Create(SECRETS, objects.ssh_secret(job, files), with_ssh_keys=True)
+        return
+    wanted = {name: b64encode(text.encode()).decode() for name, text in files.items()}
+    known = {name: there.data.get(name, "") for name in wanted}
+    if patch := difference(known, wanted):
+        yield Change(SECRETS, there.metadata.name, {"data": patch})
 
 
 def _config_map(seen: Seen, framework: Framework, roster: Roster) -> Iterator[Action]:

@@ -17,6 +17,7 @@ from lockstep.api.names import (
     INDEX_LABEL,
     JOB_LABEL,
     QUEUE_LABEL,
+    RANK_ANNOTATION,
     ROLE_LABEL,
     SCHEDULER_NAME,
     SIZE_ANNOTATION,
@@ -59,7 +60,11 @@ def pod(job: TrainingJob, framework: Framework, member: Member, everyone: Sequen
         **meta["labels"],
         **_member_labels(job, member),
     }
-    meta["annotations"] = {**(given.get("annotations") or {}), SIZE_ANNOTATION: size(job)}
+    meta["annotations"] = {
+        **(given.get("annotations") or {}),
+        SIZE_ANNOTATION: size(job),
+        RANK_ANNOTATION: str(member.rank),
+    }
     return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": meta, "spec": spec}
 
 

@@ -18,6 +18,7 @@ ENDS = {"restartPolicy": "Always"}
         (job(name="a.b"), "metadata.name", "letter"),
         (job(name="1st"), "metadata.name", "letter"),
         (job(name="x" * 60), "spec.roles[0].name", "shorter by 6"),
+        (job(queue="a/b"), "spec.queue", "63"),
         (job(role(), role()), "spec.roles[1].name", "differ"),
         (job(role(replicas=2, min=3)), "spec.roles[0].min", "must not exceed replicas (2)"),
         (job(role(replicas=2, max=1)), "spec.roles[0].max", "must not be less than replicas (2)"),

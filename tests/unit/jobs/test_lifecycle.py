@@ -1,5 +1,6 @@
 """From creation to the end: what a job's status says and what is there, step by step."""
 
+from base64 import b64decode
 from typing import Any
 
 import pytest
@@ -82,6 +83,17 @@ def test_an_mpi_job_brings_its_files_and_keys_before_its_pods() -> None:
     assert decision is not None
     kinds = [a.resource.kind for a in decision.actions]
     assert kinds == ["Secret", "ConfigMap", "Service", "Gang", "Pod", "Pod", "Pod"]
+
+
+def test_the_launcher_learns_of_another_ssh_port_and_keeps_its_keys() -> None:
+    world = FakeCluster(job(*mpi_roles(), framework="mpi"))
+    world.settle()
+    before = world.objects["Secret", "digits-ssh"]
+    world.edit(roles=list(mpi_roles(env={"LOCKSTEP_SSH_PORT": "2222"})))
+    world.settle()
+    after = world.objects["Secret", "digits-ssh"]
+    assert "Port 2222\n" in b64decode(after.data["config"]).decode()
+    assert after.metadata.uid == before.metadata.uid
 
 
 def test_discover_hosts_follows_the_workers_that_run() -> None:
