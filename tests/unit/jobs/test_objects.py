@@ -1,0 +1,114 @@
+"""What a job's objects look like on the wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.jobs import job, mpi_roles, role
+
+from lockstep.api.training import TrainingJob
+from lockstep.jobs import objects
+from lockstep.jobs.frameworks import FRAMEWORKS
+from lockstep.jobs.frameworks.base import members
+
+
+def built(given: TrainingJob, rank: int = 0) -> dict[str, Any]:
+    everyone = members(given)
+    return objects.pod(given, FRAMEWORKS[given.spec.framework], everyone[rank], everyone)
+
+
+def test_a_pod_says_where_it_belongs() -> None:
+    given = job(role("ps", 1), role(replicas=2), framework="plain", queue="research")
+    pod = built(given, 2)
+    assert pod["metadata"]["name"] == "digits-worker-1"
+    assert pod["metadata"]["labels"] == {
+        "lockstep.dev/job": "digits",
+        "lockstep.dev/gang": "digits",
+        "lockstep.dev/gang-group": "worker",
+        "lockstep.dev/role": "worker",
+        "lockstep.dev/index": "1",
+        "lockstep.dev/attempt": "0",
+        "lockstep.dev/queue": "research",
+    }
+    assert pod["metadata"]["annotations"] == {
+        "lockstep.dev/size": "ps=1,worker=2",
+        "lockstep.dev/rank": "2",
+    }
+    spec = {k: pod["spec"][k] for k in ("hostname", "subdomain", "schedulerName", "restartPolicy")}
+    assert spec == {
+        "hostname": "digits-worker-1",
+        "subdomain": "digits",
+        "schedulerName": "lockstep",
+        "restartPolicy": "Never",
+    }
+
+
+def test_every_object_ends_with_its_job() -> None:
+    given = job(*mpi_roles(), framework="mpi")
+    made = [
+        built(given),
+        objects.gang(given),
+        objects.service(given),
+        objects.config_map(given, {"a": "b"}),
+        objects.ssh_secret(given, {}),
+    ]
+    names = ["digits-launcher-0", "digits", "digits", "digits-config", "digits-ssh"]
+    assert [one["metadata"]["name"] for one in made] == names
+    for one in made:
+        (owner,) = one["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["uid"], owner["controller"]) == (
+            "TrainingJob",
+            "uid-digits",
+            True,
+        )
+        assert one["metadata"]["namespace"] == "team"
+        assert one["metadata"]["labels"]["lockstep.dev/job"] == "digits"
+
+
+@pytest.mark.parametrize(
+    ("given", "groups"),
+    [
+        (job(), [{"name": "worker", "min": 2}]),
+        (job(role(replicas=4, min=2, max=8)), [{"name": "worker", "min": 2, "desired": 4}]),
+        (job(role(replicas=2, min=2, max=8)), [{"name": "worker", "min": 2}]),
+        (
+            job(*mpi_roles(workers=3), framework="mpi"),
+            [{"name": "launcher", "min": 1}, {"name": "worker", "min": 3}],
+        ),
+    ],
+)
+def test_the_gang_has_a_group_for_each_role(given: TrainingJob, groups: list[Any]) -> None:
+    assert objects.gang(given)["spec"]["groups"] == groups
+
+
+def test_the_gang_carries_the_jobs_wishes() -> None:
+    given = job(queue="research", priorityClassName="train", topology={"required": "leaf"})
+    spec = objects.gang(given)["spec"]
+    assert (spec["queue"], spec["priorityClassName"]) == ("research", "train")
+    assert spec["topology"] == {"required": "leaf"}
+    assert built(given)["spec"]["priorityClassName"] == "train"
+
+
+def test_the_service_names_pods_before_they_are_ready() -> None:
+    spec = objects.service(job())["spec"]
+    assert spec == {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {"lockstep.dev/job": "digits"},
+    }
+
+
+def test_a_template_keeps_what_is_the_users_and_is_never_changed() -> None:
+    given = job(role(pod={"restartPolicy": "OnFailure", "nodeSelector": {"a": "b"}}))
+    template = given.spec.roles[0].template
+    template["metadata"] = {"labels": {"team": "x"}, "annotations": {"note": "y"}}
+    template["spec"]["containers"][0]["terminationMessagePolicy"] = "File"
+    before = str(template)
+    pod = built(given)
+    assert pod["metadata"]["labels"]["team"] == "x"
+    assert pod["metadata"]["annotations"]["note"] == "y"
+    assert pod["spec"]["restartPolicy"] == "OnFailure"
+    assert pod["spec"]["nodeSelector"] == {"a": "b"}
+    assert pod["spec"]["containers"][0]["terminationMessagePolicy"] == "File"
+    assert str(template) == before
