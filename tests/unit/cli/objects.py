@@ -72,10 +72,17 @@ def pod(
     )
 
 
-def node(name: str, *, gpus: int = 8, ready: bool = True, spec: Json | None = None) -> Node:
+def node(
+    name: str,
+    *,
+    gpus: int = 8,
+    ready: bool = True,
+    leaf: str = "leaf-0",
+    spec: Json | None = None,
+) -> Node:
     return convert(
         {
-            "metadata": meta(name, labels={"leaf": "leaf-0", "lockstep.dev/node": "simulated"}),
+            "metadata": meta(name, labels={"leaf": leaf, "lockstep.dev/node": "simulated"}),
             "spec": spec or {},
             "status": {
                 "allocatable": {"cpu": "64", "memory": "512Gi", "nvidia.com/gpu": str(gpus)},
