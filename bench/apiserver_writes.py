@@ -72,13 +72,21 @@ def _cpu_seconds(pid: int) -> float:
 def _storm(data: Path) -> float:
     url = (data / "kubeconfig").read_text().split("server: ")[1].split()[0].strip('"')
     port = url.rpartition(":")[2]
-    began = time.perf_counter()
     clients = [
         subprocess.Popen(
-            [sys.executable, "-m", "bench.apiserver_writes", str(data), port, str(number)]
+            [sys.executable, "-m", "bench.apiserver_writes", str(data), port, str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
         for number in range(CLIENTS)
     ]
+    for client in clients:
+        assert client.stdout is not None
+        assert client.stdout.readline() == b"connected\n"
+    began = time.perf_counter()
+    for client in clients:
+        assert client.stdin is not None
+        client.stdin.close()
     assert [client.wait() for client in clients] == [0] * CLIENTS
     return CLIENTS * PODS / (time.perf_counter() - began)
 
@@ -153,19 +161,18 @@ class _Client(asyncio.Protocol):
 
     def __init__(self, requests: list[bytes], done: asyncio.Future[None]) -> None:
         self._requests = requests
-        self._done = done
+        self.done = done
         self._buffer = b""
         self._transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        self._next()
 
-    def _next(self) -> None:
+    def next(self) -> None:
         if self._requests:
             self._transport.write(self._requests.pop())
-        elif not self._done.done():
-            self._done.set_result(None)
+        elif not self.done.done():
+            self.done.set_result(None)
             self._transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -178,11 +185,11 @@ class _Client(asyncio.Protocol):
             return
         assert head.startswith(b"HTTP/1.1 201"), self._buffer
         self._buffer = body[length:]
-        self._next()
+        self.next()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if not self._done.done():
-            self._done.set_exception(exc or ConnectionResetError("the server went away"))
+        if not self.done.done():
+            self.done.set_exception(exc or ConnectionResetError("the server went away"))
 
 
 async def _create(data: Path, port: int, client: int) -> None:
@@ -191,15 +198,16 @@ async def _create(data: Path, port: int, client: int) -> None:
     context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
     loop = asyncio.get_running_loop()
     requests = [_request(f"train-worker-{client}-{number}") for number in range(PODS)]
-    waits = []
+    connections = []
     for number in range(CONNECTIONS):
-        done = loop.create_future()
-        waits.append(done)
-        own = requests[number::CONNECTIONS]
-        await loop.create_connection(
-            lambda own=own, done=done: _Client(own, done), "127.0.0.1", port, ssl=context
-        )
-    await asyncio.gather(*waits)
+        own = _Client(requests[number::CONNECTIONS], loop.create_future())
+        await loop.create_connection(lambda own=own: own, "127.0.0.1", port, ssl=context)
+        connections.append(own)
+    print("connected", flush=True)
+    await loop.run_in_executor(None, sys.stdin.read)
+    for connection in connections:
+        connection.next()
+    await asyncio.gather(*(connection.done for connection in connections))
 
 
 def _request(name: str) -> bytes:
