@@ -93,6 +93,17 @@ def test_gang_that_was_whole_once_is_repaired_never_rolled_back(seen_whole_by):
         assert (result.placements, result.rollbacks) == ([], [])
 
 
+def test_a_member_pins_its_domain_once_its_node_is_known():
+    cluster = half_bound("s1/l1: a1:8-8 a2:8", bound={0: "late"}, required="leaf", members=3)
+    decider = Decider(cluster)
+    assert decider.decide(0.0).placements == []
+    for name in ("late", "b2", "b3"):
+        cluster.set_node(node(name, labels={"spine": "s1", "leaf": "l2"}))
+    cluster.remove_pod("default", "hold-a1")
+    decider.decide(1.0)
+    assert set(places(cluster, "g-").values()) == {"late", "b2", "b3"}
+
+
 def test_members_being_deleted_do_not_pin_the_next_attempt():
     cluster = draw(Cluster(), TWO_LEAVES)
     cluster.set_gang(gang("g", minMember=2, topology={"required": "leaf"}))

@@ -176,7 +176,7 @@ class Decider:
         if blocked(self.cluster, unit) is not None:
             return None
         problem = problem_of(self.cluster, unit)
-        if not problem.bounds.standing:
+        if not unit.bound:  # else it also follows from where the members' nodes stand
             self._problems[unit.key] = (musters, tiers, problem)
         return problem
 
