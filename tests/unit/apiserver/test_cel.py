@@ -84,12 +84,12 @@ def test_what_holds(rule: str, spec: Json) -> None:
         (
             ruled("self.a.b == 1", message="m"),
             {"a": {}},
-            "spec: Invalid value: no such key: b evaluating rule: m",
+            'spec: Invalid value: "object": no such key: b evaluating rule: m',
         ),
         (
             ruled("1 / self.a == 1"),
             {"a": 0},
-            "spec: Invalid value: division by zero evaluating rule: 1 / self.a == 1",
+            'spec: Invalid value: "object": division by zero evaluating rule: 1 / self.a == 1',
         ),
         (
             {"type": "array", "items": ruled("self > 1", INT, message="m")},

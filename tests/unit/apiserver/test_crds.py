@@ -12,7 +12,7 @@ from lockstep.apiserver.schema import Schema
 
 Json = dict[str, Any]
 KIND = next(k for k in BUILTINS if k.kind == "CustomResourceDefinition")
-S = "spec.versions[0].schema.openAPIV3Schema"
+S = "spec.validation.openAPIV3Schema"
 
 
 def crd(schema: Json | None = None, **spec: Any) -> Json:
@@ -48,7 +48,7 @@ TEXT: Json = {"type": "string"}
 
 SPECS = [
     (crd(OBJECT), []),
-    (crd(), [f"{S}: Required value"]),
+    (crd(), ["spec.versions[0].schema.openAPIV3Schema: Required value"]),
     (
         crd(OBJECT, group="x"),
         [
@@ -115,11 +115,6 @@ FIELDS = [
         "properties[f].anyOf[0].type: Forbidden: must be empty to be structural",
     ),
     (
-        {**OBJECT, "anyOf": [{"properties": {"x": {"minimum": 1}}}]},
-        "properties[x]: Required value: because it is defined in "
-        f"{S}.properties[f].anyOf[0].properties[x]",
-    ),
-    (
         {"type": "array", "items": OBJECT, "x-kubernetes-list-type": "map"},
         "properties[f].x-kubernetes-list-map-keys: Required value: must not be empty if "
         "x-kubernetes-list-type is map",
@@ -137,11 +132,11 @@ FIELDS = [
     (
         {**TEXT, "default": 3},
         'properties[f].default: Invalid value: "integer": '
-        f'{S}.properties[f].default in body must be of type string: "integer"',
+        ' in body must be of type string: "integer"',
     ),
     (
         {**OBJECT, "properties": {"a": TEXT}, "default": {"b": 1}},
-        'properties[f].default: Invalid value: {"b":1}: must not have unknown fields: b',
+        'properties[f].default: Invalid value: {"b":1}: must not have unknown fields',
     ),
     (
         {"type": "array", "items": TEXT, "uniqueItems": True},
@@ -163,6 +158,27 @@ FIELDS = [
 @pytest.mark.parametrize(("part", "expected"), FIELDS)
 def test_schemas_that_are_not_structural(part: Json, expected: str) -> None:
     assert said(with_field(part)) == [f"{S}.{expected}"]
+
+
+def test_alternatives_at_the_root_restrict_only_what_is_defined() -> None:
+    known = {"a": {**OBJECT, "properties": {"b": {"type": "integer"}}}}
+    inside = {"anyOf": [{"properties": {"a": {"properties": {"c": {"minimum": 1}}}}}]}
+    assert said(crd({**OBJECT, "properties": known, **inside})) == [
+        f"{S}.properties[a].properties[c]: Required value: because it is defined in "
+        f"{S}.anyOf[0].properties[a].properties[c]"
+    ]
+
+
+def test_what_versions_do_not_share_is_named_by_its_version() -> None:
+    versions = [
+        {"name": f"v{n}", "served": True, "storage": not n, "schema": {"openAPIV3Schema": schema}}
+        for n, schema in enumerate([OBJECT, {"type": "array"}])
+    ]
+    path = "spec.versions[1].schema.openAPIV3Schema"
+    assert said(crd(versions=versions)) == [
+        f'{path}.type: Invalid value: "array": must be object at the root',
+        f"{path}.items: Required value: must be specified",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +232,8 @@ def test_names_that_follow_from_others_are_filled_in() -> None:
 def test_fields_that_schemas_do_not_have_are_found_however_deep() -> None:
     schema = Schema.builtin(KIND.schema_name)
     deep = {**OBJECT, "properties": {"a": {**OBJECT, "properties": {"b": {"typo": 1}}}}}
-    assert schema.unknown_fields(crd(deep)) == [f"{S}.properties.a.properties.b.typo"]
+    inside = "spec.versions[0].schema.openAPIV3Schema"
+    assert schema.unknown_fields(crd(deep)) == [f"{inside}.properties.a.properties.b.typo"]
     assert schema.unknown_fields(crd({**OBJECT, "properties": {"a": TEXT}})) == []
 
 

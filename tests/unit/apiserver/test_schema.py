@@ -61,6 +61,12 @@ WRONG = [
         "spec.f: Invalid value: 6: spec.f in body should be less than or equal to 5",
     ),
     (
+        {**INT, "format": "int32"},
+        2**31,
+        '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in '
+        "spec.f",
+    ),
+    (
         {**INT, "multipleOf": 2},
         3,
         "spec.f: Invalid value: 3: spec.f in body should be a multiple of 2",
@@ -136,7 +142,7 @@ WRONG = [
     (
         {**INT, "not": {"enum": [7]}},
         7,
-        f'spec.f: Invalid value: "": {QUOTED_F} must not validate the schema (not)',
+        f'<nil>: Invalid value: "": {QUOTED_F} must not validate the schema (not)',
     ),
     (
         {"type": "object", "x-kubernetes-embedded-resource": True, "properties": {"a": INT}},

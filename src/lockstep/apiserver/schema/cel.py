@@ -138,7 +138,7 @@ def _evaluate(rule: _Rule, node: Node, value: Any, old: Any, path: str) -> list[
         outcome = _run(rule.program, variables)
     except Exception as error:
         # A rule may fail in any way; that it has is what the client must know.
-        return [_omitted(path, f"{_words(error)} evaluating rule: {rule.text}")]
+        return [invalid(path, node.type, _words(error, rule.text))]
     return [] if outcome is True else [_broken(rule, node, value, variables, path)]
 
 
@@ -231,13 +231,17 @@ def _typed(node: Node, value: str) -> Any:
     return value
 
 
-def _words(error: Exception) -> str:
-    if isinstance(error, KeyError):
-        return f"no such key: {error.args[0]}"
-    if isinstance(error, ZeroDivisionError):
-        return "division by zero"
-    if isinstance(error, IndexError):
-        return f"index out of bounds: {error}"
+def _words(error: Exception, rule: str) -> str:
+    """Return how the API server says that *rule* has failed to run."""
     if isinstance(error, TypeError):
-        return "no such overload"
-    return str(error).splitlines()[0]
+        return (
+            "'no such overload': call arguments did not match a supported operator, function or "
+            f"macro signature for rule: {rule}"
+        )
+    if isinstance(error, KeyError):
+        text = f"no such key: {error.args[0]}"
+    elif isinstance(error, ZeroDivisionError):
+        text = "division by zero"
+    else:
+        text = str(error).splitlines()[0]
+    return f"{text} evaluating rule: {rule}"

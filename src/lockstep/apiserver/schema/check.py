@@ -34,6 +34,8 @@ _JSON_TYPES: dict[type, str] = {
     type(None): "null",
 }
 
+_NUMBER_FORMATS = ("int32", "int64", "float", "double")
+
 
 @dataclass(slots=True)
 class Checker:
@@ -69,6 +71,9 @@ class Checker:
     def _wrong_type(self, node: Node, value: Any, path: str) -> None:
         expected = "integer,string" if node.type == INT_OR_STRING else node.type
         given = _JSON_TYPES[type(value)]
+        fmt = node.bounds.get("format", "")
+        if fmt in _NUMBER_FORMATS and isinstance(value, bool | float | dict):
+            expected, given = fmt, "float64" if isinstance(value, float) else ""
         detail = f'{path} in body must be of type {expected}: "{given}"'
         self.causes.append(type_invalid(path, given, detail))
 
@@ -145,6 +150,9 @@ class Checker:
 
     def _number(self, node: Node, value: float, path: str) -> None:
         bounds = node.bounds
+        if bounds.get("format") == "int32" and not -(2**31) <= value < 2**31:
+            text = f"Checked value must be of type integer with format int32 in {path}"
+            self.causes.append(invalid("<nil>", "", text))
         low, high = bounds.get("minimum"), bounds.get("maximum")
         if low is not None and (value < low or (bounds.get("exclusiveMinimum") and value == low)):
             words = "greater than" if bounds.get("exclusiveMinimum") else "greater than or equal to"
@@ -203,7 +211,8 @@ class Checker:
             self._mismatch(path, f"must validate all the schemas (allOf){none}")
 
     def _mismatch(self, path: str, words: str) -> None:
-        self.causes.append(invalid(path, "", f"{json.dumps(path)} {words}"))
+        # Such a failure names its place in words only.
+        self.causes.append(invalid("<nil>", "", f"{json.dumps(path)} {words}"))
 
 
 def correlate(node: Node, value: list[Any], old: Any) -> list[Any]:

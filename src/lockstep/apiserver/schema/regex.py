@@ -19,7 +19,7 @@ _POSIX = {
     "word": "0-9A-Za-z_",
     "xdigit": "0-9A-Fa-f",
 }
-_PIECE = re.compile(r"\\.|\[:\^?\w+:\]|\[|\]|\$|.", re.DOTALL)
+_PIECE = re.compile(r"\\.|\[:\^?\w+:\]|\(\?[ims]+\)|\[|\]|\$|.", re.DOTALL)
 
 
 def translate(pattern: str) -> str:
@@ -30,24 +30,44 @@ def translate(pattern: str) -> str:
     """
     parts: list[str] = []
     in_class = False
+    # How many groups for flags each open group has to close before itself.
+    scoped = [0]
     for piece in _PIECE.findall(pattern):
-        if piece.startswith("\\"):
+        if in_class:
+            in_class = _in_class(piece, parts)
+        elif piece.startswith("\\"):
             parts.append(_escape(piece))
-        elif piece.startswith("[:") and in_class:
-            parts.append(_posix(piece))
-        elif piece == "[" and not in_class:
+        elif piece == "[":
             in_class = True
             parts.append(piece)
-        elif piece == "]" and in_class and parts[-1] not in ("[", "[^"):
-            in_class = False
+        elif piece.startswith("(?"):
+            # Go's flags hold from here to the end of the group; Python's want a group of their own.
+            parts.append(f"{piece[:-1]}:")
+            scoped[-1] += 1
+        elif piece == "(":
+            scoped.append(0)
             parts.append(piece)
-        elif piece == "^" and parts and parts[-1] == "[":
-            parts[-1] = "[^"
-        elif piece == "$" and not in_class:
-            parts.append("\\Z")
+        elif piece == ")" and len(scoped) > 1:
+            parts.append(")" * (scoped.pop() + 1))
         else:
-            parts.append("\\[" if piece == "[" else piece)
-    return "".join(parts)
+            parts.append("\\Z" if piece == "$" else piece)
+    return "".join(parts) + ")" * scoped[0]
+
+
+def _in_class(piece: str, parts: list[str]) -> bool:
+    """Add a *piece* of a class such as ``[a-z]``; return whether the class goes on."""
+    if piece == "]" and parts[-1] not in ("[", "[^"):
+        parts.append(piece)
+        return False
+    if piece == "^" and parts[-1] == "[":
+        parts[-1] = "[^"
+    elif piece.startswith("[:"):
+        parts.append(_posix(piece))
+    elif piece.startswith("\\"):
+        parts.append(_escape(piece))
+    else:
+        parts.append("\\[" if piece == "[" else piece)
+    return True
 
 
 @lru_cache(maxsize=1024)

@@ -13,6 +13,7 @@ from typing import Any
 from lockstep.apiserver.schema import components
 from lockstep.apiserver.schema.causes import (
     Cause,
+    Reason,
     forbidden,
     invalid,
     not_supported,
@@ -75,6 +76,8 @@ def _root(schema: Json, path: str) -> Iterator[Cause]:
         yield invalid(f"{path}.type", schema["type"], "must be object at the root")
     if schema.get("additionalProperties") is not None:
         yield forbidden(f"{path}.additionalProperties", "must not be used at the root")
+    for part, name in _alternatives(schema):
+        yield from _complete(part, schema, path, f"{path}.{name}")
     metadata = (schema.get("properties") or {}).get("metadata") or {}
     allowed = {"type", "properties"}
     inner = set(metadata.get("properties") or ()) - {"name", "generateName"}
@@ -123,8 +126,11 @@ def _type(schema: Json, path: str, level: str) -> Iterator[Cause]:
         "item": "must not be empty for specified array items",
         "field": "must not be empty for specified object fields",
     }
+    if given == "null":
+        text = "type cannot be set to null, use nullable as an alternative"
+        yield forbidden(f"{path}.type", text)
     if not given:
-        if not schema.get(_EITHER) and not schema.get(_PRESERVE):
+        if not any(schema.get(name) for name in (_EITHER, _PRESERVE, "$ref")):
             yield required(f"{path}.type", words[level])
     elif given not in _TYPES:
         yield not_supported(f"{path}.type", given, _TYPES)
@@ -185,6 +191,9 @@ def _list(schema: Json, path: str) -> Iterator[Cause]:
 def _keyed(items: Json, keys: list[str], path: str) -> Iterator[Cause]:
     if not keys:
         yield required(f"{path}.{_KEYS}", f"must not be empty if {_LIST_TYPE} is map")
+    if not items:
+        yield required(f"{path}.items", f"must have a schema if {_LIST_TYPE} is map")
+        return
     if items.get("type") != "object":
         text = f"must be object if parent array's {_LIST_TYPE} is map"
         yield invalid(f"{path}.items.type", items.get("type", ""), text)
@@ -214,49 +223,55 @@ def _values(schema: Json, path: str) -> Iterator[Cause]:
         except ValueError as error:
             text = f"must be a valid regular expression, but isn't: {error}"
             yield invalid(f"{path}.pattern", pattern, text)
-    is_either = bool(schema.get(_EITHER))
+    for part, name in _alternatives(schema):
+        if not (schema.get(_EITHER) and _says_either(schema, part)):
+            yield from _nested(part, f"{path}.{name}")
+
+
+def _alternatives(schema: Json) -> Iterator[tuple[Json, str]]:
     for name in _JUNCTORS:
         for position, part in enumerate(schema.get(name) or ()):
-            if is_either and _says_either(schema, name, position):
-                continue
-            yield from _nested(part, schema, f"{path}.{name}[{position}]")
+            yield part, f"{name}[{position}]"
     if schema.get("not"):
-        yield from _nested(schema["not"], schema, f"{path}.not")
+        yield schema["not"], "not"
 
 
-def _says_either(schema: Json, name: str, position: int) -> bool:
+def _says_either(schema: Json, part: Json) -> bool:
     """Whether an alternative only repeats that an integer or a text may stand here."""
-    part = schema[name][position]
-    if name == "anyOf":
-        return bool(schema["anyOf"] == _INT_OR_STRING)
-    return bool(name == "allOf" and position == 0 and part.get("anyOf") == _INT_OR_STRING)
+    if schema.get("anyOf") == _INT_OR_STRING and part in _INT_OR_STRING:
+        return True
+    firsts = (schema.get("allOf") or ())[:1]
+    return part in firsts and bool(part.get("anyOf") == _INT_OR_STRING)
 
 
-def _nested(part: Json, around: Json, path: str) -> Iterator[Cause]:
+def _nested(part: Json, path: str) -> Iterator[Cause]:
     for name, text in _OUTSIDE.items():
         if part.get(name):
             yield forbidden(f"{path}.{name}", text)
     if "metadata" in (part.get("properties") or {}):
         text = "must not be specified in a nested context"
         yield forbidden(f"{path}.properties[metadata]", text)
-    yield from _complete(part, around, path)
+    for name, inner in (part.get("properties") or {}).items():
+        yield from _nested(inner, f"{path}.properties[{name}]")
+    if isinstance(part.get("items"), dict):
+        yield from _nested(part["items"], f"{path}.items")
     yield from _values(part, path)
 
 
-def _complete(part: Json, around: Json, path: str) -> Iterator[Cause]:
-    """Require that what an alternative restricts is defined by the schema around it."""
+def _complete(part: Json, around: Json | None, path: str, defined_in: str) -> Iterator[Cause]:
+    """Require that what an alternative of the root restricts is defined outside of it."""
+    if around is None:
+        yield required(path, f"because it is defined in {defined_in}")
+        return
+    for inner, name in _alternatives(part):
+        yield from _complete(inner, around, path, f"{defined_in}.{name}")
     known = around.get("properties") or {}
     for name, inner in (part.get("properties") or {}).items():
-        at = f"{path}.properties[{name}]"
-        values = around.get("additionalProperties")
-        defined = known.get(name) or (values if isinstance(values, dict) else None)
-        if defined is None and not around.get(_PRESERVE):
-            root = path.partition(".openAPIV3Schema")[0] + ".openAPIV3Schema"
-            yield required(f"{root}.properties[{name}]", f"because it is defined in {at}")
-        yield from _nested(inner, defined or {_PRESERVE: True}, at)
-    items = part.get("items")
-    if isinstance(items, dict):
-        yield from _nested(items, around.get("items") or {_PRESERVE: True}, f"{path}.items")
+        at = f"properties[{name}]"
+        yield from _complete(inner, known.get(name), f"{path}.{at}", f"{defined_in}.{at}")
+    if isinstance(part.get("items"), dict):
+        inside = f"{defined_in}.items"
+        yield from _complete(part["items"], around.get("items"), f"{path}.items", inside)
 
 
 def _rules(schema: Json, path: str) -> Iterator[Cause]:
@@ -292,11 +307,16 @@ def _default(part: Json, path: str) -> list[Cause]:
     unknown: list[str] = []
     if isinstance(value, dict | list):
         prune(node, copy.deepcopy(value), "", unknown)
-    causes = [invalid(path, value, f"must not have unknown fields: {name}") for name in unknown]
-    checker = Checker(causes)
-    if value is not None or not node.nullable:
-        checker.check(node, value, UNSET, path)
-    return causes
+    if unknown:
+        return [invalid(path, value, "must not have unknown fields")]
+    checker = Checker([])
+    checker.check(node, value, UNSET, "")
+    # What is said is about the default alone, and keyed lists in it are nobody's concern.
+    return [
+        Cause(f"{path}.{cause.field}" if cause.field else path, cause.reason, cause.message)
+        for cause in checker.causes
+        if cause.reason != Reason.DUPLICATE
+    ]
 
 
 def _parts(schema: Json, path: str) -> Iterator[tuple[Json, str]]:

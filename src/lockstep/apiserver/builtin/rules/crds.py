@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lockstep.apiserver.builtin.rules.metadata import immutable
@@ -54,16 +55,16 @@ def _group(group: str) -> list[Cause]:
 def _versions(versions: list[Json]) -> list[Cause]:
     causes: list[Cause] = []
     for position, version in enumerate(versions):
-        path = f"spec.versions[{position}]"
-        name = version.get("name") or ""
+        name, schema = version.get("name") or "", _schema(version)
         if errors := dns_1035_label(name):
-            causes.append(invalid(f"{path}.name", name, ",".join(errors)))
-        schema = (version.get("schema") or {}).get("openAPIV3Schema")
-        at = f"{path}.schema.openAPIV3Schema"
-        causes += [required(at)] if schema is None else schema_problems(schema, at)
-        causes += _subresources(version.get("subresources") or {}, f"{path}.subresources")
-        for number, column in enumerate(version.get("additionalPrinterColumns") or ()):
-            causes += _column(column, f"{path}.additionalPrinterColumns[{number}]")
+            text = ",".join(errors)
+            causes.append(invalid(f"spec.versions[{position}].name", name, text))
+        if schema is None:
+            causes.append(required(f"spec.versions[{position}].schema.openAPIV3Schema"))
+    causes += _each(versions, _schema, "schema.openAPIV3Schema", "validation.openAPIV3Schema")
+    causes += _each(versions, lambda v: v.get("subresources"), "subresources", "subresources")
+    shown = "additionalPrinterColumns"
+    causes += _each(versions, lambda v: v.get(shown), shown, shown)
     listed = [version.get("name") for version in versions]
     if len(set(listed)) != len(listed):
         causes.append(invalid("spec.versions", versions, "must contain unique version names"))
@@ -71,6 +72,30 @@ def _versions(versions: list[Json]) -> list[Cause]:
         text = "must have exactly one version marked as storage version"
         causes.append(invalid("spec.versions", versions, text))
     return causes
+
+
+def _schema(version: Json) -> Json | None:
+    return (version.get("schema") or {}).get("openAPIV3Schema")
+
+
+def _each(
+    versions: list[Json], read: Callable[[Json], Any], inside: str, shared: str
+) -> list[Cause]:
+    """Check a part of every version; one that all share is spoken of as the definition's own."""
+    parts = [read(version) for version in versions]
+    check = _CHECKS[shared]
+    if parts and all(part == parts[0] for part in parts):
+        return check(parts[0], f"spec.{shared}") if parts[0] else []
+    return [
+        cause
+        for position, part in enumerate(parts)
+        if part
+        for cause in check(part, f"spec.versions[{position}].{inside}")
+    ]
+
+
+def _columns(columns: list[Json], path: str) -> list[Cause]:
+    return [c for i, column in enumerate(columns) for c in _column(column, f"{path}[{i}]")]
 
 
 def _subresources(given: Json, path: str) -> list[Cause]:
@@ -142,4 +167,9 @@ def _change(new: Json, old: Json) -> list[Cause]:
     ]
 
 
+_CHECKS: dict[str, Callable[[Any, str], list[Cause]]] = {
+    "validation.openAPIV3Schema": schema_problems,
+    "subresources": _subresources,
+    "additionalPrinterColumns": _columns,
+}
 RULES = {"CustomResourceDefinition": definition}
