@@ -125,6 +125,28 @@ async def test_compaction_keeps_the_present_and_refuses_the_past(tmp_path: Path)
     await again.close()
 
 
+async def test_what_a_crash_leaves_of_a_compaction_is_deleted_later(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    for number in range(1200):
+        await store.put(key("same"), thing("same", number=number))
+    store.compact(store.revision)
+    await store.put(key("other"), thing("other"))
+    await store.close()
+    log = Log(tmp_path / "db")
+    left = len(list(log.rows()))
+    log.close()
+    assert 2 < left < 1200
+    again = opened(tmp_path)
+    assert names(again.objects("things")) == ["other", "same"]
+    for _ in range(3):
+        await again.put(key("other"), thing("other"))
+    await again.close()
+    log = Log(tmp_path / "db")
+    assert {row.name for row in log.rows()} == {"other", "same"}
+    assert len(list(log.rows())) <= 5
+    log.close()
+
+
 async def test_compaction_up_to_the_newest_deletion_never_reuses_its_revision(
     tmp_path: Path,
 ) -> None:

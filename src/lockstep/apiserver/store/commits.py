@@ -14,6 +14,9 @@ from lockstep.apiserver.store.record import Event, Record
 
 logger = logging.getLogger(__name__)
 
+# Rows that one transaction's compaction deletes at most, so that no writer waits long for it.
+_DELETED_AT_ONCE = 500
+
 
 class StoreUnavailable(Exception):
     """The disk refused a transaction; nothing of it was written."""
@@ -40,7 +43,8 @@ class Committer:
         self._applied = applied
         self._failed = failed
         self._waiting: list[_Write] = []
-        self._freed: list[tuple[int, list[int]]] = []
+        self._compacted = log.compacted
+        self._freed: list[int] = []
         self._running: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store")
 
@@ -54,8 +58,13 @@ class Committer:
         return write.done
 
     def compact(self, upto: int, freed: list[int]) -> None:
-        """Queue the deletion of the rows *freed* by giving up history up to *upto*."""
-        self._freed.append((upto, freed))
+        """Queue the deletion of the rows *freed* by giving up history up to *upto*.
+
+        They go a few with each transaction from the next one on, the first of which says how
+        much history is gone; what a crash leaves is found when the log is next read.
+        """
+        self._compacted = upto
+        self._freed.extend(freed)
 
     async def _drain(self) -> None:
         try:
@@ -66,10 +75,11 @@ class Committer:
 
     async def _commit(self) -> None:
         batch, self._waiting = self._waiting, []
-        freed, self._freed = self._freed, []
+        freed = self._freed[:_DELETED_AT_ONCE]
+        del self._freed[:_DELETED_AT_ONCE]
         loop = asyncio.get_running_loop()
         try:
-            await loop.run_in_executor(self._thread, self._write, batch, freed)
+            await loop.run_in_executor(self._thread, self._write, batch, self._compacted, freed)
         except Exception as error:
             logger.exception("a transaction of %d writes failed", len(batch))
             lost, self._waiting = [*batch, *self._waiting], []
@@ -83,19 +93,20 @@ class Committer:
             if not write.done.done():
                 write.done.set_result(write.event.record)
 
-    def _write(self, batch: list[_Write], freed: list[tuple[int, list[int]]]) -> None:
+    def _write(self, batch: list[_Write], upto: int, freed: list[int]) -> None:
         self._log.append(
             [
                 Row(event.record.revision, *event.record.key, int(event.deleted), event.record.data)
                 for event, _ in batch
             ]
         )
-        for upto, revisions in freed:
-            try:
-                self._log.compact(upto, revisions)
-            except sqlite3.Error:
-                # The batch itself is durable; a file that grows is the lesser evil.
-                logger.exception("compaction up to %d failed", upto)
+        if not freed:
+            return
+        try:
+            self._log.compact(upto, freed)
+        except sqlite3.Error:
+            # The batch itself is durable; a file that grows is the lesser evil.
+            logger.exception("compaction up to %d failed", upto)
 
     async def close(self) -> None:
         """Wait for what is under way and close the log."""

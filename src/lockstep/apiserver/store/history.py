@@ -87,10 +87,7 @@ class History:
             self._bytes -= len(event.record.data)
             self._of[event.record.key.resource].popleft()
             self.compacted = event.revision
-            if event.previous is not None:
-                freed.append(event.previous.revision)
-            if event.deleted:
-                freed.append(event.revision)
+            freed.extend(event.superseded)
         return freed
 
     def _oldest(self, upto: int | None) -> Iterator[Event]:

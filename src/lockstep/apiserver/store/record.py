@@ -113,3 +113,9 @@ class Event:
     def revision(self) -> int:
         """Return the revision of the change."""
         return self.record.revision
+
+    @property
+    def superseded(self) -> list[int]:
+        """Return the revisions that nobody can ask for once this one is compacted."""
+        before = [] if self.previous is None else [self.previous.revision]
+        return [*before, self.revision] if self.deleted else before

@@ -40,11 +40,14 @@ class Store:
         self._ahead: dict[Key, Event] = {}
         self._listeners: list[Listener] = []
         self._history = History(self._log.compacted, max_events=max_events, max_bytes=max_bytes)
-        self._load()
+        left_over = self._load()
         self._decided = self.revision
         self._commits = Committer(self._log, self._apply, self._ahead.clear)
+        self._commits.compact(self._history.compacted, left_over)
 
-    def _load(self) -> None:
+    def _load(self) -> list[int]:
+        """Read the log; return the rows that a compaction had no time to delete."""
+        left_over: list[int] = []
         self.revision = self._history.compacted
         for row in self._log.rows():
             key = Key(row.resource, row.namespace, row.name)
@@ -55,6 +58,9 @@ class Store:
             if row.revision > self._history.compacted:
                 self._history.add(event)
                 self.revision = row.revision
+            else:
+                left_over.extend(event.superseded)
+        return left_over
 
     @property
     def compacted(self) -> int:
