@@ -14,6 +14,8 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.explain import explain
 
+ROUNDS = 3
+
 
 def cluster_of(nodes: int, *, per_leaf: int = 16, leaves_per_spine: int = 8) -> Cluster:
     """A cluster of 8-GPU nodes, 16 a leaf and 8 leaves a spine."""
@@ -120,11 +122,14 @@ def verdict_seconds(nodes: int) -> float:
 
 
 def run() -> list[Figure]:
-    """Measure beside the bars; nobody publishes decision times without the API server's share."""
+    """Measure beside the bars, the best of three: what else the machine does is not the subject.
+
+    Nobody publishes decision times without the API server's share, so there are no peers.
+    """
     figures = [
         Figure(
             f"decide a gang of 512 under one spine, {nodes} nodes",
-            gang_seconds(nodes, 512) * 1e3,
+            min(gang_seconds(nodes, 512) for _ in range(ROUNDS)) * 1e3,
             "ms",
             "lower",
             limit=limit,
@@ -132,13 +137,17 @@ def run() -> list[Figure]:
         for nodes, limit in ((1000, 20.0), (5000, 20.0), (15000, 50.0))
     ]
     figures += [
-        Figure(f"decide 5000 single pods, {nodes} nodes", single_rate(nodes, 5000), "pods/s")
+        Figure(
+            f"decide 5000 single pods, {nodes} nodes",
+            max(single_rate(nodes, 5000) for _ in range(ROUNDS)),
+            "pods/s",
+        )
         for nodes in (1000, 5000)
     ]
     figures += [
         Figure(
             f"say why a gang does not fit, {nodes} full nodes",
-            verdict_seconds(nodes) * 1e3,
+            min(verdict_seconds(nodes) for _ in range(ROUNDS)) * 1e3,
             "ms",
             "lower",
             limit=100.0,
