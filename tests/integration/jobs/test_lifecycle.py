@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.support.training import Cluster, role
 from tests.support.waiting import eventually
 
@@ -163,3 +164,25 @@ async def test_controllers_that_are_killed_carry_on_where_they_were(cluster: Clu
     assert {n: p.metadata.uid for n, p in after.items()} == {
         n: p.metadata.uid for n, p in before.items()
     }
+
+
+@pytest.mark.soak
+async def test_controllers_killed_again_and_again_lose_and_double_nothing(cluster: Cluster) -> None:
+    names = [f"chaos-{i}" for i in range(6)]
+    for i, name in enumerate(names):
+        cluster.controllers.kill()
+        await cluster.submit(name, role(f"sleep {1 + i % 3}", replicas=3), framework="pytorch")
+        cluster.controllers.start()
+        # It ends at another point of its work each time.
+        await _some_pods(cluster, name, i % 4)
+    for name in names:
+        status = await cluster.reaches(name, "Succeeded", 60)
+        assert (status.restarts, status.attempt) == (0, 0)
+        assert status.replica_statuses["worker"].succeeded == 3
+
+
+async def _some_pods(cluster: Cluster, name: str, count: int) -> None:
+    async def there() -> bool:
+        return len(await cluster.pods(name)) >= count
+
+    await eventually(there, 20, f"{count} pods")
