@@ -1,4 +1,4 @@
-// Command answers says what Kubernetes' own code makes of objects: their form after defaulting, and
+// Command builtin says what Kubernetes' own code makes of objects: their form after defaulting, and
 // what its validation says. It reads one JSON object a line and writes one answer a line.
 package main
 
