@@ -20,16 +20,16 @@ from typing import Any
 Json = dict[str, Any]
 
 HERE = Path(__file__).parent
-TESTS = HERE.parents[1] / "tests" / "unit" / "apiserver"
-sys.path.insert(0, str(TESTS))
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT))
 
-from answering import COMPARABLE, OURS  # noqa: E402 - found next to the tests, which use it too
+from tests.unit.apiserver.answering import COMPARABLE, OURS  # noqa: E402 - found next to the tests, which use it too
 
 
 def main(arguments: list[str]) -> int:
     """Ask, compare, write, and say how often we agree."""
     sort, *files = arguments
-    record = TESTS / "recorded" / f"{sort}.json.gz"
+    record = ROOT / "tests" / "unit" / "apiserver" / "recorded" / f"{sort}.json.gz"
     given = [case["given"] for case in read(record)]
     for name in files:
         given += [json.loads(line) for line in Path(name).read_text().splitlines() if line]

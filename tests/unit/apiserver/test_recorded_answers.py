@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answering import KINDS, OURS
+from tests.unit.apiserver.answering import KINDS, OURS
 
 from lockstep.apiserver.schema import Schema
 
