@@ -64,6 +64,9 @@ def list_(
     """
     with usage("KIND"):
         short, res = kinds.resource(kind)
+    with usage("--watch"):
+        if watch and output not in (Format.TABLE, Format.WIDE):
+            raise ValueError("prints rows of a table: table or wide")
     target = Target(kubeconfig, context, namespace, all_namespaces)
     if watch:
         from lockstep.cli.watching import watch_table

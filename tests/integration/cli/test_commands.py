@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -57,6 +58,16 @@ def test_a_job_from_flags_is_followed_to_its_good_end(plane: ControlPlane) -> No
     assert plane.phase("good") == "Succeeded"
     row = plane.ok("list").splitlines()[-1].split()
     assert row[:4] == ["good", "plain", "Succeeded", "-"]
+
+
+def test_logs_of_one_pod_by_its_last_lines_and_with_times(plane: ControlPlane) -> None:
+    plane.ok(*("submit", "plain", "--name", "lines", "--wait", "--"), "seq", "1", "5")
+    assert plane.ok("logs", "pod/lines-worker-0", "--tail", "2") == "4\n5\n"
+    (line,) = plane.ok("logs", "lines", "--tail", "1", "--timestamps").splitlines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z 5", line)
+    nothing = plane.run("logs", "lines", "--previous")
+    assert (nothing.returncode, nothing.stdout) == (1, "")
+    assert "previous" in nothing.stderr
 
 
 def test_a_job_that_fails_fails_the_command(plane: ControlPlane) -> None:
@@ -139,6 +150,7 @@ def test_a_dry_run_sends_nothing_and_its_output_can_be_submitted(plane: ControlP
         (("get", "nope"), 1, '"nope" not found'),
         (("get", "nope/x"), 2, "'nope' is not a kind"),
         (("list", "nopes"), 2, "'nopes' is not a kind"),
+        (("list", "--watch", "-o", "json"), 2, "rows of a table"),
         (("explain", "queue/default"), 2, "does not wait"),
         (("logs", "gang/x"), 2, "writes no logs"),
         (("delete", "nope"), 1, "not found"),
