@@ -16,7 +16,7 @@ from msgspec import inspect as shapes
 
 from lockstep.api.gang import GANGS, GangGroup, GangSpec
 from lockstep.api.meta import Condition, ObjectMeta
-from lockstep.api.queue import QUEUES, QueueSpec
+from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.topology import TOPOLOGIES, Tier
 from lockstep.api.training import TRAINING_JOBS, Role, TrainingJobSpec
@@ -80,33 +80,61 @@ PRESENTATIONS = (
     ),
 )
 
-# Rules across fields, in CEL; each names the field, and says what to write instead.
-RULES: dict[type, tuple[tuple[str, str], ...]] = {
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule across fields, in CEL: which field it blames, and what to write instead."""
+
+    rule: str
+    message: str
+    field: str = ""
+    given: str = ""
+    """CEL that words the message with the values given."""
+
+    def as_json(self) -> Json:
+        """Return the rule as ``x-kubernetes-validations`` has it."""
+        built = {"rule": self.rule, "message": self.message}
+        if self.field:
+            built["fieldPath"] = self.field
+        if self.given:
+            built["messageExpression"] = self.given
+        return built
+
+
+def _bound(low: str, high: str, blamed: str, other: str, words: str) -> Rule:
+    return Rule(
+        f"!has(self.{low}) || !has(self.{high}) || self.{low} <= self.{high}",
+        f"{words} {other}",
+        f".{blamed}",
+        f"'given ' + string(self.{blamed}) + '; {words} {other} (' + string(self.{other}) + ')'",
+    )
+
+
+RULES: dict[type, tuple[Rule, ...]] = {
     GangSpec: (
-        (
+        Rule(
             "has(self.minMember) != (has(self.groups) && size(self.groups) > 0)",
             "exactly one of minMember (one group) and groups (several) must be set",
         ),
     ),
-    GangGroup: (
-        (
-            "!has(self.desired) || self.desired >= self.min",
-            "desired must not be less than min",
-        ),
-    ),
+    GangGroup: (_bound("min", "desired", "desired", "min", "must not be less than"),),
     Role: (
-        ("!has(self.min) || self.min <= self.replicas", "min must not exceed replicas"),
-        ("!has(self.max) || self.replicas <= self.max", "max must not be less than replicas"),
+        _bound("min", "replicas", "min", "replicas", "must not exceed"),
+        _bound("replicas", "max", "max", "replicas", "must not be less than"),
     ),
     TrainingJobSpec: (
-        ("self.framework == oldSelf.framework", "framework cannot change; create another job"),
-        (
+        Rule(
+            "self.framework == oldSelf.framework",
+            "cannot change; create another job",
+            ".framework",
+        ),
+        Rule(
             "self.framework != 'mpi' || (self.roles.exists(r, r.name == 'launcher')"
             " && self.roles.exists(r, r.name == 'worker'))",
             "framework mpi needs the roles launcher and worker",
+            ".roles",
         ),
     ),
-    QueueSpec: (),
 }
 
 # Lists whose items are told apart by a key, so that appliers can own single items.
@@ -201,7 +229,7 @@ def _struct(type_: type[msgspec.Struct]) -> Json:
     if required:
         built["required"] = required
     if rules := RULES.get(type_):
-        built["x-kubernetes-validations"] = [{"rule": r, "message": m} for r, m in rules]
+        built["x-kubernetes-validations"] = [rule.as_json() for rule in rules]
     return built
 
 

@@ -37,7 +37,10 @@ def kind(name: str, **spec: Any) -> dict[str, Any]:
         (job(roles=[]), "spec.roles"),
         (job(maxWait="soon"), "spec.maxWait"),
         (job(roles=[{**WORKER, "replica": 1}]), "spec.roles[0].replica: unknown field; did you"),
-        (job(roles=[{**WORKER, "min": 3}]), "spec.roles[0].min: given 3; must not exceed"),
+        (
+            job(roles=[{**WORKER, "min": 3}]),
+            "spec.roles[0].min: Invalid value: given 3; must not exceed replicas (2)",
+        ),
         (job(framework="mpi"), "launcher"),
         (
             job(roles=[{**WORKER, "template": {"spec": {"containers": "main"}}}]),
