@@ -63,3 +63,16 @@ async def test_stopping_while_pods_start_leaves_nothing_running(
         await eventually(node.shims, what="the first container")
         node.stop()
         assert not node.shims()
+
+
+async def test_end_of_every_short_pod_is_told(server: ApiServer, tmp_path: Path) -> None:
+    node = ProcessNode(server, tmp_path / "node").start()
+    async with server.client() as client:
+        for number in range(60):
+            await client.create(POD_RUNS, pod(f"p-{number}", "exit 0"))
+
+        async def over() -> bool:
+            return set(await _phases(client)) == {"Succeeded"}
+
+        await eventually(over, 60, "the end of all pods")
+    node.stop()

@@ -28,6 +28,8 @@ from lockstep.nodes.process.worker import GRACE_OF_THE_GONE, Worker
 log = logging.getLogger(__name__)
 
 OVER = ("Succeeded", "Failed")
+AGAIN = 1.0
+"""Seconds until a pod is taken up anew after a fault of the node's own."""
 STOP_GRACE = 5.0
 """Seconds that containers get when the node itself is told to stop."""
 
@@ -119,7 +121,10 @@ class Agent:
             self.workers.pop(uid, None)
             self._tasks.pop(uid, None)
             if not task.cancelled() and task.exception() is not None:
-                log.error("pod %s", uid, exc_info=task.exception())
+                # Whoever takes the pod up again starts from what is on disk, as after a crash.
+                log.error("pod %s is taken up anew", uid, exc_info=task.exception())
+                worker.detach()
+                asyncio.get_running_loop().call_later(AGAIN, self._see, worker.pod)
 
         task.add_done_callback(ended)
 

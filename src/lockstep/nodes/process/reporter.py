@@ -81,7 +81,7 @@ class Reporter:
                     self._idle.set()
             except NotFound:
                 self._subject.object_gone()
-            except ApiError as error:
+            except (ApiError, OSError) as error:
                 meta = self._subject.pod.metadata
                 log.warning("status of %s/%s: %s", meta.namespace, meta.name, error)
                 await asyncio.sleep(wait)

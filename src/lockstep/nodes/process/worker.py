@@ -130,22 +130,13 @@ class Worker:
     async def run(self) -> None:
         """Bring the pod through its life; returns when nothing of it is left on the server."""
         meta = self.pod.metadata
-        reporting = asyncio.ensure_future(self.reporter.run())
-        upkeep = asyncio.ensure_future(self._upkeep())
         try:
-            await self._resume()
-            while not self.reporter.removed:
-                self._wake.clear()
-                try:
-                    idle_until = await self._turn()
-                except OSError as error:
-                    # A full disk, say: it is one pod's trouble, and may pass.
-                    log.warning("pod %s/%s: %s", meta.namespace, meta.name, error)
-                    idle_until = time.time() + TROUBLE
-                await self._sleep(idle_until)
+            async with asyncio.TaskGroup() as group:
+                others = [group.create_task(self.reporter.run()), group.create_task(self._upkeep())]
+                await self._live()
+                for other in others:
+                    other.cancel()
         finally:
-            reporting.cancel()
-            upkeep.cancel()
             self.node.names.drop(meta.uid)
             self.node.tokens.forget(meta.uid)
             self.node.contents.forget(meta.uid)
@@ -164,6 +155,19 @@ class Worker:
         self._tell_names()
         self.reporter.look()
         return 0.0 if decision.actions else decision.wake
+
+    async def _live(self) -> None:
+        """Act turn by turn until nothing of the pod is left on the server."""
+        await self._resume()
+        while not self.reporter.removed:
+            self._wake.clear()
+            try:
+                idle_until = await self._turn()
+            except OSError as error:
+                # A full disk, say: it is one pod's trouble, and may pass.
+                log.warning("pod %s: %s", self.pod.metadata.name, error)
+                idle_until = time.time() + TROUBLE
+            await self._sleep(idle_until)
 
     async def _sleep(self, until: float | None) -> None:
         wait = None if until is None else max(0.0, until - time.time())
@@ -190,6 +194,9 @@ class Worker:
             self.fail(action.verdict)
         else:
             await asyncio.to_thread(self._release)
+            # The record is written by the loop's thread alone: two writers would trip each other.
+            self.home.record.released = True
+            self.home.save()
             self.state = replace(self.state, released=True)
 
     # --- preparing and starting ---
@@ -316,8 +323,6 @@ class Worker:
         cgroups.kill(self.home.record.groups)
         VolumeStore(self.home.volumes).remove()
         cgroups.remove(self.home.record.groups)
-        self.home.record.released = True
-        self.home.save()
 
     def detach(self) -> None:
         """Leave the containers to their shims."""
