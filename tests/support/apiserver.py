@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import selectors
 import signal
 import ssl
@@ -137,16 +136,3 @@ class ApiServer:
         from lockstep.kube.config import ClusterConfig
 
         return Client(ClusterConfig.load(self.kubeconfig))
-
-    def kubectl(self, *args: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as the administrator."""
-        env = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
-        return subprocess.run(
-            ["kubectl", *args],
-            env=env,
-            input=stdin,
-            text=True,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )

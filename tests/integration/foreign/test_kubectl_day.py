@@ -1,15 +1,10 @@
-"""A day with kubectl."""
+"""A day with kubectl, step by step."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from typing import Final
 
-import pytest
-from tests.support.apiserver import ApiServer
-
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+from tests.support.kubectl import Kubectl
 
 POD: Final = """
 apiVersion: v1
@@ -71,28 +66,8 @@ DAY: Final[list[tuple[str, str, str]]] = [
 ]  # fmt: skip
 
 
-def test_a_day_with_kubectl(server: ApiServer) -> None:
+def test_a_day_with_kubectl(kubectl: Kubectl) -> None:
     for step, stdin, expected in DAY:
-        done = server.kubectl(*step.split(), stdin=stdin or None)
+        done = kubectl.run(*step.split(), stdin=stdin or None)
         output = done.stdout + done.stderr
         assert expected in output, f"kubectl {step}: {output}"
-
-
-def test_watching_with_kubectl_shows_changes_as_they_happen(server: ApiServer) -> None:
-    import os
-
-    watch = subprocess.Popen(
-        ["kubectl", "get", "pods", "-w", "--no-headers", "-o", "name"],
-        env={**os.environ, "KUBECONFIG": str(server.kubeconfig)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert watch.stdout is not None
-    try:
-        server.kubectl("create", "-f", "-", stdin=POD)
-        assert watch.stdout.readline().strip() == "pod/web"
-        server.kubectl("label", "pod", "web", "a=b")
-        assert watch.stdout.readline().strip() == "pod/web"
-    finally:
-        watch.kill()
-        watch.wait()
