@@ -192,6 +192,12 @@ class FakeCluster:
         )
         self.pods[name] = structs.replace(self.pods[name], status=status)
 
+    def disrupt(self, name: str, phase: str = "Failed") -> None:
+        """Let the cluster take a pod away, as an eviction or a node told to stop does."""
+        said = {"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"}
+        status = convert({"phase": phase, "conditions": [said]}, type(self.pods[name].status))
+        self.pods[name] = structs.replace(self.pods[name], status=status)
+
     def ask_to_end(self, name: str) -> None:
         """Mark a pod as being deleted."""
         pod = self.pods[name]

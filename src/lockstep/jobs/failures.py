@@ -21,6 +21,9 @@ PERMANENT_EXIT_CODES: Final = {
 }
 """Exit codes that no restart can change, by the convention of POSIX shells."""
 
+DISRUPTION: Final = "DisruptionTarget"
+"""The condition of pods that Kubernetes, or a node, ends for reasons that are not their own."""
+
 STABLE_AFTER: Final = 600.0
 """Seconds of running after which a failure is the first in a row again."""
 _LONGEST_DETAIL: Final = 300
@@ -38,6 +41,8 @@ class Failure:
     permanent: bool = False
     at: str = ""
     """When its first container failed; empty where there is none to tell."""
+    disrupted: bool = False
+    """Whether the cluster took it away: eviction, preemption, a node told to stop."""
 
 
 def find(roster: Roster, status: TrainingJobStatus) -> list[Failure]:
@@ -55,7 +60,8 @@ def find(roster: Roster, status: TrainingJobStatus) -> list[Failure]:
         if pod.status.phase == "Failed":
             found.append(_of_failed(pod))
         elif leaving(pod) and placed:
-            found.append(Failure(name, uid, f"{name} is being deleted"))
+            why = f"{name} is being deleted"
+            found.append(Failure(name, uid, why, disrupted=_disrupted(pod)))
     for member in roster.missing() if placed else ():
         created = status.replica_statuses.get(member.role.name, ReplicaStatus()).created
         if member.index < created and member.name not in status.replacing:
@@ -63,8 +69,16 @@ def find(roster: Roster, status: TrainingJobStatus) -> list[Failure]:
     return sorted(found, key=lambda failure: failure.at)
 
 
+def _disrupted(pod: Pod) -> bool:
+    return any(c.type == DISRUPTION and c.status == "True" for c in pod.status.conditions)
+
+
 def _of_failed(pod: Pod) -> Failure:
     name, uid = pod.metadata.name, pod.metadata.uid
+    for one in pod.status.conditions:
+        if one.type == DISRUPTION and one.status == "True":
+            why = f"{name} was taken away: {one.message or one.reason}"
+            return Failure(name, uid, why, disrupted=True)
     for container, end in exits(pod):
         at = end.finished_at or ""
         why = f"{name} failed with exit code {end.exit_code}"
@@ -109,16 +123,20 @@ def judge(
     failures: list[Failure],
     now: float,
 ) -> TrainingJobStatus:
-    """Return the status after *failures*: failed for good, a member replaced, or a new attempt."""
+    """Return the status after *failures*: failed for good, a member replaced, or a new attempt.
+
+    What the cluster took away is not held against the job: its restarts are for its own faults.
+    """
     why = describe(failures)
     most = job.spec.recovery.max_restarts
+    disrupted = any(f.disrupted for f in failures)
     permanent = next((f for f in failures if f.permanent), None)
     if permanent is not None:
         return fail(status, "PermanentError", permanent.why, now)
-    if status.restarts >= most:
+    if status.restarts >= most and not disrupted:
         used = f"{why}; all restarts are used up ({most} of {most})"
         return fail(status, "RestartsUsedUp", used, now)
-    status = _count(status, why, now)
+    status = structs.replace(status, message=why) if disrupted else _count(status, why, now)
     anchors = {m.name for m in framework.anchors(job)}
     if is_elastic(job) and not any(f.name in anchors for f in failures):
         replacing = {**status.replacing, **{f.name: f.uid for f in failures}}

@@ -80,6 +80,22 @@ def test_who_is_replaced_when_a_pod_is_gone(
     assert status(world).replacing == {}
 
 
+@pytest.mark.parametrize("how", ["its node stops", "it is evicted"])
+@pytest.mark.parametrize(("given", "attempts"), [(job(), 1), (job(ELASTIC), 0)])
+def test_what_the_cluster_takes_away_is_not_held_against_the_job(
+    given: TrainingJob, attempts: int, how: str
+) -> None:
+    world = running(given)
+    last = sorted(world.pods)[-1]
+    for _ in range(given.spec.recovery.max_restarts + 2):
+        world.disrupt(last, "Failed" if how == "its node stops" else "Running")
+        if how == "it is evicted":
+            world.ask_to_end(last)
+        world.run()
+        assert (status(world).phase, status(world).restarts) == ("Running", 0)
+    assert status(world).attempt == attempts * (given.spec.recovery.max_restarts + 2)
+
+
 def test_pods_of_the_next_attempt_wait_until_all_of_the_last_have_ended() -> None:
     world = running(job())
     world.fail("digits-worker-0")

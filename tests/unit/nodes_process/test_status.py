@@ -224,3 +224,23 @@ def test_status_holds_no_null_inside_lists() -> None:
 def test_quality_of_service(resources: list[dict[str, Any]], wanted: str) -> None:
     containers = [container(f"c{n}", resources=one) for n, one in enumerate(resources)]
     assert qos_class(make(containers=containers)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("pod", "known", "told"),
+    [
+        (make(**NEVER), facts(main=ended(143)), True),
+        (make(**NEVER), facts(main=ended(0)), False),  # it made its end in time
+        (make(**NEVER), facts(main=running()), False),
+        (make(), facts(main=ended(143)), False),  # runs again when the node is back
+    ],
+)
+def test_a_pod_that_fails_because_the_node_stops_says_so(
+    pod: Pod, known: PodFacts, told: bool
+) -> None:
+    stopped = of(pod, replace(known, disrupted="the node was told to stop"))
+    told_of = {c["type"]: c for c in stopped["conditions"]}.get("DisruptionTarget")
+    assert (told_of is not None) == told
+    assert "DisruptionTarget" not in {c["type"] for c in of(pod, known)["conditions"]}
+    if told_of:
+        assert (told_of["status"], told_of["reason"]) == ("True", "TerminationByKubelet")

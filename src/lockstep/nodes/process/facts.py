@@ -105,6 +105,8 @@ class PodFacts:
     grace: float = 30.0
     released: bool = False
     """Whether nothing of it is left on the node but its logs."""
+    disrupted: str = ""
+    """Why the node ends the pod's containers for a reason that is not the pod's."""
     ip: str = ""
 
     def of(self, name: str) -> ContainerFacts:

@@ -235,6 +235,8 @@ def conditions(
         "Ready": _with_gates(pod, containers),
         "ContainersReady": containers,
     }
+    if facts.disrupted and current == "Failed":
+        own["DisruptionTarget"] = ("True", "TerminationByKubelet", facts.disrupted)
     before = {one.type: one for one in pod.status.conditions}
     result = []
     for kind, (status, reason, message) in own.items():
@@ -243,7 +245,7 @@ def conditions(
         since = old.last_transition_time if old is not None and same else timestamp(now)
         result.append(_condition(kind, status, reason, message, since))
     for one in pod.status.conditions:
-        if one.type not in OWNED:
+        if one.type not in own:
             since = one.last_transition_time
             result.append(_condition(one.type, one.status, one.reason, one.message, since))
     return result

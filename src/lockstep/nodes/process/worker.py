@@ -335,6 +335,8 @@ class Worker:
         async with self._acting:
             pass  # what was being started has started, and is stopped with the rest
         running = [keeper for keeper in self.keepers.values() if keeper.facts.running]
+        if running:
+            self.state = replace(self.state, disrupted="the node was told to stop")
         for keeper in running:
             keeper.stop(grace, "the node stops")
         await asyncio.gather(*(keeper.ended.wait() for keeper in running))
