@@ -115,6 +115,8 @@ def test_evictions_keep_to_the_budget(
     else:
         after = shared_server.request("GET", f"{PODS}/{app}-0").json
         assert after["metadata"]["deletionTimestamp"]
+        said = {c["type"]: c["reason"] for c in after["status"]["conditions"]}
+        assert said["DisruptionTarget"] == "EvictionByEvictionAPI"
 
 
 def test_a_budget_says_how_many_disruptions_it_allows(shared_server: ApiServer) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 
 from lockstep.apiserver import status
 from lockstep.apiserver.bodies import read_object
+from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.deletion import Deletion
 from lockstep.apiserver.disruption import needs_no_budget, selector_of, verdict
 from lockstep.apiserver.handlers.call import Call, Json
@@ -34,9 +37,30 @@ async def evict(objects: Objects, call: Call) -> Response:
     options: Json = eviction.get("deleteOptions") or {}
     deletion: Deletion = options_of(options, {})
     dry_run = bool(options.get("dryRun") or call.request.query.get("dryRun"))
+    if not dry_run:
+        mark = partial(_disrupted, now=timestamp(objects.clock()))
+        await objects.change(
+            served, route.namespace, route.name, mark, call.options(), subresource="status"
+        )
     await objects.delete(served, route.namespace, route.name, deletion, dry_run=dry_run)
     success = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     return Response(201, _encode({**success, "code": 201}))
+
+
+def _disrupted(pod: Json, *, now: str) -> Json:
+    """Say on the pod that its end is not its own doing, as Kubernetes does."""
+    state = pod.setdefault("status", {})
+    kept = [c for c in state.get("conditions") or () if c.get("type") != "DisruptionTarget"]
+    said: Json = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+        "lastProbeTime": None,
+        "lastTransitionTime": now,
+    }
+    state["conditions"] = [*kept, said]
+    return pod
 
 
 def _require_budget(objects: Objects, record: Record, pod: Json) -> None:
