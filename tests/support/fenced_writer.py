@@ -7,6 +7,7 @@ has held a write back.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
 from pathlib import Path
 
@@ -21,9 +22,9 @@ NAME = "written-by-the-leader"
 TIMING = Timing(lease=2.0, fence=1.2, retry=0.2)
 
 
-async def write(client: Client, identity: str) -> None:
-    """Write who leads."""
-    await client.patch(CONFIG_MAPS, NAME, {"data": {"writer": identity}}, "default")
+async def write(client: Client, identity: str, count: int = 1) -> None:
+    """Write how often *identity* has written."""
+    await client.patch(CONFIG_MAPS, NAME, {"data": {identity: str(count)}}, "default")
 
 
 async def main(kubeconfig: str, identity: str) -> None:
@@ -32,9 +33,9 @@ async def main(kubeconfig: str, identity: str) -> None:
 
         async def lead() -> None:
             print("leads", flush=True)
-            while True:
+            for count in itertools.count(1):
                 try:
-                    await write(client, identity)
+                    await write(client, identity, count)
                 except NotLeading:
                     print("refused", flush=True)
                     await asyncio.Event().wait()
