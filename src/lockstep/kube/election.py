@@ -56,8 +56,11 @@ class Election:
         self._seen_at = 0.0
         self._renewed_at: float | None = None
 
-    def observe(self, lease: Observation | None, now: float) -> Move:
-        """Take the lease as it was just read (None: there is none) and return the next move."""
+    def observe(self, lease: Observation | None, now: float, *, gone: bool = False) -> Move:
+        """Take the lease as it was just read (None: there is none) and return the next move.
+
+        *gone* says that the process which holds it is known to have ended.
+        """
         if lease is None:
             self._seen = None
             self._renewed_at = None
@@ -69,7 +72,7 @@ class Election:
             return Move.RENEW if self._renewed_at is not None else Move.TAKE
         self._renewed_at = None
         duration = float(lease.spec.lease_duration_seconds or self.timing.lease)
-        if not holder or now >= self._seen_at + duration:
+        if not holder or gone or now >= self._seen_at + duration:
             return Move.TAKE
         return Move.WAIT
 

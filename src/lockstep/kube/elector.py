@@ -14,6 +14,7 @@ from lockstep.api.core import LEASES, NAMESPACES, Lease
 from lockstep.kube.client import Client
 from lockstep.kube.election import Election, Move, Observation
 from lockstep.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, NotLeading
+from lockstep.kube.identity import is_gone
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +97,8 @@ class Elector:
             found: Lease | None = await self._client.get(LEASES, self._name, self._namespace)
         except NotFound:
             found = None
-        move = self._election.observe(_observation(found), self._clock())
+        gone = found is not None and is_gone(found.spec.holder_identity)
+        move = self._election.observe(_observation(found), self._clock(), gone=gone)
         if move is Move.WAIT:
             return
         spec = self._election.spec(move, _wall())

@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import os
-import secrets
-import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -20,6 +17,7 @@ from lockstep.kube.election import Election, Timing
 from lockstep.kube.elector import Elector
 from lockstep.kube.events import Recorder
 from lockstep.kube.health import HealthServer
+from lockstep.kube.identity import own_identity
 from lockstep.kube.informer import Informer
 from lockstep.kube.metrics import Metrics
 
@@ -31,11 +29,6 @@ Task = Callable[[], Awaitable[None]]
 
 DRAIN_SECONDS = 5.0
 """How long calls that are under way may take to finish when the process is told to end."""
-
-
-def own_identity() -> str:
-    """Return a name for this process that no other one has, now or later."""
-    return f"{socket.gethostname()}_{os.getpid()}_{secrets.token_hex(3)}"
 
 
 class Manager:

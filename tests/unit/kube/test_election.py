@@ -126,6 +126,12 @@ def test_the_first_move(lease: Observation | None, move: Move) -> None:
     assert Election("me", TIMING).observe(lease, 0.0) is move
 
 
+def test_a_holder_that_is_known_to_be_gone_is_not_waited_for() -> None:
+    held = Observation("1", LeaseSpec(holder_identity="dead", lease_duration_seconds=15))
+    assert Election("me", TIMING).observe(held, 100.0) is Move.WAIT
+    assert Election("me", TIMING).observe(held, 100.0, gone=True) is Move.TAKE
+
+
 def test_a_leader_may_write_until_the_fence_counted_from_before_its_renewal() -> None:
     election = Election("me", TIMING)
     election.observe(held_by(""), 100.0)
