@@ -29,9 +29,10 @@ GROUP = re.compile(
 
 
 def node(name: str, *, gpus: int = 8, cpu: int = 96, pods: int = 110, **more: Any) -> Node:
-    """Build a node; *more* may hold labels, taints, cordoned, ready, devices and extended."""
+    """Build a node; *more* may hold labels, taints, soft ones, cordoned, ready and the like."""
     labels = {"kubernetes.io/hostname": name, **more.get("labels", {})}
     taints = [{"key": key, "effect": "NoSchedule"} for key in more.get("taints", ())]
+    taints += [{"key": key, "effect": "PreferNoSchedule"} for key in more.get("soft", ())]
     capacity: dict[str, Any] = {"cpu": cpu, "memory": "1Ti", "pods": pods}
     if gpus:
         capacity["nvidia.com/gpu"] = gpus

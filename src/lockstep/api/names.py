@@ -45,6 +45,8 @@ SPINE_LABEL: Final = "spine"
 LEAF_LABEL: Final = "leaf"
 NODE_KIND_LABEL: Final = "lockstep.dev/node"
 """``process`` or ``simulated`` on nodes that Lockstep runs itself."""
+SIMULATED_TAINT: Final = "lockstep.dev/simulated"
+"""With PreferNoSchedule on simulated nodes: what could run for real prefers to."""
 GPU_MODEL_LABEL: Final = "nvidia.com/gpu.product"
 
 # Resource names.

@@ -70,6 +70,36 @@ def test_a_node_without_gpus_names_none() -> None:
     assert json.loads(made["metadata"]["annotations"][names.DEVICES_ANNOTATION]) == []
 
 
+OURS = ("lockstep.dev/simulated", "PreferNoSchedule")
+STRICT = ("lockstep.dev/simulated", "NoSchedule")
+NOT_READY = ("node.kubernetes.io/not-ready", "NoSchedule")
+THEIRS = ("maintenance", "NoExecute")
+
+
+@pytest.mark.parametrize(
+    ("shown", "wanted"),
+    [
+        ([], [OURS]),
+        ([OURS], [OURS]),
+        ([NOT_READY], [OURS]),
+        ([THEIRS, NOT_READY], [THEIRS, OURS]),
+        ([STRICT], [STRICT]),
+    ],
+)
+def test_pods_are_asked_to_stay_away(
+    shown: list[tuple[str, str]], wanted: list[tuple[str, str]]
+) -> None:
+    given = [{"key": key, "effect": effect} for key, effect in shown]
+    there = convert({"metadata": {"name": "n"}, "spec": {"taints": given}}, Node)
+    assert [(taint.key, taint.effect) for taint in fleet.taints(there)] == wanted
+
+
+def test_a_new_node_asks_pods_to_stay_away() -> None:
+    [node] = fleet.fleet(parse("1x8")).values()
+    made = convert(fleet.node_object(node, NOW), Node)
+    assert made.spec.taints == fleet.taints(made)
+
+
 def devices(spec: str) -> list[Device]:
     [node] = fleet.fleet(parse(spec)).values()
     return msgspec.json.decode(fleet.device_annotation(node), type=list[Device])

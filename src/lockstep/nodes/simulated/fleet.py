@@ -12,12 +12,13 @@ from typing import Any, Literal
 import msgspec
 
 from lockstep.api import names
-from lockstep.api.core import Device
+from lockstep.api.core import Device, Node, Taint
 from lockstep.api.timestamp import show
 from lockstep.nodes.simulated.spec import MIB, NodeGroup
 
 PODS_PER_NODE = 110
 VERSION = "v1.37.0-lockstep"
+NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 _NAMESPACE = uuid.UUID("6f1a1c53-2f0f-4c6b-9d5e-6c6f636b7374")
 _FIRST_ADDRESS = int(ipaddress.IPv4Address("10.0.0.1"))
 GPUS_PER_ROOT = 2
@@ -63,9 +64,23 @@ def node_object(node: SimulatedNode, now: float) -> dict[str, Any]:
             "labels": labels(node),
             "annotations": {names.DEVICES_ANNOTATION: device_annotation(node)},
         },
-        "spec": {"providerID": f"simulated://{node.name}"},
+        "spec": {
+            "providerID": f"simulated://{node.name}",
+            "taints": [{"key": names.SIMULATED_TAINT, "effect": "PreferNoSchedule"}],
+        },
         "status": status(node, now),
     }
+
+
+def taints(node: Node) -> list[Taint]:
+    """Return the taints that a node in the server should have.
+
+    What people put there stays. The taint that admission puts on new nodes goes, where there may
+    be no controller to remove it, and the one that tells simulated nodes is there.
+    """
+    kept = [taint for taint in node.spec.taints if taint.key != NOT_READY_TAINT]
+    told = any(taint.key == names.SIMULATED_TAINT for taint in kept)
+    return kept if told else [*kept, Taint(key=names.SIMULATED_TAINT, effect="PreferNoSchedule")]
 
 
 def labels(node: SimulatedNode) -> dict[str, str]:

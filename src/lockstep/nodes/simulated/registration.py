@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from lockstep.api import names, quantity
 from lockstep.api.core import LEASES, NAMESPACES, NODES, Node, Quantity
+from lockstep.api.wire import to_builtins
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.nodes.simulated import fleet
@@ -29,7 +30,6 @@ RENEWALS_PER_SECOND = 150.0
 """Large fleets renew less often, so that their leases cost the server no more than this."""
 LEASE_SECONDS = 40
 STATUS_EVERY = 300.0
-NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 
 
 def renewal_interval(nodes: int) -> float:
@@ -111,14 +111,14 @@ class Registration:
         if changed or not (dead or is_ready(known)):
             change = {"status": wanted["status"]}
             await self._client.patch(NODES, node.name, change, subresource="status")
-        await self._untaint(known)
+        await self._taint(known)
 
-    async def _untaint(self, known: Node) -> None:
-        """Remove the taint that admission puts on new nodes, where no controller would."""
-        taints = [taint for taint in known.spec.taints if taint.key != NOT_READY_TAINT]
-        if len(taints) < len(known.spec.taints):
-            kept = [{"key": t.key, "value": t.value, "effect": t.effect} for t in taints]
-            await self._client.patch(NODES, known.metadata.name, {"spec": {"taints": kept}})
+    async def _taint(self, known: Node) -> None:
+        """Put a node's taints right where they are not."""
+        wanted = fleet.taints(known)
+        if wanted != known.spec.taints:
+            change = {"spec": {"taints": to_builtins(wanted)}}
+            await self._client.patch(NODES, known.metadata.name, change)
 
     async def renew(self, name: str) -> None:
         """Renew one node's lease, or create it."""

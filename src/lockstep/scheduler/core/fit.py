@@ -30,6 +30,11 @@ FloatArray = NDArray[np.float64]
 HARD_EFFECTS = ("NoSchedule", "NoExecute")
 UNSCHEDULABLE_TAINT = (("node.kubernetes.io/unschedulable", "", "NoSchedule"),)
 PREFERENCE_WEIGHT = 1e4
+"""What one step of preference weighs in the liking of a node, beside how full it is."""
+WISH_STEPS, TAINT_STEPS = 2, 200
+"""Steps of preference for one unit of an affinity's weight, and for a PreferNoSchedule taint."""
+GPU_NODE_COST = 1
+"""Steps that a node with GPUs is worse for pods without: less than anything they asked for."""
 GPU_WEIGHT = 10.0
 
 
@@ -115,18 +120,19 @@ def eligible(table: NodeTable, shape: PodShape) -> BoolArray:
     return passes
 
 
-def _preference(table: NodeTable, shape: PodShape) -> FloatArray:
-    score: FloatArray = np.zeros(table.capacity)
+def _unmet(table: NodeTable, shape: PodShape) -> FloatArray:
+    """Return by row how much of what a shape would rather have is missing there."""
+    unmet: FloatArray = np.zeros(table.capacity)
     for wish in shape.preferred:
-        score += wish.weight * _term(table, wish.preference)
+        unmet += WISH_STEPS * wish.weight * ~_term(table, wish.preference)
     costs = np.array(
         [
-            100.0 * len(untolerated(taints, shape.tolerations, ("PreferNoSchedule",)))
+            float(TAINT_STEPS) * len(untolerated(taints, shape.tolerations, ("PreferNoSchedule",)))
             for taints in table.taint_sets.sets
         ]
     )
-    score -= costs[table.taints]
-    return score
+    unmet += costs[table.taints]
+    return unmet
 
 
 class Fit(Protocol):
@@ -146,21 +152,21 @@ class Fit(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LiftedFit:
-    """The vectors as they would be without one requirement."""
+class FixedFit:
+    """The vectors as they would be under other requirements, at one moment."""
 
     eligible: BoolArray
     count: IntArray
     liking: FloatArray
 
 
-def lifted(table: NodeTable, shape: PodShape, words: str) -> LiftedFit:
+def lifted(table: NodeTable, shape: PodShape, words: str) -> FixedFit:
     """Return the vectors of a shape without the requirement that reads *words*."""
     passes = table.live.copy()
     for one in filters(table, shape):
         if one.words != words:
             passes &= one.passes
-    return LiftedFit(passes, members_fit(table.free, shape) * passes, np.zeros(table.capacity))
+    return FixedFit(passes, members_fit(table.free, shape) * passes, np.zeros(table.capacity))
 
 
 class ShapeFit:
@@ -177,6 +183,10 @@ class ShapeFit:
         self.eligible: BoolArray = np.zeros(0, dtype=bool)
         self.count: IntArray = np.zeros(0, dtype=np.int64)
         self.liking: FloatArray = np.zeros(0)
+        self.unmet: FloatArray = np.zeros(0)
+        """How much of what the shape would rather have each row is missing."""
+        self.on_gpus: BoolArray = np.zeros(0, dtype=bool)
+        """The rows that have GPUs, for a shape that takes none."""
         self._preference: FloatArray = np.zeros(0)
 
     def refresh(self) -> ShapeFit:
@@ -185,7 +195,9 @@ class ShapeFit:
         if self._version != table.version:
             table.widen()
             self.eligible = eligible(table, self.shape)
-            self._preference = PREFERENCE_WEIGHT * _preference(table, self.shape)
+            self.unmet = _unmet(table, self.shape)
+            self.on_gpus = (table.allocatable[GPU_COLUMN] > 0) & (not self.shape.gpus)
+            self._preference = -PREFERENCE_WEIGHT * (self.unmet + GPU_NODE_COST * self.on_gpus)
             self._version = table.version
             self._recount_all()
             return self

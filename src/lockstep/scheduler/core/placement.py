@@ -10,8 +10,9 @@ import numpy as np
 
 from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.cluster import Cluster, Spot
-from lockstep.scheduler.core.fit import Fit, members_fit
+from lockstep.scheduler.core.fit import Fit, ShapeFit, members_fit
 from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.liking import selections
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
 from lockstep.scheduler.core.problem import Bounds, Problem, pinned
@@ -59,21 +60,50 @@ class Search:
         self.cluster = cluster
         self.table = cluster.table
         self.problem = problem
+        self._own: list[ShapeFit] = []
         if fits is None:
-            fits = [cluster.fits.of(item.shape) for item in problem.items]
+            fits = self._own = [cluster.fits.of(item.shape) for item in problem.items]
         self.fits: Sequence[Fit] = fits
 
     def place(self, unit: UnitKey) -> Placement | None:
         """Return where the unit's members go, or None when what it needs does not fit."""
         if self.problem.single:
             return self._place_one(unit)
-        found = self._find(self.levels(), self.problem.wants)
+        found = self._find_liked(self._bands(), self.problem.wants)
         if found is None and self.problem.elastic:
-            found = self._find(self.levels()[-1:], self.problem.needs)
+            found = self._find_liked([self.levels()[-1:]], self.problem.needs)
         if found is None:
             return None
         domain, packing = found
         return Placement(unit, tuple(self._assign(domain.rows, packing)))
+
+    def _find_liked(
+        self, bands: Sequence[Sequence[int]], quotas: list[Quota]
+    ) -> tuple[Domain, Packing] | None:
+        """Look band by band, on the nodes that are liked best before all others join them."""
+        # Where not even all nodes have room, no selection of them has.
+        if not self._any_room(bands[-1][-1], quotas):
+            return None
+        choices = list(selections(self.problem, self._own)) if self._own else [self.fits]
+        for levels, fits in product(bands, choices):
+            found = Search(self.cluster, self.problem, fits)._find(levels, quotas)
+            if found is not None:
+                return found
+        return None
+
+    def _bands(self) -> list[list[int]]:
+        """Return the tiers to look through in bands; inside one, liking goes before narrowness.
+
+        How narrow a domain must be was asked for, or follows from the members that have nodes; how
+        much narrower it gets is only thrift.
+        """
+        levels, bounds = self.levels(), self.problem.bounds
+        if bounds.standing:
+            return [[level] for level in levels]
+        wished = [level for level in levels if level >= (bounds.preferred or 0)]
+        if bounds.preferred is None or len(wished) in (0, len(levels)):
+            return [levels]
+        return [wished, levels[len(wished) :]]
 
     def levels(self) -> list[int]:
         """Return the tiers to look through, narrowest first, the widest allowed one last."""
