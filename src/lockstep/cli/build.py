@@ -11,7 +11,7 @@ from lockstep.api import duration, names, quantity
 Json = dict[str, Any]
 
 NO_IMAGE = "none"
-"""What a job without an image names; only process nodes run it."""
+"""What a job without an image names; only nodes that Lockstep runs itself need none."""
 _ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _LABEL = re.compile(r"[^=\s]+=[^=\s]*")
 
@@ -145,12 +145,19 @@ def _pod(flags: Flags, command: list[str], *, devices: bool = True) -> Json:
         parsed = [_volume(i, given) for i, given in enumerate(flags.volumes)]
         spec["volumes"] = [volume for volume, _ in parsed]
         container["volumeMounts"] = [mount for _, mount in parsed]
-    labels = dict(_label(given) for given in flags.node_labels)
     if not flags.image:
-        labels[names.NODE_KIND_LABEL] = "process"
-    if labels:
+        spec["affinity"] = _own_nodes()
+    if labels := dict(_label(given) for given in flags.node_labels):
         spec["nodeSelector"] = labels
     return spec
+
+
+def _own_nodes() -> Json:
+    """Return what keeps a pod without an image off kubelets, which would try to pull one."""
+    runs_itself = {"key": names.NODE_KIND_LABEL, "operator": "Exists"}
+    terms = [{"matchExpressions": [runs_itself]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    return {"nodeAffinity": required}
 
 
 def _resources(flags: Flags, *, devices: bool) -> Json:

@@ -54,7 +54,7 @@ def submit(
     cpu: Annotated[str, typer.Option(help="CPUs of each pod: 4, 500m.")] = "",
     memory: Annotated[str, typer.Option(help="Memory of each pod: 16Gi.")] = "",
     image: Annotated[
-        str, typer.Option(help="Container image; without one it runs on process nodes.")
+        str, typer.Option(help="Container image; none is needed on process and simulated nodes.")
     ] = "",
     env: Annotated[
         list[str] | None, typer.Option("--env", "-e", metavar="K=V", help="May be repeated.")

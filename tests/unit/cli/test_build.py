@@ -28,7 +28,12 @@ def test_the_least_job_is_valid_and_says_only_what_was_given() -> None:
     assert built["metadata"] == {"generateName": "pytorch-"}
     assert built["spec"].keys() == {"framework", "queue", "roles"}
     assert container(built) == {"name": "main", "image": "none", "command": ["python", "t.py"]}
-    assert pod(built)["nodeSelector"] == {"lockstep.dev/node": "process"}
+    assert "nodeSelector" not in pod(built)
+    required = pod(built)["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
+    own = {"key": "lockstep.dev/node", "operator": "Exists"}
+    assert required == {"nodeSelectorTerms": [{"matchExpressions": [own]}]}
 
 
 def test_every_flag_lands_in_its_field() -> None:
@@ -83,6 +88,7 @@ def test_every_flag_lands_in_its_field() -> None:
         {"name": "volume-1", "persistentVolumeClaim": {"claimName": "claim"}},
     ]
     assert pod(built)["nodeSelector"] == {"zone": "a"}
+    assert "affinity" not in pod(built)
 
 
 def test_an_mpi_job_runs_its_command_in_a_launcher_without_gpus() -> None:
