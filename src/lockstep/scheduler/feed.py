@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,8 @@ from lockstep.kube.informer import Informer
 from lockstep.kube.manager import Manager
 from lockstep.scheduler.core.cluster import Cluster
 
+log = logging.getLogger(__name__)
+
 WATCHED: tuple[Resource[Any], ...] = (
     TOPOLOGIES,
     PRIORITY_CLASSES,
@@ -23,6 +26,10 @@ WATCHED: tuple[Resource[Any], ...] = (
     GANGS,
     PODS,
 )
+
+
+Report = Callable[[Any, Exception], None]
+"""What to do about an object that the cluster's state cannot take in."""
 
 
 class Feed:
@@ -37,10 +44,16 @@ class Feed:
         """Return the informer of one of the watched resources."""
         return self._informers[res.plural]
 
-    def attach(self, cluster: Cluster, wake: Callable[[], None]) -> Callable[[], None]:
-        """Fill *cluster* with what there is and keep it so; return how to stop that."""
+    def attach(
+        self, cluster: Cluster, wake: Callable[[], None], report: Report
+    ) -> Callable[[], None]:
+        """Fill *cluster* with what there is and keep it so; return how to stop that.
+
+        What cannot be taken in goes to *report*, and the others go on.
+        """
         cancels = [
-            self._informers[res.plural].subscribe(_handler(cluster, res, wake)) for res in WATCHED
+            self._informers[res.plural].subscribe(_handler(cluster, res, wake, report))
+            for res in WATCHED
         ]
 
         def detach() -> None:
@@ -51,35 +64,40 @@ class Feed:
 
 
 def _handler(
-    cluster: Cluster, res: Resource[Any], wake: Callable[[], None]
+    cluster: Cluster, res: Resource[Any], wake: Callable[[], None], report: Report
 ) -> Callable[[Change[Any]], None]:
-    setters: dict[str, Callable[[Any], None]] = {
-        PODS.plural: cluster.set_pod,
-        NODES.plural: cluster.set_node,
-        GANGS.plural: cluster.set_gang,
-        TOPOLOGIES.plural: cluster.set_topology,
-        PRIORITY_CLASSES.plural: cluster.set_priority_class,
-        QUEUES.plural: cluster.set_queue,
-    }
-    removers: dict[str, Callable[..., None]] = {
-        PODS.plural: cluster.remove_pod,
-        NODES.plural: cluster.remove_node,
-        GANGS.plural: cluster.remove_gang,
-        TOPOLOGIES.plural: cluster.remove_topology,
-        PRIORITY_CLASSES.plural: cluster.remove_priority_class,
-        QUEUES.plural: cluster.remove_queue,
-    }
-    set_, remove = setters[res.plural], removers[res.plural]
+    set_, remove = _verbs(cluster)[res.plural]
+
+    def forget(obj: Any) -> None:
+        meta = obj.metadata
+        remove(*((meta.namespace, meta.name) if res.namespaced else (meta.name,)))
 
     def handle(change: Change[Any]) -> None:
-        if change.new is not None:
-            set_(change.new)
+        new = change.new
+        if new is not None:
+            try:
+                set_(new)
+            except Exception as error:
+                log.exception(
+                    "%s %s/%s cannot be read", res.kind, new.metadata.namespace, new.metadata.name
+                )
+                report(new, error)
+                if res is NODES:  # better no node than one that is not as it was
+                    forget(new)
         elif change.old is not None:
-            meta = change.old.metadata
-            if res.namespaced:
-                remove(meta.namespace, meta.name)
-            else:
-                remove(meta.name)
+            forget(change.old)
         wake()
 
     return handle
+
+
+def _verbs(cluster: Cluster) -> dict[str, tuple[Callable[[Any], None], Callable[..., None]]]:
+    """Return by resource how its objects are taken in and forgotten."""
+    return {
+        PODS.plural: (cluster.set_pod, cluster.remove_pod),
+        NODES.plural: (cluster.set_node, cluster.remove_node),
+        GANGS.plural: (cluster.set_gang, cluster.remove_gang),
+        TOPOLOGIES.plural: (cluster.set_topology, cluster.remove_topology),
+        PRIORITY_CLASSES.plural: (cluster.set_priority_class, cluster.remove_priority_class),
+        QUEUES.plural: (cluster.set_queue, cluster.remove_queue),
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from lockstep.api.core import PODS
+from lockstep.api.core import PODS, Pod
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
@@ -41,7 +41,7 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until cancelled."""
-        detach = self._feed.attach(self.cluster, self._changed.set)
+        detach = self._feed.attach(self.cluster, self._changed.set, self._status.cannot_read)
         try:
             await self._catch_up()
             async with asyncio.TaskGroup() as group:
@@ -61,8 +61,15 @@ class Scheduler:
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             for pod in pods.items:
-                self.cluster.set_pod(pod)
+                self._take(pod)
             return
+
+    def _take(self, pod: Pod) -> None:
+        try:
+            self.cluster.set_pod(pod)
+        except Exception as error:
+            log.exception("Pod %s/%s cannot be read", pod.metadata.namespace, pod.metadata.name)
+            self._status.cannot_read(pod, error)
 
     async def _decide(self, group: asyncio.TaskGroup) -> None:
         loop = asyncio.get_running_loop()
@@ -86,12 +93,16 @@ class Scheduler:
     def _act(self, result: Round, group: asyncio.TaskGroup) -> None:
         for placement in result.placements:
             self._binder.submit(placement)
+        for key, error in result.errors.items():
+            where = f"{key.namespace}/{key.name}"
+            log.error("deciding about %s %s failed", key.kind, where, exc_info=error)
         for rollback in result.rollbacks:
             self._binder.busy[rollback.unit] = Batch(rollback.unit, len(rollback.members))
             group.create_task(self._roll_back(rollback))
         attempts = self._metrics.attempts
         attempts.labels("placed").inc(len(result.placements))
         attempts.labels("rolled_back").inc(len(result.rollbacks))
+        attempts.labels("error").inc(len(result.errors))
         attempts.labels("unschedulable").inc(len(result.failed))
         self._metrics.pending.set(len(self._decider.line))
         self._status.take(result)

@@ -25,7 +25,7 @@ class Metrics:
         )
         self.attempts = Counter(
             "lockstep_scheduler_attempts_total",
-            "Units decided on, by result: placed, unschedulable, rolled_back.",
+            "Units decided on, by result: placed, unschedulable, rolled_back, error.",
             ["result"],
             registry=registry,
         )

@@ -7,9 +7,10 @@ import logging
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from lockstep.api.core import PODS, Pod
-from lockstep.api.gang import GANGS
+from lockstep.api.gang import GANGS, Gang
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
@@ -18,10 +19,12 @@ from lockstep.scheduler.binder import Binder
 from lockstep.scheduler.core.blocked import Verdict, passed_over
 from lockstep.scheduler.core.decide import Decider, Round
 from lockstep.scheduler.core.explain import FITS, explain, position
+from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.report import (
     Json,
     difference,
     gang_status,
+    stumbled_status,
     unscheduled_condition,
 )
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
@@ -70,6 +73,7 @@ class StatusWriter:
         self._binder = binder
         self._news: set[UnitKey] = set()
         self._drifted: set[UnitKey] = set()
+        self._unread: list[tuple[Gang, Verdict]] = []
         self._worded: dict[tuple[str, str], tuple[str, float]] = {}
         self._wake = asyncio.Event()
         self._slots = asyncio.Semaphore(WRITERS)
@@ -85,7 +89,7 @@ class StatusWriter:
     @property
     def behind(self) -> bool:
         """Return whether there is anything that may have to be written."""
-        return bool(self._news or self._drifted)
+        return bool(self._news or self._drifted or self._unread)
 
     async def run(self) -> None:
         """Write until cancelled."""
@@ -126,12 +130,50 @@ class StatusWriter:
             unit = self._cluster.units.get(key)
             if unit is None:
                 continue
-            verdict = self._verdict(unit, known) if key in places else None
-            if unit.gang is not None:
-                self._plan_gang(writes, unit, verdict, places.get(key), now)
-            if key not in self._binder.busy:
-                self._plan_pods(writes, unit, verdict, now)
+            try:
+                self._plan_unit(writes, unit, places.get(key), known, now)
+            except Exception as error:
+                log.exception("saying how %s %s/%s is failed", *key)
+                self._plan_stumbled(writes, unit.gang, stumbled("saying how it is", error))
+        for gang, verdict in self._unread:
+            self._plan_stumbled(writes, gang, verdict)
+        self._unread.clear()
         return writes
+
+    def _plan_unit(
+        self,
+        writes: _Writes,
+        unit: Unit,
+        place: int | None,
+        known: dict[tuple[object, ...], Verdict],
+        now: str,
+    ) -> None:
+        verdict = self._decider.broken.get(unit.key)
+        if verdict is None and place is not None:
+            verdict = self._verdict(unit, known)
+        if unit.gang is not None:
+            self._plan_gang(writes, unit, verdict, place, now)
+        if unit.key not in self._binder.busy:
+            self._plan_pods(writes, unit, verdict, now)
+
+    def _plan_stumbled(self, writes: _Writes, gang: Gang | None, verdict: Verdict) -> None:
+        """Say of a gang that the scheduler itself stumbles over it; no more is sure."""
+        if gang is None:
+            return
+        change = difference(gang.status, stumbled_status(verdict))
+        if change:
+            key = UnitKey("Gang", gang.metadata.namespace, gang.metadata.name)
+            writes.calls.append(self._write_gang(key, change))
+            self._recorder.event(gang, "Warning", verdict.reason, verdict.message)
+
+    def cannot_read(self, obj: Any, error: Exception) -> None:
+        """Report an object from the API server that the scheduler could not take in."""
+        verdict = stumbled(f"reading this {obj.kind}", error)
+        if isinstance(obj, Gang):
+            self._unread.append((obj, verdict))
+            self._wake.set()
+        else:
+            self._recorder.event(obj, "Warning", verdict.reason, verdict.message)
 
     def _verdict(self, unit: Unit, known: dict[tuple[object, ...], Verdict]) -> Verdict | None:
         if unit.key in self._binder.busy:

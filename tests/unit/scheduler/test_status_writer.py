@@ -20,9 +20,10 @@ from lockstep.api.wire import convert, to_builtins
 from lockstep.kube.errors import ApiError
 from lockstep.scheduler import status as module
 from lockstep.scheduler.binder import Binder
+from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.units import Unit, UnitKey
 from lockstep.scheduler.metrics import Metrics
 from lockstep.scheduler.status import StatusWriter
 
@@ -87,6 +88,9 @@ class World:
         assert found is not None
         return found
 
+    def words(self, pod: str) -> str:
+        return "".join(c.message for c in self.server.shown["default", pod].status.conditions)
+
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
         task = asyncio.create_task(self.writer.run())
@@ -148,3 +152,49 @@ async def test_a_single_pod_says_why_in_its_condition_and_an_event():
     assert world.server.events == [("p", "FailedScheduling")]
     (condition,) = world.server.shown["default", "p"].status.conditions
     assert condition.reason == "Unschedulable"
+
+
+async def test_a_gang_that_cannot_be_decided_about_says_so(monkeypatch: pytest.MonkeyPatch):
+    world = World("s/l: a:8 b:8", 2)
+    problem = world.decider.problem
+
+    def stumble(unit: Unit) -> Any:
+        if unit.key.name == "g0":
+            raise ZeroDivisionError("no nodes")
+        return problem(unit)
+
+    monkeypatch.setattr(world.decider, "problem", stumble)
+    world.decide()
+    async with world.writing():
+        await eventually(lambda: world.gang("g0").status.reason == "InternalError")
+        assert "ZeroDivisionError: no nodes" in world.gang("g0").status.message
+        await eventually(lambda: world.gang("g1").status.phase == "Placing")
+        await eventually(lambda: "report it" in world.words("g0-0"))
+
+
+async def test_a_gang_whose_wait_cannot_be_explained_does_not_silence_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    world = World("s/l: a:8-8", 2)
+
+    def stumble(_: Cluster, unit: Unit) -> Any:
+        if unit.key.name == "g0":
+            raise ZeroDivisionError("no words")
+        return Verdict("NotEnoughRoom", "short")
+
+    monkeypatch.setattr(module, "explain", stumble)
+    monkeypatch.setattr(world.decider, "problem", lambda unit: None)
+    world.decide()
+    async with world.writing():
+        await eventually(lambda: world.gang("g0").status.reason == "InternalError")
+        await eventually(lambda: world.gang("g1").status.reason == "NotEnoughRoom")
+        assert "no words" in world.gang("g0").status.message
+
+
+async def test_a_gang_that_cannot_be_read_says_so():
+    world = World("s/l: a:8", 1)
+    async with world.writing():
+        world.writer.cannot_read(world.gang("g0"), ValueError("odd"))
+        await eventually(lambda: "ValueError: odd" in world.gang("g0").status.message)
+        assert world.gang("g0").status.reason == "InternalError"
+        assert ("g0", "InternalError") in world.server.events

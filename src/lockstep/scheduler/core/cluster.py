@@ -8,7 +8,7 @@ of events the state is the one that the present objects alone would give.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from lockstep.api.core import Node, Pod, PriorityClass
@@ -130,6 +130,29 @@ class Cluster:
             if mask and node in self.table.rows:
                 row = self.table.rows[node]
                 self.table.hold_devices(row, int(self.table.gpu_used[row]) | mask)
+
+    def retract(self, decided: Collection[tuple[PodKey, Spot]]) -> None:
+        """Take back placements that broke off in the middle, however far they got."""
+        for key, spot in decided:
+            member = self.pods.get(key)
+            if member is None or not member.assumed or member.node != spot.node:
+                continue
+            there = self._on_node.get(spot.node, {})
+            there.pop(key, None)
+            if not there:
+                self._on_node.pop(spot.node, None)
+            member.node, member.gpus, member.assumed = "", 0, False
+            self._touch(member)
+        for node in {spot.node for _, spot in decided} & self.table.rows.keys():
+            self._recount(node)
+
+    def _recount(self, node: str) -> None:
+        """Count afresh what a node's pods take."""
+        row = self.table.rows[node]
+        self.table.vacate(row)
+        for member in self._on_node.get(node, {}).values():
+            self._charge(member, 1)
+        self._hold_devices(node)
 
     def forget(self, key: PodKey, uid: str) -> None:
         """Take back an assumption; one that was confirmed meanwhile stays."""

@@ -6,8 +6,9 @@ from bisect import bisect_left, insort
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from lockstep.scheduler.core.blocked import blocked
+from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.nodes import natural
 from lockstep.scheduler.core.placement import Placement, Search
 from lockstep.scheduler.core.problem import Problem, problem_of
@@ -80,6 +81,8 @@ class Round:
     rollbacks: list[Rollback] = field(default_factory=list)
     failed: list[UnitKey] = field(default_factory=list)
     """Units looked at that have no place now."""
+    errors: dict[UnitKey, Exception] = field(default_factory=dict)
+    """Units over which the decision itself failed; nothing about them was decided."""
     touched: set[UnitKey] = field(default_factory=set)
     """Units that changed since the last round, whether they wait or not."""
     more: bool = False
@@ -98,6 +101,8 @@ class Decider:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.line = Line(cluster)
+        self.broken: dict[UnitKey, Verdict] = {}
+        """Units that cannot be decided about until they change, and what happened."""
         self._todo: set[UnitKey] = set()
         self._failed: set[tuple[object, ...]] = set()
         self._freed = -1
@@ -109,7 +114,8 @@ class Decider:
 
         Units in *busy* (their bindings are under way) are left for later.
         """
-        result = Round(touched=self._absorb())
+        result = Round()
+        self._absorb(result)
         placed = 0
         for key in self.line.sort(self._todo):
             if placed >= limit:
@@ -118,17 +124,36 @@ class Decider:
             if key in busy:
                 continue
             self._todo.discard(key)
-            unit = self.cluster.units[key]
-            placement = self._place(unit)
-            if placement is not None:
-                self._commit(placement)
-                result.touched.add(key)
-                placed += len(placement.assignments)
-                result.placements.append(placement)
-            else:
-                result.failed.append(key)
-                self._consider_rollback(unit, now, result)
+            try:
+                placed += self._decide_one(key, now, result)
+            except Exception as error:
+                self._set_aside(key, error, result)
         return result
+
+    def _decide_one(self, key: UnitKey, now: float, result: Round) -> int:
+        """Decide about one unit; return how many of its pods were placed."""
+        unit = self.cluster.units[key]
+        placement = self._place(unit)
+        if placement is None:
+            self._consider_rollback(unit, now, result)
+            result.failed.append(key)
+            self.broken.pop(key, None)
+            return 0
+        self._commit(placement)
+        result.touched.add(key)
+        result.placements.append(placement)
+        self.broken.pop(key, None)
+        return len(placement.assignments)
+
+    def _set_aside(self, key: UnitKey, error: Exception, result: Round) -> None:
+        """Leave a unit out until it changes: a defect in its way must not stop the others."""
+        self.broken[key] = stumbled("deciding about it", error)
+        self._todo.discard(key)
+        self._stuck_since.pop(key, None)
+        self._problems.pop(key, None)
+        self.cluster.touched.discard(key)
+        result.errors[key] = error
+        result.touched.add(key)
 
     def waiting(self) -> list[UnitKey]:
         """Return what waits, the next one first, without deciding anything."""
@@ -136,22 +161,29 @@ class Decider:
             self.line.update(key)
         return self.line.all()
 
-    def _absorb(self) -> set[UnitKey]:
-        """Take note of what changed since the last round; return the units that did."""
-        touched, self.cluster.touched = self.cluster.touched, set()
-        for key in touched:
-            if self.line.update(key):
-                self._todo.add(key)
-            else:
-                self._todo.discard(key)
-                self._stuck_since.pop(key, None)
-                self._problems.pop(key, None)
+    def _absorb(self, result: Round) -> None:
+        """Take note of what changed since the last round."""
+        result.touched, self.cluster.touched = self.cluster.touched, set()
+        for key in list(result.touched):
+            try:
+                self._note(key)
+            except Exception as error:
+                self._set_aside(key, error, result)
         if self.cluster.freed != self._freed:
             self._freed = self.cluster.freed
             self._failed.clear()
-            self._todo.update(self.line.all())
+            self._todo.update(key for key in self.line.all() if key not in self.broken)
         self._todo.update(self._stuck_since)
-        return touched
+
+    def _note(self, key: UnitKey) -> None:
+        """Bring what is kept about one unit up to date."""
+        if self.line.update(key):
+            self._todo.add(key)
+            return
+        self._todo.discard(key)
+        self._stuck_since.pop(key, None)
+        self._problems.pop(key, None)
+        self.broken.pop(key, None)
 
     def _place(self, unit: Unit) -> Placement | None:
         problem = self.problem(unit)
@@ -181,12 +213,17 @@ class Decider:
         return problem
 
     def _commit(self, placement: Placement) -> None:
+        decided = [(a.member.key, a.spot) for a in placement.assignments]
+        try:
+            self.cluster.assume(decided)
+            # Nobody else has touched it: the next round need not look again.
+            self.cluster.touched.discard(placement.unit)
+            if self.line.update(placement.unit):
+                self._todo.add(placement.unit)
+        except Exception:
+            self.cluster.retract(decided)
+            raise
         self._stuck_since.pop(placement.unit, None)
-        self.cluster.assume((a.member.key, a.spot) for a in placement.assignments)
-        # Nobody else has touched it: the next round need not look again.
-        self.cluster.touched.discard(placement.unit)
-        if self.line.update(placement.unit):
-            self._todo.add(placement.unit)
 
     def _consider_rollback(self, unit: Unit, now: float, result: Round) -> None:
         if not unit.half_placed:

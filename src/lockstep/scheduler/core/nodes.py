@@ -217,6 +217,11 @@ class NodeTable:
         self.used[columns, row] += amounts * times
         self._refresh(row)
 
+    def vacate(self, row: int) -> None:
+        """Use nothing of a node, before its pods are counted afresh."""
+        self.used[:, row] = 0
+        self._refresh(row)
+
     def hold_devices(self, row: int, mask: int) -> None:
         """State which devices of a node are held."""
         self.gpu_used[row] = mask

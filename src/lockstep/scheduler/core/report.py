@@ -112,6 +112,11 @@ def _conditions(
     return conditions
 
 
+def stumbled_status(verdict: Verdict) -> Json:
+    """Return what a gang should show when no more can be said of it than that."""
+    return {"reason": verdict.reason, "message": verdict.message}
+
+
 def unscheduled_condition(member: Member, verdict: Verdict, now: str) -> Json:
     """Return the condition that a waiting pod shows, in the words that autoscalers know."""
     return {

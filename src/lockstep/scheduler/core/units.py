@@ -219,10 +219,11 @@ class Unit:
 
     def adopt(self, gang: Gang | None) -> None:
         """Take over the gang's object, or its absence."""
+        groups = _groups_of(self.key, gang)
         if gang is not None and self.gang is None and gang.status.placed_at:
             self._whole = True
         self.gang = gang
-        self._groups, self.unreadable = _groups_of(self.key, gang)
+        self._groups, self.unreadable = groups
         self.changed()
 
     @property
