@@ -86,6 +86,7 @@ class GangStatus(Wire, frozen=True):
     ] = "Pending"
     reason: Annotated[str, Meta(description="One word for why the gang waits.")] = ""
     message: Annotated[str, Meta(description="Why the gang waits, in words and numbers.")] = ""
+    remedy: Annotated[str, Meta(description="What would let it start; tried where it can be.")] = ""
     members: int = 0
     bound: int = 0
     running: int = 0

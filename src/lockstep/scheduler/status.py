@@ -243,7 +243,10 @@ class StatusWriter:
                 log.warning("status of gang %s/%s: %s", key.namespace, key.name, error)
                 self._again(key)
                 return
-        if key in self._cluster.units and self._cluster.units[key].gang is not None:
+        unit = self._cluster.units.get(key)
+        known = unit.gang if unit is not None else None
+        # A server whose CRD is older drops fields; what changed nothing must not be news again.
+        if known is not None and known.metadata.resource_version != gang.metadata.resource_version:
             self._cluster.set_gang(gang)
 
     async def _write_pod(self, member: Member, verdict: Verdict, now: str) -> None:

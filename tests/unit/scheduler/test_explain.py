@@ -1,13 +1,18 @@
 """Every gang that waits says why: what the words must hold, case by case."""
 
+import re
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 from tests.support.drawn import add, draw, draw_gang, gang, node, pod
 
+from lockstep.scheduler import core
 from lockstep.scheduler.core.blocked import Verdict, passed_over, warnings
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.explain import explain, shortage
+from lockstep.scheduler.core.remedies import BY_REASON
 from lockstep.scheduler.core.units import UnitKey
 
 TWO_SPINES = """
@@ -119,6 +124,51 @@ def test_gang_says_why_it_waits(drawing, gangs, reason, said, unsaid):
         assert text in verdict.message
     for text in unsaid:
         assert text not in verdict.message
+
+
+REMEDIES = [
+    # the cluster, gangs in order of age, what would let the one that waits start
+    (
+        TWO_SPINES,
+        ["g: 5x8 spine"],
+        "no required tier or fewer or smaller pods, or more nodes under s1",
+    ),
+    (TWO_SPINES, ["h: 1x8", "g: 4x8 spine"], "no required tier or room under s1 when others end"),
+    (TWO_SPINES, ["h: 3x8", "g: 6x8"], "room in the cluster when others end"),
+    ("s1/l1: a:8\n s1/l2: b:8", ["g: 3x8"], "fewer or smaller pods, or more nodes in the cluster"),
+    # The roomiest leaf at the moment is too small; another one would do once it is empty.
+    (
+        "s1/l1: a:8 b:8\n s1/l2: c:8 d:8-8 e:8-8",
+        ["g: 3x8 leaf"],
+        "no required tier or room under l2 (s1) when others end",
+    ),
+    (
+        "s1/l1: a:8 b:8!maintenance",
+        ["g: 2x8"],
+        "the use of the nodes tainted maintenance:NoSchedule or "
+        "fewer or smaller pods, or more nodes in the cluster",
+    ),
+    ("s1/l1: a:4", ["g: 1x8"], "pods that ask for less each, or larger nodes"),
+    ("", ["g: 1x8"], "nodes: `lockstep up --simulate SPEC` makes some, on a cluster add some"),
+]
+
+
+@pytest.mark.parametrize(("drawing", "gangs", "remedy"), REMEDIES)
+def test_what_would_change_it_agrees_with_why(drawing, gangs, remedy):
+    cluster = draw(Cluster(), drawing)
+    for age, text in enumerate(gangs):
+        add(cluster, draw_gang(text, created=f"2026-01-01T00:00:{age:02}Z"))
+    Decider(cluster).decide(0.0)
+    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+    assert verdict.remedy == remedy
+    # Whoever waits for room that will not come is told so in both places, or in neither.
+    if "others end" not in remedy and verdict.reason == "NotEnoughRoom":
+        assert "even with nobody else there" in verdict.message
+
+
+def test_every_advised_reason_is_one_that_is_given():
+    text = "".join(path.read_text() for path in Path(core.__path__[0]).glob("*.py"))
+    assert BY_REASON.keys() <= set(re.findall(r'Verdict\(\s*"(\w+)"', text))
 
 
 PODS = [

@@ -38,6 +38,8 @@ class Server:
         self.shown: dict[tuple[str, str], Pod] = {}
         self.events: list[tuple[str, str]] = []
         self.failures = 0
+        self.unknown: set[str] = set()
+        """Status fields that the server's CRD does not have."""
 
     async def patch(self, res: Any, name: str, body: Any, namespace: str, **_: Any) -> Any:
         await asyncio.sleep(0)
@@ -54,8 +56,13 @@ class Server:
         gang = self.cluster.units[UnitKey("Gang", namespace, name)].gang
         assert gang is not None
         merged = {**to_builtins(gang.status), **body["status"]}
-        kept = {k: v for k, v in merged.items() if v is not None}
-        return replace(gang, status=convert(kept, type(gang.status)))
+        kept = {k: v for k, v in merged.items() if v is not None and k not in self.unknown}
+        status = convert(kept, type(gang.status))
+        if status == gang.status:
+            return gang
+        newer = int(gang.metadata.resource_version or "0") + 1
+        metadata = replace(gang.metadata, resource_version=str(newer))
+        return replace(gang, metadata=metadata, status=status)
 
     def get(self, namespace: str, name: str) -> Pod | None:
         return self.shown.get((namespace, name))
@@ -198,3 +205,15 @@ async def test_a_gang_that_cannot_be_read_says_so():
         await eventually(lambda: "ValueError: odd" in world.gang("g0").status.message)
         assert world.gang("g0").status.reason == "InternalError"
         assert ("g0", "InternalError") in world.server.events
+
+
+async def test_a_field_that_the_server_drops_is_not_written_for_ever():
+    world = World("s/l: a:8-8", 1)
+    world.server.unknown = {"remedy"}
+    world.decide()
+    async with world.writing():
+        await eventually(lambda: world.gang("g0").status.reason == "NotEnoughRoom")
+        for _ in range(20):
+            world.decide()
+            await eventually(lambda: not world.writer.behind)
+    assert world.server.gangs["g0"] <= 3

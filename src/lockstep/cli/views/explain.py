@@ -11,19 +11,6 @@ from lockstep.cli.views.pods import state
 from lockstep.cli.views.table import cell
 from lockstep.cli.views.times import ago, between
 
-# What a reason of the scheduler calls for, where its message does not say so itself. Want of room
-# is not here: only the scheduler, which tries each remedy out, can say what would help.
-ADVICE = {
-    "NoNodes": "nodes: `lockstep up --simulate SPEC` makes some, on a cluster add some",
-    "TooLargeForNodes": "pods that ask for less each, or larger nodes",
-    "NoDomain": "node labels for that tier, or another required tier "
-    "(`lockstep get topology/default -o yaml` shows them)",
-    "UnknownTier": "a required tier that the Topology has, or the tier added to it",
-    "MembersApart": "the members that stand apart deleted, or no required tier",
-    "MembersMissing": "the missing pods; a gang starts whole",
-    "Gated": "pods without schedulingGates; whoever set them removes them",
-}
-
 
 def explain_job(job: TrainingJob, gang: Gang | None, now: float) -> list[str]:
     """Return why the job is where it is."""
@@ -68,8 +55,8 @@ def explain_gang(gang: Gang, now: float) -> list[str]:
     ]
     if status.members < needed:
         lines.append(f"  {status.members} of its {needed} pods exist so far")
-    if advice := ADVICE.get(status.reason):
-        lines.append(f"  what would change it: {advice}")
+    if status.remedy:
+        lines.append(f"  what would change it: {cell(status.remedy)}")
     odd = (c for c in status.conditions if c.type != "Placed" and c.status == "True" and c.message)
     return [*lines, *(f"  note: {cell(c.message)}" for c in odd)]
 

@@ -18,6 +18,8 @@ class Verdict:
 
     reason: str
     message: str
+    remedy: str = ""
+    """What would change it, where the message does not say so itself."""
 
 
 def blocked(cluster: Cluster, unit: Unit) -> Verdict | None:

@@ -18,7 +18,7 @@ from lockstep.scheduler.core.obstacles import Obstacles, obstacles
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
 from lockstep.scheduler.core.problem import Problem, problem_of
-from lockstep.scheduler.core.remedies import Remedies
+from lockstep.scheduler.core.remedies import Remedies, with_remedy
 from lockstep.scheduler.core.resources import is_port
 from lockstep.scheduler.core.units import Unit, UnitKey
 
@@ -41,9 +41,7 @@ class Shortage:
 def explain(cluster: Cluster, unit: Unit) -> Verdict:
     """Return why the unit waits now."""
     found = blocked(cluster, unit)
-    if found is not None:
-        return found
-    return _Inquiry(cluster, unit).verdict()
+    return with_remedy(_Inquiry(cluster, unit).verdict() if found is None else found)
 
 
 def shortage(cluster: Cluster, unit: Unit) -> Shortage | None:
@@ -194,7 +192,8 @@ class _Inquiry:
             parts.append(holders(self.cluster, domain.rows, scarce, self.unit.key.namespace))
         parts.append(self.remedies.describe(view, domain))
         exact = "" if packing.exact else " (approximate: too many combinations to try all)"
-        return Verdict("NotEnoughRoom", "; ".join(part for part in parts if part) + exact)
+        message = "; ".join(part for part in parts if part) + exact
+        return Verdict("NotEnoughRoom", message, self.remedies.sentence(view, domain))
 
     def _asks(self, group: int | None = None) -> str:
         """Return what must be placed, group by group: ``needs 32 pods x 8 GPUs``."""

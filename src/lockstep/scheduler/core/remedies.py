@@ -4,13 +4,37 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from lockstep.scheduler.core import words
+from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.fit import lifted
-from lockstep.scheduler.core.obstacles import Obstacles
+from lockstep.scheduler.core.fit import lifted, members_fit
+from lockstep.scheduler.core.obstacles import Barred, Obstacles
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
 from lockstep.scheduler.core.problem import Bounds, Problem
+from lockstep.scheduler.core.topology import NO_DOMAIN
 from lockstep.scheduler.core.units import UnitKey
+
+DOMAINS_EMPTIED = 4
+"""Domains tried with nobody else in them, those that would have the most room first."""
+BY_REASON = {
+    "NoNodes": "nodes: `lockstep up --simulate SPEC` makes some, on a cluster add some",
+    "NoNodeMatches": "other requirements on nodes, or nodes that meet them",
+    "TooLargeForNodes": "pods that ask for less each, or larger nodes",
+    "NoDomain": "node labels for that tier, or another required tier "
+    "(`lockstep get topology/default -o yaml` shows them)",
+    "UnknownTier": "a required tier that the Topology has, or the tier added to it",
+    "MembersApart": "the members that stand apart deleted, or no required tier",
+    "MembersMissing": "the missing pods; a gang starts whole",
+    "Gated": "pods without schedulingGates; whoever set them removes them",
+}
+"""What a reason calls for, where nothing can be tried out."""
+
+
+def with_remedy(verdict: Verdict) -> Verdict:
+    """Return the verdict with what its reason calls for, unless it says so itself."""
+    return replace(verdict, remedy=verdict.remedy or BY_REASON.get(verdict.reason, ""))
 
 
 class Remedies:
@@ -31,12 +55,50 @@ class Remedies:
             parts.append("without the required tier it would start now")
         return "; ".join(part for part in parts if part)
 
+    def sentence(self, view: Obstacles, domain: Domain) -> str:
+        """Return what would change it, each of the ways tried out; *domain* is the best one."""
+        ways = []
+        most = _roomiest(view)
+        if most is not None and self.starts_without(most.words):
+            ways.append(f"the use of the nodes {most.words}")
+        if self.starts_without_tier():
+            ways.append("no required tier")
+        emptied = self.emptied(domain)
+        if emptied is not None:
+            ways.append(f"room {self._inside(emptied)} when others end")
+        else:
+            ways.append(f"fewer or smaller pods, or more nodes {self._inside(domain)}")
+        return words.listing(ways, "or")
+
+    def _inside(self, domain: Domain) -> str:
+        if domain.level == EVERYWHERE:
+            return "in the cluster"
+        tier = self._cluster.table.tiers.indices[domain.level]
+        return f"under {tier.title(domain.number)}"
+
+    def emptied(self, best: Domain) -> Domain | None:
+        """Return a domain of the same tier that holds the unit when nobody else is there."""
+        if self.holds_when_empty(best):
+            return best
+        if best.level == EVERYWHERE or self._problem.bounds.standing:
+            return None
+        table, search = self._cluster.table, Search(self._cluster, self._problem)
+        tier = table.tiers.indices[best.level]
+        inside = tier.ids != NO_DOMAIN
+        room = np.zeros(len(tier))
+        for item, fit in zip(self._problem.items, search.fits, strict=True):
+            empty = members_fit(table.free + table.used, item.shape) * fit.eligible
+            held = np.bincount(tier.ids[inside], weights=empty[inside], minlength=len(tier))
+            room += np.minimum(held, item.available)
+        order = np.lexsort((search.first(best.level), -room))[:DOMAINS_EMPTIED]
+        others = (search.domain(best.level, int(n)) for n in order if n != best.number)
+        return next((one for one in others if self.holds_when_empty(one)), None)
+
     def _lifting(self, view: Obstacles) -> str:
         """Return which single requirement keeps the most room away, and whether that is all."""
-        found = [one for one in view.barred if one.would_hold]
-        if not found:
+        most = _roomiest(view)
+        if most is None:
             return ""
-        most = max(found, key=lambda one: one.would_hold)
         room = words.count(most.would_hold, "such pod")
         enough = ", which would be enough" if self.starts_without(most.words) else ""
         return f"the nodes {most.words} have room for {room}{enough}"
@@ -66,3 +128,9 @@ class Remedies:
 
     def _places(self, search: Search) -> bool:
         return search.place(self._unit) is not None
+
+
+def _roomiest(view: Obstacles) -> Barred | None:
+    """Return the requirement that alone keeps the most room away."""
+    found = [one for one in view.barred if one.would_hold]
+    return max(found, key=lambda one: one.would_hold, default=None)

@@ -35,6 +35,7 @@ def gang_status(
         "phase": phase,
         "reason": verdict.reason if verdict else "",
         "message": verdict.message if verdict else "",
+        "remedy": verdict.remedy if verdict else "",
         "members": sum(m.total for m in unit.musters),
         "bound": sum(len(m.bound) for m in unit.musters),
         "running": sum(_running(m.bound) for m in unit.musters),
@@ -114,7 +115,7 @@ def _conditions(
 
 def stumbled_status(verdict: Verdict) -> Json:
     """Return what a gang should show when no more can be said of it than that."""
-    return {"reason": verdict.reason, "message": verdict.message}
+    return {"reason": verdict.reason, "message": verdict.message, "remedy": verdict.remedy}
 
 
 def unscheduled_condition(member: Member, verdict: Verdict, now: str) -> Json:
