@@ -195,7 +195,7 @@ def test_our_own_rules_hold() -> None:
     messages = [c.message for c in gang.validate({"metadata": {"name": "x"}, "spec": both})]
     assert messages == [
         "Invalid value: exactly one of minMember (one group) and groups (several) must be set",
-        "Invalid value: given 1; must not be less than min (2)",
+        "Invalid value: must not be less than min",
     ]
 
 
