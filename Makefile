@@ -1,10 +1,10 @@
-# make install | install-train | test | demo | lint | bench | docs | lock
+# make install | install-train | test | demo | lint | bench | docs | kube | lock
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 JOBS   ?= auto
 
-.PHONY: install install-train test demo lint format bench docs lock manifests clean
+.PHONY: install install-train test demo lint format bench docs kube lock manifests clean
 
 install: $(VENV)/.installed
 
@@ -47,6 +47,10 @@ bench: install
 
 docs: install
 	@$(BIN)/mkdocs build --strict
+
+# Needs Go; the programs land in the user's cache, where tests look for them.
+kube:
+	@$(PYTHON) tools/kube/build.py
 
 manifests: install
 	@$(BIN)/lockstep manifests crds > deploy/crds.yaml

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.apiserver import ApiServer
+from tests.support.kube_apiserver import KubeApiServer
 
 
 @pytest.fixture
@@ -23,3 +24,34 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServe
     running = ApiServer(tmp_path_factory.mktemp("cluster")).start()
     yield running
     running.kill()
+
+
+@pytest.fixture(scope="session")
+def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeApiServer]:
+    """A real kube-apiserver for the whole run; whoever takes it empties it first."""
+    running = KubeApiServer(tmp_path_factory.mktemp("kubernetes") / "cluster")
+    try:
+        yield running.start()
+    finally:
+        running.kill()
+
+
+@pytest.fixture(params=["embedded", "kube-apiserver"])
+def any_server(request: pytest.FixtureRequest) -> ApiServer:
+    """Each server in turn, empty but for what a cluster starts with."""
+    return _server(request, "server")
+
+
+@pytest.fixture(params=["embedded", "kube-apiserver"])
+def any_shared_server(request: pytest.FixtureRequest) -> ApiServer:
+    """Each server in turn, for all tests of a file, which keep apart by names and namespaces."""
+    return _server(request, "shared_server")
+
+
+def _server(request: pytest.FixtureRequest, embedded: str) -> ApiServer:
+    if request.param == "embedded":
+        chosen: ApiServer = request.getfixturevalue(embedded)
+        return chosen
+    real: KubeApiServer = request.getfixturevalue("real_server")
+    real.empty()
+    return real

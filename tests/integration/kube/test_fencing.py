@@ -16,11 +16,11 @@ from lockstep.api.core import CONFIG_MAPS
 from lockstep.kube.manager import Manager
 
 
-async def test_a_leader_that_was_stopped_too_long_writes_nothing(server: ApiServer) -> None:
-    async with server.client() as client:
+async def test_a_leader_that_was_stopped_too_long_writes_nothing(any_server: ApiServer) -> None:
+    async with any_server.client() as client:
         await client.create(CONFIG_MAPS, {"metadata": {"name": NAME, "namespace": "default"}})
         first = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", fenced_writer.__name__, str(server.kubeconfig), "first"),
+            *(sys.executable, "-m", fenced_writer.__name__, str(any_server.kubeconfig), "first"),
             stdout=asyncio.subprocess.PIPE,
         )
         assert first.stdout is not None

@@ -187,9 +187,9 @@ async def test_objects_are_found_by_index(fake: FakeServer) -> None:
         assert [one.metadata.name for one in informer.by_index("c", "blue")] == ["a"]
 
 
-async def test_the_embedded_server_is_followed_through_its_death(server: ApiServer) -> None:
+async def test_a_server_is_followed_through_its_death(any_server: ApiServer) -> None:
     copy = Copy()
-    async with server.client() as client, following(client) as informer:
+    async with any_server.client() as client, following(client, namespace="default") as informer:
         informer.subscribe(copy)
         await informer.wait_synced()
 
@@ -200,8 +200,8 @@ async def test_the_embedded_server_is_followed_through_its_death(server: ApiServ
 
         await create("a", "b")
         await eventually(lambda: {"a", "b"} <= set(copy.values))
-        await asyncio.to_thread(server.kill)
-        await asyncio.to_thread(server.start)
+        await asyncio.to_thread(any_server.kill)
+        await asyncio.to_thread(any_server.start)
         await create("c")
         await client.delete(CONFIG_MAPS, "a", "default")
 

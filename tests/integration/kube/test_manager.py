@@ -87,8 +87,8 @@ def build(client: Client, space: str = "default", **options: Any) -> tuple[Manag
     return manager, recorded
 
 
-async def test_a_controller_is_called_for_what_changes(shared_server: ApiServer) -> None:
-    async with shared_server.client() as client:
+async def test_a_controller_is_called_for_what_changes(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as client:
         await make(client, "before", "1")
         manager, recorded = build(client, leader_elect=False)
         recorded.again["asks-again"] = 0.05
@@ -104,8 +104,8 @@ async def test_a_controller_is_called_for_what_changes(shared_server: ApiServer)
         assert recorded.overlaps == 0
 
 
-async def test_many_changes_during_a_call_are_one_more_call(shared_server: ApiServer) -> None:
-    async with shared_server.client() as client:
+async def test_many_changes_during_a_call_are_one_more_call(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as client:
         manager, recorded = build(client, leader_elect=False)
         recorded.gate = asyncio.Event()
         informer = manager.informer(CONFIG_MAPS, namespace="default")
@@ -125,8 +125,8 @@ async def test_many_changes_during_a_call_are_one_more_call(shared_server: ApiSe
         assert recorded.overlaps == 0
 
 
-async def test_informers_are_shared(shared_server: ApiServer) -> None:
-    async with shared_server.client() as client:
+async def test_informers_are_shared(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as client:
         manager = Manager(client, name="m")
         one = manager.informer(CONFIG_MAPS)
         two = manager.informer(CONFIG_MAPS, indices={"value": lambda o: [o.data["value"]]})
@@ -135,8 +135,8 @@ async def test_informers_are_shared(shared_server: ApiServer) -> None:
         assert manager.informer(CONFIG_MAPS, namespace="default") is not one
 
 
-async def test_one_leads_and_the_next_takes_over_when_it_ends(shared_server: ApiServer) -> None:
-    async with shared_server.client() as a, shared_server.client() as b:
+async def test_one_leads_and_the_next_takes_over_when_it_ends(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as a, any_shared_server.client() as b:
         first, called_first = build(a, identity="first", lease_namespace="elections")
         second, called_second = build(b, identity="second", lease_namespace="elections")
         async with running(first):
@@ -157,8 +157,10 @@ async def test_one_leads_and_the_next_takes_over_when_it_ends(shared_server: Api
             await eventually(lambda: called_third.of("while-first"))
 
 
-async def test_a_leader_that_cannot_renew_stops_before_its_lease_ends(server: ApiServer) -> None:
-    async with server.client() as client:
+async def test_a_leader_that_cannot_renew_stops_before_its_lease_ends(
+    any_server: ApiServer,
+) -> None:
+    async with any_server.client() as client:
         manager, recorded = build(client)
         client.deadline = 0.5
         recorded.gate = asyncio.Event()
@@ -166,21 +168,21 @@ async def test_a_leader_that_cannot_renew_stops_before_its_lease_ends(server: Ap
             await eventually(lambda: manager.leading)
             await make(client, "stuck")
             await eventually(lambda: recorded.under_way)
-            await asyncio.to_thread(server.kill)
+            await asyncio.to_thread(any_server.kill)
             await eventually(lambda: not manager.leading, deadline=FAST.lease)
             with pytest.raises(NotLeading):
                 await make(client, "late")
             await eventually(lambda: not recorded.under_way)
-            await asyncio.to_thread(server.start)
+            await asyncio.to_thread(any_server.start)
             await eventually(lambda: manager.leading)
             recorded.gate.set()
             await eventually(lambda: len(recorded.of("stuck")) == 2)
 
 
 async def test_an_orderly_end_lets_calls_finish_and_gives_the_lease_back(
-    shared_server: ApiServer,
+    any_shared_server: ApiServer,
 ) -> None:
-    async with shared_server.client() as client:
+    async with any_shared_server.client() as client:
         await client.create(NAMESPACES, {"metadata": {"name": "orderly"}})
         manager, recorded = build(client, "orderly", lease_namespace="orderly")
         recorded.gate = asyncio.Event()
@@ -200,11 +202,11 @@ async def test_an_orderly_end_lets_calls_finish_and_gives_the_lease_back(
         assert lease.spec.holder_identity == ""
 
 
-async def test_a_task_that_fails_ends_the_process(shared_server: ApiServer) -> None:
+async def test_a_task_that_fails_ends_the_process(any_shared_server: ApiServer) -> None:
     async def broken() -> None:
         raise LookupError("broken")
 
-    async with shared_server.client() as client:
+    async with any_shared_server.client() as client:
         manager = Manager(client, name="broken", timing=FAST)
         manager.add_task(broken)
         with pytest.raises(LookupError):
@@ -219,8 +221,8 @@ def fetch(port: int | None, path: str) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-async def test_health_and_metrics_are_served_on_loopback(shared_server: ApiServer) -> None:
-    async with shared_server.client() as client:
+async def test_health_and_metrics_are_served_on_loopback(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as client:
         manager, recorded = build(client, metrics_port=0, lease_namespace="healthy")
         async with running(manager):
             await make(client.unfenced(), "measured")
@@ -245,9 +247,9 @@ async def test_health_and_metrics_are_served_on_loopback(shared_server: ApiServe
                 assert [float(x.rsplit(" ")[-1]) for x in lines if x.startswith(start)] > [0]
 
 
-async def test_a_process_that_cannot_follow_is_not_ready(server: ApiServer) -> None:
-    async with server.client() as client:
-        server.kill()
+async def test_a_process_that_cannot_follow_is_not_ready(any_server: ApiServer) -> None:
+    async with any_server.client() as client:
+        any_server.kill()
         manager, _ = build(client, metrics_port=0)
         task = asyncio.create_task(manager.run(lambda _: None))
         try:
@@ -262,8 +264,8 @@ async def test_a_process_that_cannot_follow_is_not_ready(server: ApiServer) -> N
             await stop(task)
 
 
-async def test_events_are_aggregated(shared_server: ApiServer) -> None:
-    async with shared_server.client() as client:
+async def test_events_are_aggregated(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as client:
         manager = Manager(client, name="m", leader_elect=False)
         recorder = manager.recorder("talker")
         obj = await make(client, "talked-about")
@@ -276,8 +278,8 @@ async def test_events_are_aggregated(shared_server: ApiServer) -> None:
         ]
 
 
-async def test_an_event_that_the_server_refuses_harms_nobody(shared_server: ApiServer) -> None:
-    async with shared_server.client() as client:
+async def test_an_event_that_the_server_refuses_harms_nobody(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as client:
         recorder = Manager(client, name="m", leader_elect=False).recorder()
         obj = await make(client, "in-peace")
         with contextlib.suppress(ApiError):

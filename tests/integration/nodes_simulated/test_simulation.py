@@ -1,4 +1,4 @@
-"""Simulated nodes against the embedded server."""
+"""Simulated nodes against each API server."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ def ready(node: Node) -> str:
 
 
 async def test_nodes_are_registered_with_places_devices_and_leases(
-    shared_server: ApiServer,
+    any_shared_server: ApiServer,
 ) -> None:
     spec = "9x8,nodes-per-leaf=4,leaves-per-spine=2,name-prefix=reg"
-    async with shared_server.client() as client, simulated(client, spec):
+    async with any_shared_server.client() as client, simulated(client, spec):
         selector = f"{names.NODE_KIND_LABEL}=simulated"
         listing = await client.list(NODES, label_selector=selector)
         places = {
@@ -92,8 +92,8 @@ async def test_nodes_are_registered_with_places_devices_and_leases(
         assert lease.spec.holder_identity == "reg-0-0-0"
 
 
-async def test_registering_again_corrects_what_has_changed(shared_server: ApiServer) -> None:
-    async with shared_server.client() as client:
+async def test_registering_again_corrects_what_has_changed(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as client:
         async with simulated(client, "2x8,name-prefix=again"):
             first = await client.get(NODES, "again-0-0-0")
         async with simulated(client, "2x8,name-prefix=again"):
@@ -106,8 +106,8 @@ async def test_registering_again_corrects_what_has_changed(shared_server: ApiSer
             assert fewer.metadata.labels["nvidia.com/gpu.count"] == "4"
 
 
-async def test_pods_start_run_and_end(shared_server: ApiServer) -> None:
-    async with shared_server.client() as client, simulated(client, "2x8,name-prefix=runs"):
+async def test_pods_start_run_and_end(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as client, simulated(client, "2x8,name-prefix=runs"):
         await bound(client, "lasting", "runs-0-0-0")
         await bound(client, "short", "runs-0-0-1", runtime="0.1")
         await bound(client, "failing", "runs-0-0-1", runtime="0.1", fail_rate="1")
@@ -122,8 +122,8 @@ async def test_pods_start_run_and_end(shared_server: ApiServer) -> None:
         assert await phase(client, "lasting") == "Running"
 
 
-async def test_a_pod_fails_on_command(shared_server: ApiServer) -> None:
-    async with shared_server.client() as client, simulated(client, "1x8,name-prefix=cmd"):
+async def test_a_pod_fails_on_command(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as client, simulated(client, "1x8,name-prefix=cmd"):
         await bound(client, "victim", "cmd-0-0-0")
         await reaches(client, "victim", "Running")
         patch = {"metadata": {"annotations": {names.FAIL_ANNOTATION: "77"}}}
@@ -134,8 +134,8 @@ async def test_a_pod_fails_on_command(shared_server: ApiServer) -> None:
         assert end.exit_code == 77
 
 
-async def test_a_deleted_pod_goes(shared_server: ApiServer) -> None:
-    async with shared_server.client() as client, simulated(client, "1x8,name-prefix=del"):
+async def test_a_deleted_pod_goes(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as client, simulated(client, "1x8,name-prefix=del"):
         await bound(client, "deleted", "del-0-0-0")
         await reaches(client, "deleted", "Running")
         await client.delete(PODS, "deleted")
@@ -150,8 +150,8 @@ async def test_a_deleted_pod_goes(shared_server: ApiServer) -> None:
         await eventually(gone)
 
 
-async def test_a_node_dies_and_comes_back_on_command(shared_server: ApiServer) -> None:
-    async with shared_server.client() as client, simulated(client, "2x8,name-prefix=dead"):
+async def test_a_node_dies_and_comes_back_on_command(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as client, simulated(client, "2x8,name-prefix=dead"):
 
         async def command(value: str | None) -> None:
             patch = {"metadata": {"annotations": {names.FAIL_NODE_ANNOTATION: value}}}
@@ -172,8 +172,8 @@ async def test_a_node_dies_and_comes_back_on_command(shared_server: ApiServer) -
         await reaches(client, "waits", "Running")
 
 
-async def test_a_restarted_simulation_takes_its_pods_up_again(shared_server: ApiServer) -> None:
-    async with shared_server.client() as client:
+async def test_a_restarted_simulation_takes_its_pods_up_again(any_shared_server: ApiServer) -> None:
+    async with any_shared_server.client() as client:
         async with simulated(client, "1x8,name-prefix=up"):
             await bound(client, "before", "up-0-0-0", runtime="1.5")
             await bound(client, "stays", "up-0-0-0")
@@ -188,20 +188,20 @@ async def test_a_restarted_simulation_takes_its_pods_up_again(shared_server: Api
             assert again.metadata.resource_version == stays.metadata.resource_version
 
 
-async def test_the_server_may_die_in_the_middle(server: ApiServer) -> None:
-    async with server.client() as client, simulated(client, "8x8"):
+async def test_the_server_may_die_in_the_middle(any_server: ApiServer) -> None:
+    async with any_server.client() as client, simulated(client, "8x8"):
         for n in range(8):
             await bound(client, f"p{n}", f"sim-0-0-{n}", start_delay="0.5")
-        await asyncio.to_thread(server.kill)
-        await asyncio.to_thread(server.start)
+        await asyncio.to_thread(any_server.kill)
+        await asyncio.to_thread(any_server.start)
         for n in range(8):
             await reaches(client, f"p{n}", "Running")
 
 
-async def test_the_process_says_when_it_is_ready(server: ApiServer) -> None:
+async def test_the_process_says_when_it_is_ready(any_server: ApiServer) -> None:
     told: list[str] = []
     task = asyncio.create_task(
-        main.run(kubeconfig=server.kubeconfig, spec="4x8", ready=told.append)
+        main.run(kubeconfig=any_server.kubeconfig, spec="4x8", ready=told.append)
     )
     await eventually(lambda: told or task.done())
     task.cancel()
@@ -209,4 +209,4 @@ async def test_the_process_says_when_it_is_ready(server: ApiServer) -> None:
         await task
     assert told == ["4 simulated nodes with 32 GPUs"]
     with pytest.raises(SpecError):
-        await main.run(kubeconfig=server.kubeconfig, spec="4", ready=told.append)
+        await main.run(kubeconfig=any_server.kubeconfig, spec="4", ready=told.append)

@@ -1,0 +1,192 @@
+"""A real kube-apiserver with etcd behind it, set up as envtest does."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import socket
+import ssl
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from tests.support import kube_binaries
+from tests.support.apiserver import ApiServer
+from tests.support.waiting import eventually_sync
+
+from lockstep.api import names
+from lockstep.apiserver.auth import bootstrap
+from lockstep.apiserver.auth.pki import Pki
+from lockstep.apiserver.main import write_kubeconfigs
+from lockstep.kube.crds import ensure_crds
+
+READY_SECONDS = 60.0
+ROOT = Path(__file__).parents[2]
+DEFAULT = "namespaces/default"
+LOCKSTEP = f"/apis/{names.GROUP}/v1alpha1"
+LEFT_BEHIND = (
+    *(f"{LOCKSTEP}/{DEFAULT}/{plural}" for plural in ("trainingjobs", "gangs")),
+    *(f"{LOCKSTEP}/{plural}" for plural in ("queues", "topologies")),
+    *(f"/api/v1/{DEFAULT}/{plural}" for plural in ("pods", "configmaps", "secrets", "events")),
+    "/api/v1/nodes",
+    "/apis/coordination.k8s.io/v1/namespaces/lockstep-system/leases",
+    "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+)
+"""What the tests make, in the order in which it can go."""
+
+
+@dataclass
+class KubeApiServer(ApiServer):
+    """Used like the embedded server; the roles of Lockstep's parts and its kinds are there."""
+
+    etcd_port: int = 0
+    etcd_peer_port: int = 0
+    log: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.log = self.data / "kube-apiserver.log"
+
+    def start(self) -> KubeApiServer:
+        programs = [kube_binaries.need(name) for name in ("etcd", "kube-apiserver")]
+        fresh = not self.port
+        if fresh:
+            self.port, self.etcd_port, self.etcd_peer_port = free_ports(3)
+        pki = Pki(self.data / "pki")
+        write_kubeconfigs(pki, self.data, self.kubeconfig, self.url)
+        etcd, apiserver = map(str, programs)
+        commands = [[etcd, *self._etcd_options()], [apiserver, *self._options(pki)]]
+        with self.log.open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.leash", json.dumps(commands)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                text=True,
+                cwd=ROOT,
+                start_new_session=True,
+            )
+        eventually_sync(self._ready, READY_SECONDS, f"kube-apiserver ready ({self.log})")
+        if fresh:
+            self._furnish()
+        return self
+
+    def stop(self) -> int:
+        """End it; kube-apiserver itself would take its time."""
+        self.kill()
+        assert self.process is not None
+        return self.process.returncode
+
+    def kill(self) -> None:
+        if self.process is not None:
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+            self.process.wait(20)
+
+    def empty(self) -> None:
+        """Delete what tests leave behind, pods at once, and start again if one killed it."""
+        if self.process is None or self.process.poll() is not None:
+            self.start()
+        for path in LEFT_BEHIND:
+            gone = self.request(
+                "DELETE",
+                path,
+                {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0},
+            )
+            assert gone.status == 200, gone.body
+        for path in LEFT_BEHIND:
+            eventually_sync(
+                lambda path=path: not self.request("GET", path).json["items"],
+                what=f"{path} is empty",
+            )
+
+    def _ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log.read_text()[-2000:]
+        try:
+            healthy = self.request("GET", "/readyz").status == 200
+            return healthy and self.request("GET", "/api/v1/namespaces/default").status == 200
+        except (OSError, ssl.SSLError, http.client.HTTPException):
+            return False
+
+    def _furnish(self) -> None:
+        rbac = "/apis/rbac.authorization.k8s.io/v1"
+        for plural, obj in bootstrap.objects():
+            if obj["metadata"]["name"].startswith("lockstep:"):
+                made = self.request("POST", f"{rbac}/{plural}", obj)
+                assert made.status == 201, made.body
+        asyncio.run(self._add_kinds())
+
+    async def _add_kinds(self) -> None:
+        async with self.client() as client:
+            await ensure_crds(client)
+
+    def _etcd_options(self) -> list[str]:
+        client, peer = (f"http://127.0.0.1:{p}" for p in (self.etcd_port, self.etcd_peer_port))
+        return options(
+            data_dir=self.data / "etcd",
+            listen_client_urls=client,
+            advertise_client_urls=client,
+            listen_peer_urls=peer,
+            initial_advertise_peer_urls=peer,
+            initial_cluster=f"default={peer}",
+            log_level="error",
+            unsafe_no_fsync="true",
+        )
+
+    def _options(self, pki: Pki) -> list[str]:
+        serving = pki.serving(["127.0.0.1", "localhost"])
+        kubelet = pki.kubelet_client()
+        signing = pki.signing_key()
+        return options(
+            etcd_servers=f"http://127.0.0.1:{self.etcd_port}",
+            cert_dir=self.data / "certs",
+            bind_address="127.0.0.1",
+            secure_port=self.port,
+            tls_cert_file=serving.certificate,
+            tls_private_key_file=serving.key,
+            client_ca_file=pki.ca,
+            kubelet_client_certificate=kubelet.certificate,
+            kubelet_client_key=kubelet.key,
+            service_cluster_ip_range="10.0.0.0/24",
+            allow_privileged="true",
+            authorization_mode="RBAC",
+            # A node would keep its taint for good: what takes it off is the controller-manager.
+            disable_admission_plugins="ServiceAccount,TaintNodesByCondition",
+            service_account_issuer=f"{self.url}/",
+            service_account_key_file=public_key(signing),
+            service_account_signing_key_file=signing,
+            enable_priority_and_fairness="false",
+            max_requests_inflight=0,
+            max_mutating_requests_inflight=0,
+        )
+
+
+def options(**values: Any) -> list[str]:
+    """Return values as command line flags."""
+    return [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
+
+
+def public_key(private: Path) -> Path:
+    """Write the public half beside a private key."""
+    key = serialization.load_pem_private_key(private.read_bytes(), None)
+    path = private.with_suffix(".pub")
+    path.write_bytes(
+        key.public_key().public_bytes(
+            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+    )
+    return path
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that nobody listens on now."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    try:
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
