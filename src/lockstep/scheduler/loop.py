@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 from lockstep.api.core import PODS, Pod
+from lockstep.api.queue import QUEUES
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
@@ -14,6 +15,7 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import PATIENCE, Decider, Rollback, Round
 from lockstep.scheduler.feed import Feed
 from lockstep.scheduler.metrics import Metrics
+from lockstep.scheduler.queues import QueueWriter
 from lockstep.scheduler.status import StatusWriter
 
 log = logging.getLogger(__name__)
@@ -38,18 +40,24 @@ class Scheduler:
         self._status = StatusWriter(
             client, recorder, self._decider, feed.informer(PODS), self._binder
         )
+        self._queues = QueueWriter(client, self.cluster, feed.informer(QUEUES))
 
     async def run(self) -> None:
         """Schedule until cancelled."""
-        detach = self._feed.attach(self.cluster, self._changed.set, self._status.cannot_read)
+        detach = self._feed.attach(self.cluster, self._woken, self._status.cannot_read)
         try:
             await self._catch_up()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._binder.run())
                 group.create_task(self._status.run())
+                group.create_task(self._queues.run())
                 group.create_task(self._decide(group))
         finally:
             detach()
+
+    def _woken(self) -> None:
+        self._changed.set()
+        self._queues.note()
 
     async def _catch_up(self) -> None:
         """Read all pods afresh: the informers may lag behind what the last leader bound."""

@@ -179,3 +179,21 @@ def test_devices_held_by_unknown_pods_on_a_new_node_are_not_given_out():
     cluster.set_node(node("late", gpus=4))
     (placement,) = Decider(cluster).decide(0.0).placements
     assert placement.assignments[0].spot == Spot("late", 0b1100)
+
+
+@pytest.mark.parametrize("sizes", [[1] * 20, [2, 2, 1, 1, 1, 2, 4, 4, 1], [8, 1, 1, 8, 1], [3] * 6])
+@pytest.mark.parametrize("freed", [None, 2, 5])
+def test_pods_that_follow_each_other_go_where_each_alone_would(sizes, freed):
+    def run(fresh: bool) -> dict[str, str]:
+        cluster = draw(Cluster(), "s/l: a:8-6 b:8-2 c:8 d:4")
+        decider = Decider(cluster)
+        for i, gpus in enumerate(sizes):
+            cluster.set_pod(pod(f"p{i:02}", gpus=gpus))
+            if i == freed:
+                cluster.remove_pod("default", "hold-b")
+            if fresh:
+                decider = Decider(cluster)
+            decider.decide(0.0)
+        return places(cluster, "p")
+
+    assert run(fresh=False) == run(fresh=True)

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.failures import stumbled
+from lockstep.scheduler.core.fit import members_fit
 from lockstep.scheduler.core.nodes import natural
-from lockstep.scheduler.core.placement import Placement, Search
+from lockstep.scheduler.core.placement import Assignment, Placement, Search, place_on
 from lockstep.scheduler.core.problem import Problem, problem_of
+from lockstep.scheduler.core.streak import Streak
 from lockstep.scheduler.core.topology import Tiers
 from lockstep.scheduler.core.units import Member, Muster, Unit, UnitKey
 
@@ -103,6 +105,7 @@ class Decider:
         self.line = Line(cluster)
         self.broken: dict[UnitKey, Verdict] = {}
         """Units that cannot be decided about until they change, and what happened."""
+        self._streak = Streak(cluster.table)
         self._todo: set[UnitKey] = set()
         self._failed: set[tuple[object, ...]] = set()
         self._freed = -1
@@ -189,6 +192,9 @@ class Decider:
         problem = self.problem(unit)
         if problem is None or problem.signature in self._failed:
             return None
+        row = self._streak.row(problem.items[0].shape) if problem.single else None
+        if row is not None:
+            return place_on(self.cluster.table, row, unit.key, problem.members[0][0])
         placement = Search(self.cluster, problem).place(unit.key)
         if placement is None or not placement.assignments:
             self._failed.add(problem.signature)
@@ -224,6 +230,15 @@ class Decider:
             self.cluster.retract(decided)
             raise
         self._stuck_since.pop(placement.unit, None)
+        if len(decided) == 1 and placement.unit.kind == "Pod":
+            self._continue_with(placement.assignments[0])
+
+    def _continue_with(self, last: Assignment) -> None:
+        """Remember where the next pod like the last one goes."""
+        table, shape = self.cluster.table, last.member.shape
+        row = table.rows[last.spot.node]
+        left = int(members_fit(table.free[:, row : row + 1], shape)[0])
+        self._streak.placed(shape, row, left)
 
     def _consider_rollback(self, unit: Unit, now: float, result: Round) -> None:
         if not unit.half_placed:

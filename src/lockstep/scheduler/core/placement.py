@@ -13,7 +13,7 @@ from lockstep.scheduler.core.cluster import Cluster, Spot
 from lockstep.scheduler.core.fit import Fit, ShapeFit, members_fit
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.liking import selections
-from lockstep.scheduler.core.nodes import IntArray
+from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
 from lockstep.scheduler.core.problem import Bounds, Problem, pinned
 from lockstep.scheduler.core.resources import GPU_COLUMN
@@ -306,9 +306,7 @@ class Search:
             return None
         rows = np.flatnonzero(liking == best)
         row = int(rows[np.argmin(self.table.rank()[rows])]) if len(rows) > 1 else int(rows[0])
-        member = self.problem.members[0][0]
-        held = self._devices(row, self.table.free_devices(row), member)
-        return Placement(unit, (Assignment(member, Spot(self.table.name(row), held)),))
+        return place_on(self.table, row, unit, self.problem.members[0][0])
 
     def _assign(self, rows: IntArray, packing: Packing) -> Iterator[Assignment]:
         """Give members their places: neighbours in name order become neighbours in the network."""
@@ -324,11 +322,18 @@ class Search:
             free, name = self.table.free_devices(row), self.table.name(row)
             for number in range(len(packing.counts)):
                 for member in islice(waiting[number], int(packing.counts[number, place])):
-                    held = self._devices(row, free, member)
+                    held = _devices(self.table, row, free, member)
                     free &= ~held
                     yield Assignment(member, Spot(name, held))
 
-    def _devices(self, row: int, free: int, member: Member) -> int:
-        if not member.shape.gpus:
-            return 0
-        return devices.choose(self.table.layout(row), free, member.shape.gpus)
+
+def place_on(table: NodeTable, row: int, unit: UnitKey, member: Member) -> Placement:
+    """Return the placement of one pod on a node that has room for it."""
+    held = _devices(table, row, table.free_devices(row), member)
+    return Placement(unit, (Assignment(member, Spot(table.name(row), held)),))
+
+
+def _devices(table: NodeTable, row: int, free: int, member: Member) -> int:
+    if not member.shape.gpus:
+        return 0
+    return devices.choose(table.layout(row), free, member.shape.gpus)
