@@ -134,7 +134,27 @@ def decode(type_: type[T], data: bytes) -> T:
         Undecodable: when it does not fit the view; names the path.
     """
     with _understood(type_):
+        return _read(type_, data)
+
+
+def _read(type_: type[T], data: bytes | msgspec.Raw) -> T:
+    """Decode one object; a null is as good as a field left out, as it is in Kubernetes.
+
+    Go writes null for an unset time or list that is not marked optional, so any field may be null.
+    Those objects are rare enough to be read twice.
+    """
+    try:
         return cast("T", _decoder(type_).decode(data))
+    except msgspec.ValidationError:
+        return msgspec.convert(_without_nulls(msgspec.json.decode(data)), type_)
+
+
+def _without_nulls(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _without_nulls(value) for key, value in tree.items() if value is not None}
+    if isinstance(tree, list):
+        return [_without_nulls(value) for value in tree]
+    return tree
 
 
 def decode_page(type_: type[T], data: bytes) -> tuple[Page[T], list[Unreadable]]:
@@ -156,7 +176,7 @@ def _decode_one_by_one(type_: type[T], data: bytes) -> tuple[Page[T], list[Unrea
     unreadable: list[Unreadable] = []
     for item in raw.items or ():
         try:
-            items.append(_decoder(type_).decode(item))
+            items.append(_read(type_, item))
         except msgspec.ValidationError as error:
             unreadable.append(_unreadable(item, error))
     return Page(metadata=raw.metadata, items=items), unreadable
@@ -193,12 +213,13 @@ def _decode_odd_event(type_: type[T], line: bytes) -> WatchEvent[T] | Status:
     if event.type == "BOOKMARK":
         synced = (meta.annotations or {}).get(INITIAL_EVENTS_END) == "true"
         return WatchEvent("BOOKMARK", None, meta.resource_version, synced=synced)
+    if event.type not in ("ADDED", "MODIFIED", "DELETED"):
+        return WatchEvent(event.type, None, meta.resource_version)
     try:
-        _decoder(type_).decode(event.object)
+        return WatchEvent(event.type, _read(type_, event.object), meta.resource_version)
     except msgspec.ValidationError as error:
         problem = _unreadable(event.object, error)
         return WatchEvent(event.type, None, meta.resource_version, unreadable=problem)
-    return WatchEvent(event.type, None, meta.resource_version)
 
 
 def with_identity(api_version: str, kind: str, obj: Wire | dict[str, Any]) -> dict[str, Any]:

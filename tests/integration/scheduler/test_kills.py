@@ -35,11 +35,11 @@ async def settled(client: Client) -> bool:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_gangs_are_whole_or_not_there_whenever_it_is_killed(server, seed):
+async def test_gangs_are_whole_or_not_there_whenever_it_is_killed(any_server, seed):
     dice = random.Random(seed)  # noqa: S311  a seeded choice of cases
-    scheduler = PartProcess(server.data / "kubeconfigs" / "scheduler.kubeconfig")
+    scheduler = PartProcess(any_server.data / "kubeconfigs" / "scheduler.kubeconfig")
     try:
-        async with server.client() as client:
+        async with any_server.client() as client:
             await ensure_crds(client)
             for spine in "ab":
                 for leaf in "xy":

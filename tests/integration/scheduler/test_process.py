@@ -1,4 +1,4 @@
-"""The scheduler as a process against the embedded API server."""
+"""The scheduler as a process against each API server."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lockstep.kube.client import Client
 
 
 @pytest.fixture
-def scheduler(server: ApiServer) -> Iterator[PartProcess]:
-    running = PartProcess(server.data / "kubeconfigs" / "scheduler.kubeconfig").start()
+def scheduler(any_server: ApiServer) -> Iterator[PartProcess]:
+    running = PartProcess(any_server.data / "kubeconfigs" / "scheduler.kubeconfig").start()
     yield running
     running.kill()
 
 
 @pytest.fixture
-async def client(server: ApiServer) -> AsyncIterator[Client]:
-    async with server.client() as one:
+async def client(any_server: ApiServer) -> AsyncIterator[Client]:
+    async with any_server.client() as one:
         yield one
 
 
@@ -165,13 +165,15 @@ async def test_killed_in_mid_bind_and_its_place_gone_it_gives_the_nodes_back(sch
     await eventually(nothing_half_placed, 40.0)
 
 
-async def test_it_ends_in_order_when_told_to(server):
-    running = PartProcess(server.data / "kubeconfigs" / "scheduler.kubeconfig", options=()).start()
+async def test_it_ends_in_order_when_told_to(any_server):
+    running = PartProcess(
+        any_server.data / "kubeconfigs" / "scheduler.kubeconfig", options=()
+    ).start()
     assert running.stop() == 0
 
 
-async def test_the_other_takes_over_when_the_leader_ends(server, client):
-    config = server.data / "kubeconfigs" / "scheduler.kubeconfig"
+async def test_the_other_takes_over_when_the_leader_ends(any_server, client):
+    config = any_server.data / "kubeconfigs" / "scheduler.kubeconfig"
     first = PartProcess(config, options=("--identity", "one")).start()
     second = PartProcess(config, options=("--identity", "two")).start()
     try:

@@ -9,8 +9,8 @@ from lockstep.api.core import PODS
 from lockstep.api.gang import GANGS
 
 
-async def test_gangs_run_finish_and_make_room_for_the_next(server):
-    configs = server.data / "kubeconfigs"
+async def test_gangs_run_finish_and_make_room_for_the_next(any_server):
+    configs = any_server.data / "kubeconfigs"
     scheduler = PartProcess(configs / "scheduler.kubeconfig").start()
     nodes = PartProcess(
         configs / "simulate-nodes.kubeconfig",
@@ -18,7 +18,7 @@ async def test_gangs_run_finish_and_make_room_for_the_next(server):
         part="simulate-nodes",
     ).start()
     try:
-        async with server.client() as client:
+        async with any_server.client() as client:
 
             async def phase(name: str) -> str:
                 return (await client.get(GANGS, name, "default")).status.phase

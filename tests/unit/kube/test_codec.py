@@ -68,6 +68,17 @@ def test_a_field_that_does_not_fit_is_named() -> None:
         codec.decode(Pod, json.dumps(pod(nodeName=5)).encode())
 
 
+def test_a_null_is_as_good_as_a_field_left_out() -> None:
+    odd = {**pod(nodeName=None, containers=[{"name": "c", "image": None}]), "status": None}
+    plain = codec.decode(Pod, json.dumps(pod(containers=[{"name": "c"}])).encode())
+    assert codec.decode(Pod, json.dumps(odd).encode()) == plain
+    body = json.dumps({"metadata": {}, "items": [odd, pod("q")]}).encode()
+    page, unreadable = codec.decode_page(Pod, body)
+    assert page.items is not None
+    assert (page.items[0], len(page.items), unreadable) == (plain, 2, [])
+    assert codec.decode_event(Pod, line("ADDED", odd)) == WatchEvent("ADDED", plain, "7")
+
+
 def test_a_list_without_items_is_empty() -> None:
     page, _ = codec.decode_page(Pod, b'{"metadata": {}, "items": null}')
     assert not page.items
