@@ -20,7 +20,13 @@ from lockstep.apiserver.handlers import binding, delete, eviction, read, scale, 
 from lockstep.apiserver.handlers.call import Call
 from lockstep.apiserver.handlers.logs import Logs
 from lockstep.apiserver.handlers.reviews import Reviews
-from lockstep.apiserver.handlers.system import Discovery, Health, OpenApiDocuments, version
+from lockstep.apiserver.handlers.system import (
+    Discovery,
+    Health,
+    OpenApiDocuments,
+    open_api_v2,
+    version,
+)
 from lockstep.apiserver.http import Request, Response, Stream
 from lockstep.apiserver.metrics import Metrics
 from lockstep.apiserver.negotiation import as_yaml, wants_yaml
@@ -116,6 +122,8 @@ class Api:
                 return version()
             case ["metrics"]:
                 return Response(body=self.metrics.expose(), content_type=PROMETHEUS)
+            case ["openapi", "v2"]:
+                return open_api_v2(request)
             case ["openapi", "v3", *_] if document := self._open_api.answer(request):
                 return document
             case ["healthz" | "livez" | "readyz", *_]:

@@ -22,6 +22,9 @@ _encode = msgspec.json.Encoder().encode
 _TEXT = "text/plain; charset=utf-8"
 # The release whose API is served; clients compare their own with it.
 MAJOR, MINOR = "1", "36"
+_V2_PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+# A Document whose one field says "swagger: 2.0".
+_V2_PROTOBUF = b"\x0a\x032.0"
 
 
 def version() -> Response:
@@ -41,6 +44,17 @@ def version() -> Response:
             }
         )
     )
+
+
+def open_api_v2(request: Request) -> Response:
+    """Answer ``/openapi/v2`` with a document that describes nothing.
+
+    Clients that read version 3 still ask for it before they say that a kind is unknown.
+    """
+    if "proto" in request.headers.get("accept", ""):
+        return Response(body=_V2_PROTOBUF, content_type=_V2_PROTOBUF_TYPE)
+    info = {"title": "Kubernetes", "version": f"v{MAJOR}.{MINOR}.0"}
+    return Response(body=_encode({"swagger": "2.0", "info": info, "paths": {}}))
 
 
 class Health:
