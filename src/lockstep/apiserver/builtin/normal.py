@@ -7,7 +7,7 @@ quantities get their canonical form, and every struct has its own defaults.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any
 
 from lockstep.api.quantity import to_milli
@@ -54,13 +54,17 @@ class Normalizer:
         self._fills = fills
         self._plans: dict[str, _Plan] = {}
 
-    def normalize(self, component: str, obj: Json) -> None:
+    def normalize(self, component: str, obj: Json, old: Json | None = None) -> None:
         """Normalize *obj*, an object of *component*, in place.
+
+        Parts that it shares with *old*, the stored object that it replaces, are in that form.
 
         Raises:
             KeyError: when there is no such component.
         """
-        _apply(self._plan(component), obj)
+        before = old or {}
+        shared = {name for name, part in obj.items() if before.get(name) is part}
+        _apply_struct(self._plan(component), obj, shared)
 
     def _plan(self, name: str) -> _Plan:
         if name not in self._plans:
@@ -123,7 +127,7 @@ def _apply(plan: _Plan, value: Any) -> None:
         _apply_struct(plan, value)
 
 
-def _apply_struct(plan: _Plan, value: Json) -> None:
+def _apply_struct(plan: _Plan, value: Json, settled: Set[str] = frozenset()) -> None:
     if plan.fill is not None:
         plan.fill(value)
     for name, default in plan.absent:
@@ -132,9 +136,7 @@ def _apply_struct(plan: _Plan, value: Json) -> None:
     concerns = plan.concerns
     if concerns.isdisjoint(value):
         return
-    # Whichever is shorter: what is there, or what there is something to do about.
-    keys = [k for k in concerns if k in value] if len(concerns) < len(value) else list(value)
-    for key in keys:
+    for key in (value.keys() & concerns) - settled:
         member = value[key]
         if not member and key in plan.droppable:
             del value[key]

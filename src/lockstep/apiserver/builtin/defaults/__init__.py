@@ -29,4 +29,4 @@ def prepare(component: str, new: Json, old: Json | None) -> None:
     """Bring *new*, an object of *component*, into the form in which it is stored, in place."""
     if old is None and component in ONCE:
         ONCE[component](new)
-    _normalizer.normalize(component, new)
+    _normalizer.normalize(component, new, old)
