@@ -56,14 +56,11 @@ def added(value: Any, kind: Type) -> FieldSet:
     if value.__class__ is dict:
         if not value or kind.map_is_atomic:
             return LEAF
-        node: FieldSet = {SELF: LEAF}
-        fields = kind.fields
-        for name, child in value.items():
-            found = fields.get(name)
-            key, inner = (found[0], found[1]) if found else (f"f:{name}", kind.values)
-            nested = child.__class__ is dict or child.__class__ is list
-            node[key] = added(child, inner) if nested else LEAF
-        return node
+        for child in value.values():
+            if child and (child.__class__ is dict or child.__class__ is list):
+                return _added_members(value, kind)
+        # Of a flat map only the names matter, and they recur.
+        return kind.flat(tuple(value))
     if value.__class__ is list and value and not kind.list_is_atomic:
         node = {SELF: LEAF}
         inner = kind.items
@@ -74,6 +71,17 @@ def added(value: Any, kind: Type) -> FieldSet:
                 node[item_place] = LEAF if item_place in node else added(item, inner)
         return node
     return LEAF
+
+
+def _added_members(value: Json, kind: Type) -> FieldSet:
+    node: FieldSet = {SELF: LEAF}
+    fields = kind.fields
+    for name, child in value.items():
+        found = fields.get(name)
+        key, inner = (found[0], found[1]) if found else (f"f:{name}", kind.values)
+        nested = child.__class__ is dict or child.__class__ is list
+        node[key] = added(child, inner) if nested else LEAF
+    return node
 
 
 def field_set(value: Any, kind: Type) -> FieldSet | None:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
+from lockstep.apiserver.patch.fieldset import LEAF, SELF
 from lockstep.apiserver.schema.components import components
 
 Json = dict[str, Any]
@@ -20,6 +21,8 @@ ABSENT: Final = object()
 """In place of a value that is not there."""
 
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
+_FLAT_KEPT: Final = 64
+"""Sets of names that a type remembers the field set of."""
 _RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 
 
@@ -29,6 +32,7 @@ class Type:
     __slots__ = (
         "_catalog",
         "_fields",
+        "_flat",
         "_items",
         "_schema",
         "_values",
@@ -63,6 +67,7 @@ class Type:
         self._schema = schema
         self._catalog = catalog
         self._fields: dict[str, Field] | None = None
+        self._flat: dict[tuple[str, ...], Json] = {}
         self._values: Type | None = None
         self._items: Type | None = None
 
@@ -76,6 +81,17 @@ class Type:
             members: Json = self._schema.get("properties") or {}
             self._fields = {name: self._field(name, part) for name, part in members.items()}
         return self._fields
+
+    def flat(self, names: tuple[str, ...]) -> Json:
+        """Return the field set of a new map with these members, none of which has its own."""
+        known = self._flat.get(names)
+        if known is None:
+            if len(self._flat) >= _FLAT_KEPT:
+                self._flat.clear()
+            fields = self.fields
+            known = {fields[name][0] if name in fields else f"f:{name}": LEAF for name in names}
+            known = self._flat[names] = {SELF: LEAF, **known}
+        return known
 
     def _field(self, name: str, schema: Json) -> Field:
         kind = self._catalog.part(schema)
