@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 _READS = frozenset({"GET", "HEAD"})
 _ROOTS = {"api": 1, "apis": 2}
@@ -22,6 +23,7 @@ class Route:
     """What follows the subresource, as in ``proxy/PATH``."""
 
 
+@lru_cache(maxsize=256)
 def resource_route(path: str) -> Route | None:
     """Return what *path* names, or None when it is no path of a resource."""
     parts = path.strip("/").split("/")

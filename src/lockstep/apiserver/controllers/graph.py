@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import msgspec
 
@@ -23,8 +24,10 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 _pod = msgspec.json.Decoder(_Pod)
 
 
+@lru_cache(maxsize=1024)
 def item_of(record: Record) -> Item:
     """Return an object as a node of the graph."""
+    # Asked when a change comes, when its place is decided about, and when the next change comes.
     meta = record.meta
     owners = tuple(
         Owned(o.api_version, o.kind, o.name, o.uid, bool(o.block_owner_deletion))
@@ -41,7 +44,8 @@ def item_of(record: Record) -> Item:
 
 def node_of(pod: Record) -> str:
     """Return the name of the node that a pod is bound to, if it is."""
-    return _pod.decode(pod.data).spec.node_name
+    # Most are asked about before they are bound, and to search is cheaper than to read.
+    return _pod.decode(pod.data).spec.node_name if b'"nodeName":"' in pod.data else ""
 
 
 class StoreGraph:

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 Write = Callable[[bytes], Awaitable[None]]
 """Sends a chunk; returns when the client keeps up, raises ConnectionError when it is gone."""
+
+
+@lru_cache(maxsize=256)
+def _read_query(text: str) -> dict[str, str]:
+    # Clients ask the same again and again.
+    query: dict[str, str] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        query.setdefault(name, value)
+    return query
 
 
 @dataclass(slots=True)
@@ -52,12 +62,9 @@ class Request:
 
     @property
     def query(self) -> dict[str, str]:
-        """Return the query parameters; of one given twice, the first."""
+        """Return the query parameters, to be read only; of one given twice, the first."""
         if self._query is None:
-            pairs = parse_qsl(self.raw_query, keep_blank_values=True) if self.raw_query else ()
-            self._query = {}
-            for name, value in pairs:
-                self._query.setdefault(name, value)
+            self._query = _read_query(self.raw_query) if self.raw_query else {}
         return self._query
 
     def flag(self, name: str) -> bool:

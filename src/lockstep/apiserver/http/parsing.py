@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 MAX_HEAD = 64 << 10
 MAX_BODY = 3 << 20
@@ -36,14 +37,14 @@ def parse_head(data: bytes) -> Head:
     Raises:
         BadRequest: when it is malformed or ambiguous.
     """
-    first, *lines = data.decode("latin-1").split("\r\n")
+    first, _, rest = data.decode("latin-1").partition("\r\n")
     parts = first.split(" ")
     if len(parts) != 3 or not parts[2].startswith("HTTP/1.") or not parts[1]:
         raise BadRequest(400, "malformed request line")
     method, target, version = parts
     if method not in _METHODS:
         raise BadRequest(405, f"method {method[:20]} is not known")
-    headers = _headers(lines)
+    headers = _headers(rest)
     connection = headers.get("connection", "").lower()
     keep_alive = connection != "close" if version == "HTTP/1.1" else connection == "keep-alive"
     if not target.startswith("/"):
@@ -52,9 +53,11 @@ def parse_head(data: bytes) -> Head:
     return Head(method, target, headers, keep_alive, _length(headers))
 
 
-def _headers(lines: list[str]) -> dict[str, str]:
+@lru_cache(maxsize=64)
+def _headers(text: str) -> dict[str, str]:
+    # A connection sends the same ones again and again; nobody writes into them.
     headers: dict[str, str] = {}
-    for line in lines:
+    for line in text.split("\r\n") if text else ():
         name, colon, value = line.partition(":")
         if not colon or not name or name[-1] in " \t" or name[0] in " \t":
             raise BadRequest(400, "malformed header")

@@ -12,7 +12,7 @@ import msgspec
 from lockstep.apiserver.store.commits import Committer
 from lockstep.apiserver.store.history import Compacted, History
 from lockstep.apiserver.store.log import Log
-from lockstep.apiserver.store.record import Event, Key, Record
+from lockstep.apiserver.store.record import Event, Key, Record, meta_of
 
 _encode = msgspec.json.Encoder().encode
 
@@ -90,9 +90,11 @@ class Store:
 
     def _decide(self, key: Key, obj: dict[str, Any], *, deleted: bool) -> asyncio.Future[Record]:
         previous = self.newest(key)
+        meta = meta_of(obj)
         self._decided += 1
         obj["metadata"]["resourceVersion"] = str(self._decided)
-        event = Event(Record(key, self._decided, _encode(obj)), previous, deleted=deleted)
+        record = Record(key, self._decided, _encode(obj), meta)
+        event = Event(record, previous, deleted=deleted)
         self._ahead[key] = event
         return self._commits.submit(event)
 
