@@ -63,6 +63,8 @@ async def run(
     address = f"{_bracketed(_reachable(host))}:{port}"
     server.serve(parts.api(address))
     target = kubeconfig or data / "kubeconfig"
+    # What is loaded by now stays.
+    gc.freeze()
     write_kubeconfigs(parts.pki, data, target, f"https://{address}")
     ready(f"ready: serving https://{address}, kubeconfig {target}")
     told = asyncio.create_task(stop.wait())
@@ -128,7 +130,6 @@ async def _open(data: Path) -> _Parts:
 
 def _spare_the_collector() -> None:
     """Look for cycles seldom: requests make trees, which go by themselves."""
-    gc.freeze()
     gc.set_threshold(100_000, 20, 100)
 
 
