@@ -138,10 +138,15 @@ def _apply_struct(plan: _Plan, value: Json, settled: Set[str] = frozenset()) -> 
         return
     for key in (value.keys() & concerns) - settled:
         member = value[key]
+        below = plan.members.get(key)
         if not member and key in plan.droppable:
             del value[key]
-        elif key in plan.members:
-            _step(plan.members[key], value, key, member)
+        elif below is None:
+            continue
+        elif below.is_quantity:
+            _step(below, value, key, member)
+        else:
+            _apply(below, member)
 
 
 def _step(plan: _Plan, holder: Any, key: Any, value: Any) -> None:

@@ -140,7 +140,8 @@ class Housekeeper:
         mark: Callable[[Place], None],
     ) -> None:
         """Decide about marked objects; what cannot be done is decided anew a little later."""
-        decided = [(place, decide(place)) for place in places]
+        # Most changes call for nothing, and that should not cost a task each.
+        decided = [(place, actions) for place in places if (actions := decide(place))]
         done = await asyncio.gather(*(self._do_all(actions) for _, actions in decided))
         failed = [place for (place, _), is_done in zip(decided, done, strict=True) if not is_done]
         if failed:

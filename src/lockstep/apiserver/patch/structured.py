@@ -185,7 +185,8 @@ def _compare_maps(old: Json, new: Json, kind: Type) -> Comparison:
         key, inner, zero = found if found is not None else (f"f:{name}", kind.values, ABSENT)
         before = old.get(name, zero)
         if before is ABSENT:
-            plainly_new[key] = added(value, inner)
+            nested = value.__class__ is dict or value.__class__ is list
+            plainly_new[key] = added(value, inner) if nested else LEAF
         elif before != value or before.__class__ is not value.__class__:
             result.put(key, compare(before, value, inner))
     for name, value in old.items():
