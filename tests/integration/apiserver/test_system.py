@@ -43,6 +43,7 @@ TEXTS = [
     ("/version/", 200, '"gitVersion":"v1.'),
     ("/openapi/v3", 200, "/openapi/v3/apis/apps/v1?hash="),
     ("/openapi/v3/apis/apps/v1", 200, "io.k8s.api.apps.v1.Deployment"),
+    ("/openapi/v2", 200, '"swagger":"2.0"'),
     ("/nothing", 404, "could not find"),
 ]
 
@@ -52,6 +53,16 @@ def test_system_paths(shared_server: ApiServer, path: str, code: int, text: str)
     answer = shared_server.request("GET", path)
     assert answer.status == code
     assert text in answer.body.decode()
+
+
+def test_the_older_openapi_document_is_protobuf_for_those_who_ask(
+    shared_server: ApiServer,
+) -> None:
+    kind = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+    answer = shared_server.request("GET", "/openapi/v2", headers={"Accept": kind})
+    assert answer.headers["Content-Type"] == kind
+    # Field 1, the version of the format, and nothing else.
+    assert answer.body == b"\x0a\x032.0"
 
 
 def test_openapi_documents_are_not_sent_twice(shared_server: ApiServer) -> None:
