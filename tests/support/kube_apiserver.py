@@ -11,7 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from cryptography.hazmat.primitives import serialization
 from tests.support import kube_binaries
@@ -32,6 +32,7 @@ LEFT_BEHIND = (
     *(f"{LOCKSTEP}/{DEFAULT}/{plural}" for plural in ("trainingjobs", "gangs")),
     *(f"{LOCKSTEP}/{plural}" for plural in ("queues", "topologies")),
     *(f"/api/v1/{DEFAULT}/{plural}" for plural in ("pods", "configmaps", "secrets", "events")),
+    f"/api/v1/{DEFAULT}/services?labelSelector={names.JOB_LABEL}",
     "/api/v1/nodes",
     "/apis/coordination.k8s.io/v1/namespaces/lockstep-system/leases",
     "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
@@ -42,6 +43,9 @@ LEFT_BEHIND = (
 @dataclass
 class KubeApiServer(ApiServer):
     """Used like the embedded server; the roles of Lockstep's parts and its kinds are there."""
+
+    # That is the work of kube-controller-manager, which does not run here.
+    collects_garbage: ClassVar[bool] = False
 
     etcd_port: int = 0
     etcd_peer_port: int = 0

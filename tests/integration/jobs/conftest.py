@@ -6,28 +6,41 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from tests.support.apiserver import ApiServer
+from tests.support.kube_apiserver import KubeApiServer
 from tests.support.process_node import ProcessNode
 from tests.support.scheduler import PartProcess
 from tests.support.training import Cluster
 
 
+@pytest.fixture(scope="module", params=["embedded", "kube-apiserver"])
+def jobs_server(request: pytest.FixtureRequest) -> ApiServer:
+    """Each API server in turn; with a real one come the roles that Lockstep's parts have."""
+    if request.param == "embedded":
+        embedded: ApiServer = request.getfixturevalue("shared_server")
+        return embedded
+    real: KubeApiServer = request.getfixturevalue("real_server")
+    real.empty()
+    return real
+
+
 @pytest.fixture(scope="module")
-def controllers(shared_server: ApiServer) -> Iterator[PartProcess]:
-    """The job controllers."""
-    running = PartProcess(shared_server.kubeconfig, part="controllers").start()
+def controllers(jobs_server: ApiServer) -> Iterator[PartProcess]:
+    """The job controllers, with the rights that they are given."""
+    config = jobs_server.data / "kubeconfigs" / "controllers.kubeconfig"
+    running = PartProcess(config, part="controllers").start()
     yield running
     running.kill()
 
 
 @pytest.fixture(scope="module")
 def node(
-    shared_server: ApiServer,
+    jobs_server: ApiServer,
     controllers: PartProcess,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ProcessNode]:
     """This machine as a node, and the scheduler that places pods on it."""
-    scheduler = PartProcess(shared_server.kubeconfig).start()
-    running = ProcessNode(shared_server, tmp_path_factory.mktemp("node")).start()
+    scheduler = PartProcess(jobs_server.kubeconfig).start()
+    running = ProcessNode(jobs_server, tmp_path_factory.mktemp("node")).start()
     yield running
     running.stop()
     scheduler.kill()
