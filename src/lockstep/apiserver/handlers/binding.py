@@ -71,11 +71,6 @@ def bound(pod: Json, node: str, binding: Json, now: str) -> Json:
         meta["labels"] = {**labels, **(meta.get("labels") or {})}
     state = pod.setdefault("status", {})
     kept = [c for c in state.get("conditions") or () if c.get("type") != "PodScheduled"]
-    scheduled: Json = {
-        "type": "PodScheduled",
-        "status": "True",
-        "lastProbeTime": None,
-        "lastTransitionTime": now,
-    }
+    scheduled: Json = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
     state["conditions"] = [*kept, scheduled]
     return pod
