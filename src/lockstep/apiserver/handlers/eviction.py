@@ -56,7 +56,6 @@ def _disrupted(pod: Json, *, now: str) -> Json:
         "status": "True",
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
-        "lastProbeTime": None,
         "lastTransitionTime": now,
     }
     state["conditions"] = [*kept, said]
