@@ -79,6 +79,8 @@ def _mark(meta: Json, grace: int, now: float) -> None:
     if marked is None:
         meta["deletionTimestamp"] = timestamp(now + grace)
         meta["deletionGracePeriodSeconds"] = grace
+        if meta.get("generation"):
+            meta["generation"] += 1  # what the object is to be has changed
     elif grace < (before := meta.get("deletionGracePeriodSeconds") or 0):
         # A later deletion may shorten the time that an earlier one gave, never lengthen it.
         meta["deletionTimestamp"] = timestamp(seconds(marked) - before + grace)

@@ -190,7 +190,7 @@ class Objects:
         complete(served, new, old)
         if draft.subresource in ("", "scale", "status"):
             validate(served, new, old)
-        if kind.counts_generation and draft.subresource != "status":
+        if kind.counts_generation and draft.subresource not in ("status", "binding"):
             metadata.count(new, old)
         if served.storage == crds.STORAGE:
             crds.establish(new, self.catalog, timestamp(now))
