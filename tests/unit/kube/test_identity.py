@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -23,7 +24,7 @@ def test_a_process_is_gone_once_it_has_ended_and_not_before() -> None:
     identity = process.stdout.readline().strip()
     assert not is_gone(identity)
     process.kill()
-    assert process.stdout.read() == ""  # it has ended, and is not reaped yet
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is not reaped
     assert is_gone(identity)
     process.wait()
     assert is_gone(identity)
