@@ -20,9 +20,13 @@ import msgspec
 from lockstep.api import crd
 from lockstep.api.names import API_VERSION, GROUP
 from lockstep.api.training import TrainingJob
+from lockstep.api.validation import Problem
 from lockstep.cli.failure import CommandFailed
 
 Json = dict[str, Any]
+
+UNCHECKED = "<nil>"
+"""Where a server says that rules were left out because of the other causes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +83,25 @@ def problems(obj: Json) -> list[str]:
     found = [
         f"{path}: unknown field{_meant(obj['kind'], path)}" for path in schema.unknown_fields(obj)
     ]
-    found += [str(cause) for cause in schema.validate(obj)]
+    causes = schema.validate(obj)
+    ours = [] if found or obj["kind"] != "TrainingJob" else _job_problems(obj)
+    # Where both blame a field, ours tells the values too; a CRD's rule cannot.
+    told = {problem.field for problem in ours} | {UNCHECKED}
+    found += [str(cause) for cause in causes if cause.field not in told]
+    found += map(str, ours)
     if not found and obj["kind"] == "TrainingJob":
-        found = _job_problems(obj)
+        found = _template_problems(obj)
     return found
 
 
-def _job_problems(obj: Json) -> list[str]:
+def _job_problems(obj: Json) -> list[Problem]:
     from lockstep.jobs import validate
 
     try:
         job = msgspec.convert(obj, TrainingJob)
-    except msgspec.ValidationError as error:
-        return [str(error)]
-    return [str(p) for p in validate.problems(job)] + _template_problems(obj)
+    except msgspec.ValidationError:
+        return []  # the schema says so, with the field
+    return validate.problems(job)
 
 
 def _template_problems(obj: Json) -> list[str]:

@@ -39,7 +39,7 @@ def kind(name: str, **spec: Any) -> dict[str, Any]:
         (job(roles=[{**WORKER, "replica": 1}]), "spec.roles[0].replica: unknown field; did you"),
         (
             job(roles=[{**WORKER, "min": 3}]),
-            "spec.roles[0].min: Invalid value: must not exceed replicas",
+            "spec.roles[0].min: given 3; must not exceed replicas (2)",
         ),
         (job(framework="mpi"), "launcher"),
         (
