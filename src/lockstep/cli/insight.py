@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from lockstep.api.core import NODES, PODS
-from lockstep.api.gang import GANGS
+from lockstep.api.gang import GANGS, Gang
 from lockstep.api.queue import QUEUES
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.cli import kinds
@@ -33,6 +33,11 @@ from lockstep.cli.views.top import summary, top_jobs, top_queues
 from lockstep.kube.errors import NotFound
 
 app = typer.Typer(rich_markup_mode=None)
+
+PATIENCE = 3.0
+"""Seconds that a gang just submitted may take to be looked at before that itself is the answer."""
+UNDECIDED = ("", "MembersMissing")
+"""Reasons of gangs that are about to get another: their pods are still being made."""
 
 
 class Subject(StrEnum):
@@ -94,11 +99,24 @@ def top(
     run(target, lambda session: _top(session, subject, output))
 
 
+async def _looked_at(session: Session, name: str) -> Gang | None:
+    """Return the gang; one that is new only once the scheduler has said something about it."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        gang = await find_gang(session, name)
+        new = gang is not None and gang.status.phase == "Pending"
+        if gang is None or not new or gang.status.reason not in UNDECIDED:
+            return gang
+        if time.monotonic() > deadline:
+            return gang
+        await asyncio.sleep(0.1)
+
+
 async def _explain(session: Session, wanted: kinds.Reference, plain: bool) -> list[str]:
     client, now = session.client, time.time()
     if wanted.kind == "pod":
         return explain_pod(await client.get(PODS, wanted.name, session.namespace), now)
-    gang = await find_gang(session, wanted.name)
+    gang = await _looked_at(session, wanted.name)
     if wanted.kind == "job":
         try:
             job = await client.get(TRAINING_JOBS, wanted.name, session.namespace)
