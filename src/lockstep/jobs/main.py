@@ -43,11 +43,12 @@ async def run(
             leader_elect=leader_elect,
             metrics_port=metrics_port,
         )
-        _add_jobs(manager, client)
+        add_jobs(manager)
         await manager.run(ready)
 
 
-def _add_jobs(manager: Manager, client: Client) -> None:
+def add_jobs(manager: Manager) -> None:
+    """Run the controller of training jobs while *manager* leads."""
     jobs = manager.informer(TRAINING_JOBS)
     pods = manager.informer(PODS, label_selector=JOB_LABEL, indices={JOB_LABEL: _job_of_pod})
     others = {
@@ -55,7 +56,7 @@ def _add_jobs(manager: Manager, client: Client) -> None:
         for res in (GANGS, SERVICES, CONFIG_MAPS, SECRETS)
     }
     caches = Caches(jobs, pods, others)
-    shell = JobController(client, caches, manager.recorder())
+    shell = JobController(manager.client, caches, manager.recorder())
     controller = Controller("trainingjob", shell.reconcile, workers=4)
     controller.follow(jobs)
     for informer in (pods, *others.values()):

@@ -42,11 +42,16 @@ async def run(
             leader_elect=leader_elect,
             metrics_port=metrics_port,
         )
-        feed, metrics = Feed(manager), Metrics(manager.metrics.registry)
-        recorder = manager.recorder()
-
-        async def term() -> None:
-            await Scheduler(client, feed, recorder, metrics).run()
-
-        manager.add_task(term)
+        add_scheduler(manager)
         await manager.run(ready)
+
+
+def add_scheduler(manager: Manager) -> None:
+    """Schedule while *manager* leads; each term begins with nothing but what the server says."""
+    feed, metrics = Feed(manager), Metrics(manager.metrics.registry)
+    recorder = manager.recorder()
+
+    async def term() -> None:
+        await Scheduler(manager.client, feed, recorder, metrics).run()
+
+    manager.add_task(term)
