@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from tests.support.apiserver import ApiServer
 from tests.support.kube_apiserver import KubeApiServer
+from tests.support.kube_cluster import KubeCluster
+
+SIMULATED = "8x8,nodes-per-leaf=4,leaves-per-spine=2"
 
 
 @pytest.fixture
@@ -34,6 +37,30 @@ def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeApiSer
         yield running.start()
     finally:
         running.kill()
+
+
+@pytest.fixture(scope="session")
+def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
+    """A real control plane with kube-controller-manager; take `real_cluster` to have it empty."""
+    running = KubeCluster(tmp_path_factory.mktemp("kubernetes") / "cluster")
+    try:
+        yield running.start()
+    finally:
+        running.kill()
+
+
+@pytest.fixture
+def real_cluster(running_cluster: KubeCluster) -> KubeCluster:
+    """A real control plane with kube-controller-manager, empty but for what it starts with."""
+    running_cluster.empty()
+    return running_cluster
+
+
+@pytest.fixture
+def simulated_cluster(real_cluster: KubeCluster) -> Iterator[KubeCluster]:
+    """The same with 8 simulated nodes of 8 GPUs under two leaves."""
+    with real_cluster.simulated_nodes(SIMULATED):
+        yield real_cluster
 
 
 @pytest.fixture(params=["embedded", "kube-apiserver"])

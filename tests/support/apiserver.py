@@ -11,7 +11,7 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -37,9 +37,6 @@ class Answer:
 @dataclass
 class ApiServer:
     """A server on a directory; it may be killed and started again on the same port."""
-
-    collects_garbage: ClassVar[bool] = True
-    """Whether what an object owns goes with it."""
 
     data: Path
     port: int = 0

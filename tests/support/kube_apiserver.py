@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-import json
 import socket
 import ssl
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from cryptography.hazmat.primitives import serialization
 from tests.support import kube_binaries
 from tests.support.apiserver import ApiServer
+from tests.support.kube_programs import Programs, options, public_key
 from tests.support.waiting import eventually_sync
 
 from lockstep.api import names
@@ -25,7 +22,6 @@ from lockstep.apiserver.main import write_kubeconfigs
 from lockstep.kube.crds import ensure_crds
 
 READY_SECONDS = 60.0
-ROOT = Path(__file__).parents[2]
 DEFAULT = "namespaces/default"
 LOCKSTEP = f"/apis/{names.GROUP}/v1alpha1"
 LEFT_BEHIND = (
@@ -44,12 +40,15 @@ LEFT_BEHIND = (
 class KubeApiServer(ApiServer):
     """Used like the embedded server; the roles of Lockstep's parts and its kinds are there."""
 
-    # That is the work of kube-controller-manager, which does not run here.
-    collects_garbage: ClassVar[bool] = False
+    # A node would keep its taint for good, and no namespace would get its service account: both
+    # are the work of kube-controller-manager.
+    without_plugins: ClassVar[str] = "ServiceAccount,TaintNodesByCondition"
+    left_behind: ClassVar[tuple[str, ...]] = LEFT_BEHIND
 
     etcd_port: int = 0
     etcd_peer_port: int = 0
     log: Path = field(init=False)
+    programs: Programs | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.log = self.data / "kube-apiserver.log"
@@ -63,16 +62,8 @@ class KubeApiServer(ApiServer):
         write_kubeconfigs(pki, self.data, self.kubeconfig, self.url)
         etcd, apiserver = map(str, programs)
         commands = [[etcd, *self._etcd_options()], [apiserver, *self._options(pki)]]
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.leash", json.dumps(commands)],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                text=True,
-                cwd=ROOT,
-                start_new_session=True,
-            )
+        self.programs = Programs(commands, self.log).start()
+        self.process = self.programs.process
         eventually_sync(self._ready, READY_SECONDS, f"kube-apiserver ready ({self.log})")
         if fresh:
             self._furnish()
@@ -85,31 +76,31 @@ class KubeApiServer(ApiServer):
         return self.process.returncode
 
     def kill(self) -> None:
-        if self.process is not None:
-            assert self.process.stdin is not None
-            self.process.stdin.close()
-            self.process.wait(20)
+        if self.programs is not None:
+            self.programs.kill()
 
     def empty(self) -> None:
         """Delete what tests leave behind, pods at once, and start again if one killed it."""
         if self.process is None or self.process.poll() is not None:
             self.start()
-        for path in LEFT_BEHIND:
+        for path in self.left_behind:
             gone = self.request(
                 "DELETE",
                 path,
                 {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0},
             )
             assert gone.status == 200, gone.body
-        for path in LEFT_BEHIND:
-            eventually_sync(
-                lambda path=path: not self.request("GET", path).json["items"],
-                what=f"{path} is empty",
-            )
+        for path in self.left_behind:
+            eventually_sync(lambda path=path: not self._left(path), what=f"{path} is empty")
+
+    def _left(self, path: str) -> list[str]:
+        """Return the names of what is there, but for what the cluster itself makes again."""
+        found = [item["metadata"]["name"] for item in self.request("GET", path).json["items"]]
+        return [name for name in found if name != "kube-root-ca.crt"]
 
     def _ready(self) -> bool:
-        assert self.process is not None
-        assert self.process.poll() is None, self.log.read_text()[-2000:]
+        assert self.programs is not None
+        self.programs.require()
         try:
             healthy = self.request("GET", "/readyz").status == 200
             return healthy and self.request("GET", "/api/v1/namespaces/default").status == 200
@@ -158,8 +149,7 @@ class KubeApiServer(ApiServer):
             service_cluster_ip_range="10.0.0.0/24",
             allow_privileged="true",
             authorization_mode="RBAC",
-            # A node would keep its taint for good: what takes it off is the controller-manager.
-            disable_admission_plugins="ServiceAccount,TaintNodesByCondition",
+            disable_admission_plugins=self.without_plugins,
             service_account_issuer=f"{self.url}/",
             service_account_key_file=public_key(signing),
             service_account_signing_key_file=signing,
@@ -167,23 +157,6 @@ class KubeApiServer(ApiServer):
             max_requests_inflight=0,
             max_mutating_requests_inflight=0,
         )
-
-
-def options(**values: Any) -> list[str]:
-    """Return values as command line flags."""
-    return [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
-
-
-def public_key(private: Path) -> Path:
-    """Write the public half beside a private key."""
-    key = serialization.load_pem_private_key(private.read_bytes(), None)
-    path = private.with_suffix(".pub")
-    path.write_bytes(
-        key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
-    )
-    return path
 
 
 def free_ports(count: int) -> list[int]:

@@ -6,19 +6,19 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from tests.support.apiserver import ApiServer
-from tests.support.kube_apiserver import KubeApiServer
+from tests.support.kube_cluster import KubeCluster
 from tests.support.process_node import ProcessNode
 from tests.support.scheduler import PartProcess
 from tests.support.training import Cluster
 
 
-@pytest.fixture(scope="module", params=["embedded", "kube-apiserver"])
+@pytest.fixture(scope="module", params=["embedded", "kubernetes"])
 def jobs_server(request: pytest.FixtureRequest) -> ApiServer:
-    """Each API server in turn; with a real one come the roles that Lockstep's parts have."""
+    """The embedded server and a real control plane in turn."""
     if request.param == "embedded":
         embedded: ApiServer = request.getfixturevalue("shared_server")
         return embedded
-    real: KubeApiServer = request.getfixturevalue("real_server")
+    real: KubeCluster = request.getfixturevalue("running_cluster")
     real.empty()
     return real
 
