@@ -1,71 +1,64 @@
-"""Making sure that the server knows Lockstep's kinds before they are followed."""
+"""Waiting until the server serves Lockstep's kinds, and creating them where that is allowed."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from typing import Final
 
 from lockstep.api import crd
-from lockstep.api.core import CRDS, AnyObject
-from lockstep.api.names import VERSION
+from lockstep.api.core import CRDS
+from lockstep.api.names import API_VERSION
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, Forbidden, NotFound
 
 log = logging.getLogger(__name__)
 
-_POLL: Final = 1.0
+_POLL: Final = 0.1
+_POLL_TOLD: Final = 1.0
 
 
 async def ensure_crds(client: Client) -> None:
     """Create the CRDs that are missing, and return once the server serves all of them.
 
-    Where that is not permitted, say once what has to be applied, and wait for it.
+    Which are served is asked of discovery, which everybody may read. Where creating is not
+    permitted, say once what has to be applied, and wait for it.
 
     Raises:
         ApiError: when the server cannot be reached.
     """
+    told = False
+    while missing := await _missing(client):
+        try:
+            for plural in missing:
+                await _create(client, plural)
+        except Forbidden:
+            if not told:
+                log.warning(
+                    "the server does not serve %s, which this identity may not create; apply them: "
+                    "lockstep manifests crds | kubectl apply --server-side -f -",
+                    ", ".join(missing),
+                )
+            told = True
+        await asyncio.sleep(_POLL_TOLD if told else _POLL)
+
+
+async def _create(client: Client, plural: str) -> None:
     for manifest in crd.manifests():
-        name = manifest["metadata"]["name"]
-        told = False
-        while not await _served(client, name):
+        if manifest["spec"]["names"]["plural"] == plural:
             try:
                 await client.create(CRDS, manifest)
             except AlreadyExists:
-                pass
-            except Forbidden:
-                if not told:
-                    log.warning(
-                        "the kind %s is missing and may not be created by this identity; apply it: "
-                        "lockstep manifests crds | kubectl apply -f -",
-                        name,
-                    )
-                told = True
-            await asyncio.sleep(_POLL if told else _POLL / 10)
+                return
 
 
-async def _served(client: Client, name: str) -> bool:
-    plural, _, group = name.partition(".")
+async def _missing(client: Client) -> list[str]:
     try:
-        found = await client.get(CRDS, name)
+        found = json.loads(await client.get_raw(f"/apis/{API_VERSION}"))
     except NotFound:
-        return False
-    except Forbidden:
-        return await _answers(client, group, plural)
-    return _established(found)
-
-
-async def _answers(client: Client, group: str, plural: str) -> bool:
-    """Say whether the kind can be listed, for identities that may not read CRDs."""
-    try:
-        await client.get_raw(f"/apis/{group}/{VERSION}/{plural}", {"limit": "1"})
-    except NotFound:
-        return False
-    return True
-
-
-def _established(found: AnyObject) -> bool:
-    return any(
-        c.get("type") == "Established" and c.get("status") == "True"
-        for c in found.status.get("conditions") or []
-    )
+        found = {"resources": []}
+    served = {resource["name"] for resource in found["resources"]}
+    return [
+        shown.resource.plural for shown in crd.PRESENTATIONS if shown.resource.plural not in served
+    ]

@@ -1,6 +1,6 @@
 """The roles and bindings that every cluster starts with.
 
-The roles of Lockstep's own parts stand here in one place and allow what those parts do, no more.
+What Lockstep's own parts may do stands in :mod:`lockstep.api.permissions`, for clusters as well.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from lockstep.api.names import GROUP as LOCKSTEP
+from lockstep.api.permissions import PERMISSIONS, rule
 from lockstep.apiserver.auth.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 from lockstep.apiserver.auth.rbac import GROUP
 from lockstep.apiserver.auth.rules import Rule, missing
@@ -34,72 +35,12 @@ _AGGREGATE: Final = "rbac.authorization.k8s.io/aggregate-to-"
 _SCALED: Final = "deployments replicasets statefulsets"
 
 
-def rule(groups: str | tuple[str, ...], resources: str, *verbs: str, names: str = "") -> Json:
-    """Return a rule; resources and names are separated by spaces."""
-    listed = [groups] if isinstance(groups, str) else list(groups)
-    found: Json = {"apiGroups": listed, "resources": resources.split(), "verbs": list(verbs)}
-    if names:
-        found["resourceNames"] = names.split()
-    return found
-
-
 def _paths(*urls: str) -> Json:
     return {"nonResourceURLs": list(urls), "verbs": ["get"]}
 
 
 _RECORD_EVENTS: Final = rule(_EVENTS, "events", "create", *_APPLY)
-_LEAD: Final = rule("coordination.k8s.io", "leases", "create", "get", *_APPLY)
-_OWN_KINDS: Final = rule("apiextensions.k8s.io", "customresourcedefinitions", "create", *_READ)
 _HEALTH: Final = ("/healthz", "/livez", "/readyz", "/version", "/version/")
-
-_SCHEDULER: Final[Rules] = [
-    rule("", "pods", "delete", *_READ),
-    rule("", "pods/binding pods/eviction bindings", "create"),
-    rule("", "pods/status", *_APPLY),
-    rule("", "nodes namespaces persistentvolumeclaims persistentvolumes services", *_READ),
-    rule(LOCKSTEP, "gangs topologies queues", *_READ),
-    rule(LOCKSTEP, "gangs/status queues/status", *_APPLY),
-    rule("scheduling.k8s.io", "priorityclasses", *_READ),
-    rule("policy", "poddisruptionbudgets", *_READ),
-    rule("", "namespaces", "create"),
-    _RECORD_EVENTS,
-    _LEAD,
-    _OWN_KINDS,
-]
-
-_CONTROLLERS: Final[Rules] = [
-    rule(LOCKSTEP, "trainingjobs", "delete", *_APPLY, *_READ),
-    rule(LOCKSTEP, "trainingjobs/status gangs/status", *_APPLY),
-    rule(LOCKSTEP, "trainingjobs/finalizers gangs/finalizers", "update"),
-    rule(LOCKSTEP, "gangs", *_CHANGE, *_READ),
-    rule(LOCKSTEP, "queues topologies", *_READ),
-    rule("", "pods services configmaps secrets", *_CHANGE, *_READ),
-    rule("", "nodes namespaces", *_READ),
-    rule("scheduling.k8s.io", "priorityclasses", *_READ),
-    rule("", "namespaces", "create"),
-    rule(_EVENTS, "events", *_READ),
-    _RECORD_EVENTS,
-    _LEAD,
-    _OWN_KINDS,
-]
-
-_NODE: Final[Rules] = [
-    rule("", "nodes", "create", "delete", *_APPLY, *_READ),
-    rule("", "nodes/status pods/status", *_APPLY),
-    rule("", "pods", "delete", *_APPLY, *_READ),
-    rule("", "namespaces", "get", "create"),
-    rule("coordination.k8s.io", "leases", "create", "delete", *_APPLY, *_READ),
-    _RECORD_EVENTS,
-]
-
-_PROCESS_NODE: Final[Rules] = [
-    *_NODE,
-    rule("", "configmaps secrets services endpoints", *_READ),
-    rule("", "persistentvolumeclaims persistentvolumes serviceaccounts", "get"),
-    rule("", "serviceaccounts/token", "create"),
-    rule("authentication.k8s.io", "tokenreviews", "create"),
-    rule("authorization.k8s.io", "subjectaccessreviews", "create"),
-]
 
 _KUBE_SCHEDULER: Final[Rules] = [
     _RECORD_EVENTS,
@@ -223,10 +164,10 @@ _ROLES: Final[Mapping[str, Rules]] = {
     "system:service-account-issuer-discovery": [
         _paths("/.well-known/openid-configuration", "/.well-known/openid-configuration/")
     ],
-    "lockstep:scheduler": _SCHEDULER,
-    "lockstep:controllers": _CONTROLLERS,
-    "lockstep:process-node": _PROCESS_NODE,
-    "lockstep:simulated-nodes": _NODE,
+    **{
+        COMPONENT_USERS[part]: [*may.cluster, *may.own, *may.embedded]
+        for part, may in PERMISSIONS.items()
+    },
 }
 
 _AGGREGATED: Final[Mapping[str, tuple[Rules, str]]] = {
