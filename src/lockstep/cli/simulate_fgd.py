@@ -1,0 +1,129 @@
+"""``simulate fgd``: a cluster filled pod by pod from lists."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lockstep.cli.failure import CommandFailed
+from lockstep.cli.options import Output
+from lockstep.cli.output import Format, encode, print_lines, print_table, structured
+from lockstep.cli.usage import usage
+
+if TYPE_CHECKING:
+    from lockstep.sim.fgd.fill import Outcome
+    from lockstep.sim.fgd.run import Wanted
+
+
+def fgd(
+    *,
+    nodes: Annotated[
+        Path, typer.Option(metavar="FILE", help="CSV: sn,cpu_milli,memory_mib,gpu,model.")
+    ],
+    pods: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="CSV: name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec].",
+        ),
+    ],
+    seed: Annotated[int | None, typer.Option(help="Draw the order of arrivals from this.")] = None,
+    inflate: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01, max=100, help="Demand over the cluster's GPUs, with --seed.  [default: 1.3]"
+        ),
+    ] = None,
+    arrivals: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="CSV with the order itself: arrival,pod.")
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="lockstep, fgd, best-fit, dot-product or random.  [default: lockstep]"),
+    ] = None,
+    placements: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write where each arrival went: arrival,pod,node,gpus."),
+    ] = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Fill a cluster pod by pod until more GPUs have been asked for than there are.
+
+    The protocol of "Beware of Fragmentation" (USENIX ATC 2023): pods come one by one, each is
+    placed at once or dropped, and none leaves. What counts is how much of the GPUs is allocated.
+
+    \b
+    Examples:
+      lockstep simulate fgd --nodes nodes.csv --pods pods.csv --seed 42 -o json
+      lockstep simulate fgd --nodes nodes.csv --pods pods.csv --arrivals order.csv --policy fgd
+    """
+    started = time.perf_counter()
+    from lockstep.sim.fgd.catalog import DEFAULT, policy_named
+    from lockstep.sim.fgd.lists import BadList, write_placements
+    from lockstep.sim.fgd.run import Wanted, run
+
+    with usage("--policy"):
+        chosen = policy_named(policy or DEFAULT)
+    with usage("--seed, --arrivals"):
+        wanted = Wanted(nodes, pods, chosen, seed, inflate, arrivals)
+    try:
+        outcome = run(wanted, _progress if sys.stderr.isatty() else None)
+        if placements is not None:
+            write_placements(placements, outcome.placements)
+    except BadList as error:
+        raise CommandFailed(str(error)) from None
+    _print(wanted, outcome, time.perf_counter() - started, output)
+
+
+def _progress(demand: float) -> None:
+    print(f"\rasked for: {demand:5.1f} % of the GPUs", end="", file=sys.stderr, flush=True)
+
+
+def _print(wanted: Wanted, outcome: Outcome, seconds: float, output: Format) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{'':<40}\r", end="", file=sys.stderr, flush=True)
+    if structured(output):
+        print(encode(_figures(wanted, outcome, seconds), output), end="", flush=True)
+        return
+    dropped = outcome.dropped.total()
+    drop = outcome.first_drop_at
+    lines = [
+        f"policy      {wanted.policy}",
+        f"asked for   {outcome.demand:.2f} % of the GPUs, by {outcome.pods} pods",
+        *(
+            f"allocated   {share:.2f} % of the GPUs when {mark} % had been asked for"
+            for mark, share in outcome.allocation.items()
+        ),
+        f"allocated   {outcome.share:.2f} % of the GPUs in the end",
+        f"dropped     {dropped} pods"
+        + ("" if drop is None else f", the first when {drop:.2f} % had been asked for"),
+        f"took        {seconds:.2f} s",
+    ]
+    print_lines(lines)
+    if dropped:
+        from lockstep.cli.views.table import Column, table
+
+        print_lines([""])
+        rows = [(name, str(count)) for name, count in sorted(outcome.dropped.items())]
+        print_table(table(["Class", Column("Dropped", number=True)], rows))
+
+
+def _figures(wanted: Wanted, outcome: Outcome, seconds: float) -> dict[str, Any]:
+    drop = outcome.first_drop_at
+    return {
+        "policy": wanted.policy,
+        "seed": wanted.seed,
+        "allocation": {mark: round(share, 4) for mark, share in outcome.allocation.items()},
+        "seconds": round(seconds, 3),
+        "first_drop_at": None if drop is None else round(drop, 4),
+        "dropped": dict(sorted(outcome.dropped.items())),
+        "pods": outcome.pods,
+        "placed": outcome.pods - outcome.dropped.total(),
+        "asked": round(outcome.demand, 4),
+        "allocated": round(outcome.share, 4),
+        "capacity_milli": outcome.capacity,
+    }

@@ -1,0 +1,42 @@
+"""The policies by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from lockstep.scheduler.core.fragmentation_state import Request, SharedNodes
+from lockstep.sim.fgd.gradient import GradientDescent, typical_requests
+from lockstep.sim.fgd.policies import BestFit, DotProduct, Policy, RandomPlaces, Rated
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a policy may know: the nodes, what usually comes, and a source of chance."""
+
+    nodes: SharedNodes
+    usual: Sequence[Request]
+    random: Random
+
+
+POLICIES: dict[str, Callable[[Setting], Policy]] = {
+    "fgd": lambda s: Rated(s.nodes, GradientDescent(s.nodes, typical_requests(s.usual))),
+    "best-fit": lambda s: Rated(s.nodes, BestFit()),
+    "dot-product": lambda s: Rated(s.nodes, DotProduct()),
+    "random": lambda s: RandomPlaces(s.nodes, s.random),
+}
+DEFAULT = "fgd"
+
+
+def policy_named(name: str) -> str:
+    """Return the policy's name as the catalog writes it; hyphens and case do not matter.
+
+    Raises:
+        ValueError: when there is none of that name.
+    """
+    plain = name.lower().replace("-", "").replace("_", "").replace(" ", "")
+    for known in POLICIES:
+        if known.replace("-", "") == plain:
+            return known
+    raise ValueError(f"no policy {name!r}; choose one of {', '.join(POLICIES)}")
