@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -42,6 +42,13 @@ class GangGroup(Wire, frozen=True):
     ] = None
     topology: Annotated[
         TopologyWish | None, Meta(description="A wish of this group alone, inside the gang's.")
+    ] = None
+    template: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="Pod template of the members, for simulations and what-if; whoever makes "
+            "the gang makes its pods."
+        ),
     ] = None
 
 

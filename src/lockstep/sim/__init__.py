@@ -1,0 +1,1 @@
+"""Simulation: the scheduler's own core, driven by lists and clocks instead of an API server."""

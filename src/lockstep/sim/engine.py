@@ -1,0 +1,275 @@
+"""The discrete-event clock that drives the scheduler's core.
+
+The core is the one that runs in production: the engine tells it of objects, hands it the time, and
+carries out what it decides, at once and without failure. Time jumps from event to event.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from math import inf
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from lockstep.api.meta import Condition
+from lockstep.scheduler.core.decide import Decider, Round
+from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.units import UnitKey
+from lockstep.sim.faults import Dice, Faults
+from lockstep.sim.meter import Meter
+from lockstep.sim.record import Life, Result
+from lockstep.sim.running import Run
+from lockstep.sim.workload import Workload
+from lockstep.sim.world import World
+
+NOT_READY = Condition(type="Ready", status="False", reason="Simulated")
+ROUNDS = 10_000
+"""Decision rounds at one moment of time after which the engine gives up, rather than spin."""
+
+
+NO_FAULTS = Faults()
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a simulation runs."""
+
+    seed: int = 0
+    until: float = inf
+    """Seconds after which the simulation stops, whatever is left."""
+    period: float = 0.0
+    """Seconds between two decisions; 0: after every event."""
+    faults: Faults = NO_FAULTS
+    stays: bool = True
+    """Whether to keep the placement of every pod."""
+
+
+class Event(NamedTuple):
+    """Something that is due; events at one time happen in the order in which they were planned."""
+
+    time: float
+    number: int
+    act: Callable[..., None]
+    args: tuple[Any, ...]
+
+
+class Simulation:
+    """One run over a world and the jobs that come to it, in the order of their arrival."""
+
+    def __init__(self, world: World, works: Iterable[Workload], options: Options) -> None:
+        self.cluster = world.cluster()
+        self._world = world
+        self._works = iter(works)
+        self._options = options
+        self._dice = Dice(options.faults, options.seed)
+        self._decider = Decider(self.cluster)
+        self._events: list[Event] = []
+        self._planned = 0
+        self._runs: dict[UnitKey, Run] = {}
+        self._result = Result(seed=options.seed)
+        self._meter = Meter(self.cluster.table, self._result)
+        self._down: set[str] = set()
+        self._more = False
+        """Whether jobs are still to arrive."""
+        self._now = 0.0
+
+    def run(self, progress: Callable[[float, int, int], None] | None = None) -> Result:
+        """Run to the end; *progress* is told the time, the jobs that ended and that are there.
+
+        It ends when nothing is left that could happen, or at the time that the options name.
+        """
+        self._next_arrival()
+        for name in self._world.nodes:
+            self._plan_failure(name)
+        for now in self._moments():
+            self._meter.advance(now)
+            self._now = now
+            self._happen(now)
+            self._decide()
+            self._meter.sample(self._waiting())
+            if progress is not None:
+                ended = len(self._result.lives) - len(self._runs)
+                progress(now, ended, len(self._result.lives))
+        return self._finish()
+
+    def _moments(self) -> Iterator[float]:
+        """Yield the times at which something happens; several events may share one."""
+        period = self._options.period
+        while self._events and not self._idle():
+            due = self._events[0].time
+            if period:
+                due = -(-due // period) * period
+            if due > self._options.until:
+                self._meter.advance(self._options.until)
+                self._now = self._options.until
+                return
+            yield due
+
+    def _idle(self) -> bool:
+        """Return whether nothing more can come: nodes alone would go on failing for ever."""
+        if self._more or self._down:
+            return False
+        return not any(run.standing and run.finite for run in self._runs.values())
+
+    def _happen(self, now: float) -> None:
+        while self._events and self._events[0].time <= now:
+            event = heapq.heappop(self._events)
+            event.act(*event.args)
+
+    def _plan(self, delay: float, act: Callable[..., None], *args: Any) -> None:
+        if delay != inf:
+            self._planned += 1
+            heapq.heappush(self._events, Event(self._now + delay, self._planned, act, args))
+
+    # Jobs.
+
+    def _next_arrival(self) -> None:
+        work = next(self._works, None)
+        self._more = work is not None
+        if work is not None:
+            self._plan(max(0.0, work.arrival - self._now), self._arrive, work)
+
+    def _arrive(self, work: Workload) -> None:
+        life = Life(work)
+        self._result.lives.append(life)
+        run = self._runs[work.key] = Run(life, self._options.faults, self._now)
+        self.cluster.set_gang(work.gang)
+        for pod in run.fresh():
+            self.cluster.set_pod(pod)
+        self._next_arrival()
+
+    def _end(self, run: Run, epoch: int) -> None:
+        if run.epoch != epoch:
+            return
+        run.advance(self._now)
+        run.life.ended = self._now
+        key = run.work.key
+        for name in list(run.standing):
+            self._leave(run, name)
+        for pod in run.work.pods:
+            self.cluster.remove_pod(key.namespace, pod.metadata.name)
+        self.cluster.remove_gang(key.namespace, key.name)
+        del self._runs[key]
+
+    def _break(self, run: Run, epoch: int) -> None:
+        if run.epoch == epoch:
+            run.life.restarts += 1
+            self._restart(run)
+
+    def _restart(self, run: Run) -> None:
+        """Take all of a job's pods away and let it begin again from its last checkpoint."""
+        run.fall_back(self._now)
+        names = list(run.standing)
+        for name in names:
+            self._leave(run, name)
+        self._renew(run, names)
+
+    def _lose(self, run: Run, names: list[str]) -> None:
+        """Take some of a job's pods away; the job goes on without them where it can."""
+        run.advance(self._now)
+        if not run.survives(names):
+            self._restart(run)
+            return
+        for name in names:
+            self._leave(run, name)
+        self._renew(run, names)
+        self._follow(run)
+
+    def _renew(self, run: Run, names: list[str]) -> None:
+        for name in names:
+            self.cluster.remove_pod(run.work.key.namespace, name)
+        for pod in run.fresh(names):
+            self.cluster.set_pod(pod)
+
+    def _leave(self, run: Run, name: str) -> None:
+        stay = run.leave(name, self._now)
+        self._meter.use(run.work.queue, -len(stay.gpus))
+        if self._options.stays:
+            self._result.stays.append(stay)
+
+    def _follow(self, run: Run) -> None:
+        """Plan what comes next for a job whose members changed."""
+        run.epoch += 1
+        if run.speed:
+            self._plan(run.remaining(), self._end, run, run.epoch)
+            self._plan(self._dice.job_breaks(run.gpus), self._break, run, run.epoch)
+
+    # Decisions.
+
+    def _decide(self) -> None:
+        for _ in range(ROUNDS):
+            found = self._decider.decide(self._now)
+            self._result.decisions += 1
+            self._carry_out(found)
+            if not (found.more or found.rollbacks or self.cluster.touched):
+                break
+        if found.wake_at is not None:
+            self._plan(max(0.0, found.wake_at - self._now), lambda: None)
+
+    def _carry_out(self, found: Round) -> None:
+        for error in found.errors.values():
+            raise error
+        for placement in found.placements:
+            run = self._runs[placement.unit]
+            run.advance(self._now)
+            for assignment in placement.assignments:
+                pod = run.bind(assignment.member.name, assignment.spot, self._now)
+                self.cluster.set_pod(pod)
+                self._meter.use(run.work.queue, assignment.spot.gpus.bit_count())
+            run.started(self._now)
+            self._follow(run)
+        for rollback in found.rollbacks:
+            self._evict(rollback.unit, [member.name for member in rollback.members])
+
+    def _evict(self, key: UnitKey, names: list[str]) -> None:
+        run = self._runs[key]
+        run.life.preemptions += 1
+        self._lose(run, [name for name in names if name in run.standing])
+
+    # Nodes.
+
+    def _plan_failure(self, name: str) -> None:
+        node = self._world.nodes[name]
+        self._plan(self._dice.node_fails(node), self._node_down, name)
+
+    def _node_down(self, name: str) -> None:
+        node = self._world.nodes[name]
+        self._result.node_faults += 1
+        self._down.add(name)
+        kept = [c for c in node.status.conditions if c.type != "Ready"]
+        status = replace(node.status, conditions=[*kept, NOT_READY])
+        self.cluster.set_node(replace(node, status=status))
+        hit: dict[UnitKey, list[str]] = {}
+        for member in list(self.cluster.on_node(name)):
+            if member.unit in self._runs:
+                hit.setdefault(member.unit, []).append(member.name)
+        for key, names in hit.items():
+            self._runs[key].life.restarts += 1
+            self._lose(self._runs[key], names)
+        self._plan(self._dice.node_returns(node), self._node_up, name)
+
+    def _node_up(self, name: str) -> None:
+        self._down.discard(name)
+        self.cluster.set_node(self._world.nodes[name])
+        self._plan_failure(name)
+
+    # The end.
+
+    def _waiting(self) -> int:
+        return sum(run.work.gpus - run.gpus for run in self._runs.values())
+
+    def _finish(self) -> Result:
+        result = self._result
+        result.end = self._now
+        for key, run in self._runs.items():
+            run.advance(self._now)
+            unit = self.cluster.units.get(key)
+            if unit is not None and unit.open:
+                verdict = explain(self.cluster, unit)
+                run.life.waiting = verdict.message or verdict.reason
+            if self._options.stays:
+                result.stays += run.open_stays()
+        return result

@@ -1,0 +1,155 @@
+"""One job while it is simulated: its members, its speed, the work that is left."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from itertools import count
+from math import inf
+
+from msgspec.structs import replace
+
+from lockstep.api.core import Pod
+from lockstep.api.names import GANG_GROUP_LABEL, GPUS_ANNOTATION
+from lockstep.scheduler.core import devices
+from lockstep.scheduler.core.cluster import Spot
+from lockstep.sim.faults import Faults
+from lockstep.sim.record import Life, Stay
+
+_VERSIONS = count(1)
+
+
+class Run:
+    """A job that has arrived and not ended.
+
+    It makes progress when every group has its minimum, in proportion to the members that are
+    there: half of an elastic job takes twice as long.
+    """
+
+    def __init__(self, life: Life, faults: Faults, now: float) -> None:
+        self.life = life
+        self.work = life.work
+        self.epoch = 0
+        """Moves when what was planned for the job no longer holds."""
+        self.standing: dict[str, tuple[Spot, float]] = {}
+        """Where its placed pods are, and since when."""
+        self._faults = faults
+        self._pods = {pod.metadata.name: pod for pod in life.work.pods}
+        self._numbers = dict(zip(self._pods, life.work.ranks, strict=True))
+        self._group = {
+            name: pod.metadata.labels.get(GANG_GROUP_LABEL, "") for name, pod in self._pods.items()
+        }
+        self._minimum = _minimum(life)
+        self._since = now
+        self._left = inf if self.work.runtime is None else self.work.runtime
+        self._kept = self._left
+        """Seconds of work that were left at the last checkpoint."""
+        self._starting = 0.0
+        """Seconds until the job makes progress, after a restart."""
+        self.gpus = 0
+
+    @property
+    def speed(self) -> float:
+        """Return the progress in seconds of work a second; 0 while it cannot run."""
+        if not self._enough(self.standing):
+            return 0.0
+        return len(self.standing) / len(self._pods)
+
+    @property
+    def finite(self) -> bool:
+        """Return whether the job ends by itself."""
+        return self._left != inf
+
+    def remaining(self) -> float:
+        """Return in how many seconds the job ends if nothing changes."""
+        return self._starting + self._left / self.speed
+
+    def fresh(self, names: Collection[str] | None = None) -> Iterator[Pod]:
+        """Yield new pods for all members, or for those called *names*, without nodes."""
+        for name, pod in list(self._pods.items()):
+            if names is None or name in names:
+                number = next(_VERSIONS)
+                meta = replace(pod.metadata, uid=f"sim-{number}", resource_version=str(number))
+                new = self._pods[name] = replace(pod, metadata=meta)
+                yield new
+
+    def bind(self, name: str, spot: Spot, now: float) -> Pod:
+        """Note a pod's place; return the pod as the API server would show it then."""
+        self.standing[name] = (spot, now)
+        self.gpus += spot.gpus.bit_count()
+        pod = self._pods[name]
+        held = {GPUS_ANNOTATION: devices.format_indices(spot.gpus)} if spot.gpus else {}
+        meta = replace(
+            pod.metadata,
+            annotations=pod.metadata.annotations | held,
+            resource_version=str(next(_VERSIONS)),
+        )
+        return replace(pod, metadata=meta, spec=replace(pod.spec, node_name=spot.node))
+
+    def leave(self, name: str, now: float) -> Stay:
+        """Take a pod off its node; return its stay there."""
+        spot, since = self.standing.pop(name)
+        self.gpus -= spot.gpus.bit_count()
+        return self._stay(name, spot, since, now)
+
+    def started(self, now: float) -> None:
+        """Note the first moment at which the job has what it needs."""
+        if self.life.started is None and self._enough(self.standing):
+            self.life.started = now
+
+    def survives(self, losing: Collection[str]) -> bool:
+        """Return whether the job goes on without the pods *losing*: it is elastic enough."""
+        return self._enough([name for name in self.standing if name not in losing])
+
+    def advance(self, now: float) -> None:
+        """Count the work done since the last time."""
+        passed = max(0.0, now - self._since)
+        self._since = now
+        speed = self.speed
+        if not speed:
+            return
+        starting = min(self._starting, passed)
+        self._starting -= starting
+        done = min((passed - starting) * speed, self._left)
+        self.life.useful += done * self.work.gpus
+        if self._left == inf:
+            self._kept = inf
+            return
+        self._left -= done
+        interval = self._faults.checkpoint_interval
+        if interval and self._kept - self._left >= interval:
+            self._kept -= (self._kept - self._left) // interval * interval
+
+    def fall_back(self, now: float) -> None:
+        """Go back to the last checkpoint."""
+        self.advance(now)
+        self.epoch += 1
+        if self._left < self._kept:
+            lost = (self._kept - self._left) * self.work.gpus
+            self.life.useful -= lost
+            self.life.lost += lost
+            self._left = self._kept
+        self._starting = self._faults.restart_cost
+
+    def open_stays(self) -> list[Stay]:
+        """Return the stays that had not ended."""
+        return [
+            self._stay(name, spot, since, None) for name, (spot, since) in self.standing.items()
+        ]
+
+    def _stay(self, name: str, spot: Spot, since: float, end: float | None) -> Stay:
+        gpus = devices.indices_of(spot.gpus)
+        return Stay(self.work.name, name, self._numbers[name], spot.node, gpus, since, end)
+
+    def _enough(self, names: Collection[str]) -> bool:
+        if len(names) == len(self._pods):
+            return True
+        there = Counter(self._group[name] for name in names)
+        return bool(names) and all(there[g] >= least for g, least in self._minimum.items())
+
+
+def _minimum(life: Life) -> dict[str, int]:
+    spec = life.work.gang.spec
+    if spec.groups:
+        return {group.name: group.min for group in spec.groups}
+    return {"": spec.min_member or 1}

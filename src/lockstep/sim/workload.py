@@ -1,0 +1,214 @@
+"""The jobs of a simulation: gangs with their pods, when they arrive and how long they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from lockstep.api import timestamp
+from lockstep.api.core import Pod
+from lockstep.api.gang import Gang, GangSpec
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import (
+    API_VERSION,
+    ARRIVAL_ANNOTATION,
+    GANG_GROUP_LABEL,
+    GANG_LABEL,
+    GPU,
+    JOB_LABEL,
+    RANK_ANNOTATION,
+    RUNTIME_ANNOTATION,
+    SCHEDULER_NAME,
+)
+from lockstep.api.training import TrainingJob
+from lockstep.jobs import objects
+from lockstep.jobs.frameworks import FRAMEWORKS
+from lockstep.jobs.frameworks.base import members
+from lockstep.jobs.validate import problems
+from lockstep.scheduler.core.resources import pod_request
+from lockstep.scheduler.core.units import UnitKey
+from lockstep.sim.world import InputError, Json, World, view
+
+EPOCH = timestamp.parse("2026-01-01T00:00:00Z")
+"""The Unix time that a simulation's second 0 stands for."""
+
+
+OVER = ("Succeeded", "Failed", "Finished", "Suspended")
+"""Phases of jobs and gangs that ask for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One job of the input."""
+
+    key: UnitKey
+    arrival: float
+    """Seconds after the start."""
+    runtime: float | None
+    """Seconds it runs with all its members; None: for ever."""
+    gang: Gang
+    pods: tuple[Pod, ...]
+    ranks: tuple[int, ...]
+    """The rank of each pod among all pods of the job."""
+    gpus: int
+    """GPUs of all its pods."""
+
+    @property
+    def name(self) -> str:
+        """Return namespace and name, the namespace left out where it is the default one."""
+        namespace, name = self.key.namespace, self.key.name
+        return name if namespace == "default" else f"{namespace}/{name}"
+
+    @property
+    def queue(self) -> str:
+        """Return the queue that it waits in."""
+        return self.gang.spec.queue
+
+
+def read_workloads(objs: Iterable[Json], world: World) -> list[Workload]:
+    """Return the jobs among *objs* (TrainingJob and Gang), in the order of their arrival.
+
+    A Gang that a TrainingJob of the same name stands behind is that job's own and is not counted
+    twice, so that a snapshot of a cluster can be read as it is.
+
+    Raises:
+        InputError: naming the object, the field and what it may be.
+    """
+    objs = list(objs)
+    found: dict[UnitKey, Workload] = {}
+    for kind, read in (("TrainingJob", _of_job), ("Gang", _of_gang)):
+        for obj in objs:
+            if (obj.get("apiVersion"), obj.get("kind")) != (API_VERSION, kind):
+                continue
+            if _over(obj):
+                continue
+            work = read(obj, world)
+            if kind == "Gang" and _owned(obj):
+                continue
+            if work.key in found:
+                raise InputError(f"{kind} {work.name} is there twice; give one another name")
+            found[work.key] = work
+    return sorted(found.values(), key=lambda work: work.arrival)
+
+
+def _over(obj: Json) -> bool:
+    return (obj.get("status") or {}).get("phase") in OVER
+
+
+def _owned(obj: Json) -> bool:
+    owners = (obj.get("metadata") or {}).get("ownerReferences") or []
+    return any(owner.get("kind") == "TrainingJob" for owner in owners)
+
+
+def _of_job(obj: Json, world: World) -> Workload:
+    job = view(obj, TrainingJob)
+    meta = job.metadata
+    if wrong := problems(job):
+        raise InputError(f"TrainingJob {meta.name}: " + "; ".join(map(str, wrong)))
+    framework = FRAMEWORKS[job.spec.framework]
+    job = msgspec.structs.replace(job, metadata=_placed(meta))
+    everyone = members(job)
+    bodies = [objects.pod(job, framework, member, everyone) for member in everyone]
+    gang = Gang(metadata=job.metadata, spec=objects.gang_spec(job))
+    return _workload(obj, gang, bodies, world)
+
+
+def _of_gang(obj: Json, world: World) -> Workload:
+    gang = view(obj, Gang)
+    gang = msgspec.structs.replace(gang, metadata=_placed(gang.metadata))
+    if _owned(obj):
+        return _workload(obj, gang, [], world)
+    bodies: list[Json] = []
+    for number, group in enumerate(gang.spec.groups):
+        if group.template is None:
+            raise InputError(
+                f"Gang {gang.metadata.name}: spec.groups[{number}].template is missing; "
+                "write a pod template: a simulation makes the group's pods from it"
+            )
+        for index in range(group.desired or group.min):
+            bodies.append(_member(gang, group.name, group.template, index, len(bodies)))
+    if not bodies:
+        raise InputError(
+            f"Gang {gang.metadata.name}: spec.groups is empty; write groups, each with a template"
+        )
+    return _workload(obj, gang, bodies, world)
+
+
+def _member(gang: Gang, group: str, template: Json, index: int, rank: int) -> Json:
+    given = template.get("metadata") or {}
+    name = f"{gang.metadata.name}-{group}-{index}"
+    labels = {
+        **(given.get("labels") or {}),
+        GANG_LABEL: gang.metadata.name,
+        GANG_GROUP_LABEL: group,
+        JOB_LABEL: gang.metadata.name,
+    }
+    annotations = {**(given.get("annotations") or {}), RANK_ANNOTATION: str(rank)}
+    meta = {"name": name, "namespace": gang.metadata.namespace}
+    spec = {**(template.get("spec") or {}), "schedulerName": SCHEDULER_NAME}
+    return {"metadata": {**meta, "labels": labels, "annotations": annotations}, "spec": spec}
+
+
+def _placed(meta: ObjectMeta) -> ObjectMeta:
+    return msgspec.structs.replace(
+        meta, namespace=meta.namespace or "default", uid=meta.uid or f"sim-{meta.name}"
+    )
+
+
+def _workload(obj: Json, gang: Gang, bodies: Sequence[Json], world: World) -> Workload:
+    key = UnitKey("Gang", gang.metadata.namespace, gang.metadata.name)
+    where = f"{obj['kind']} {key.name}: "
+    annotations = gang.metadata.annotations
+    arrival = _seconds(where, annotations, ARRIVAL_ANNOTATION)
+    runtime = _seconds(where, annotations, RUNTIME_ANNOTATION)
+    created = timestamp.show(EPOCH + (arrival or 0.0))
+    spec = _decided(gang.spec, where, world)
+    meta = msgspec.structs.replace(gang.metadata, creation_timestamp=created, resource_version="")
+    pods = tuple(_pod(body, gang.spec, created, where, world) for body in bodies)
+    return Workload(
+        key=key,
+        arrival=arrival or 0.0,
+        runtime=runtime,
+        gang=Gang(metadata=meta, spec=spec),
+        pods=pods,
+        ranks=tuple(int(pod.metadata.annotations.get(RANK_ANNOTATION, 0)) for pod in pods),
+        gpus=sum(pod_request(pod.spec).get(GPU, 0) for pod in pods),
+    )
+
+
+def _decided(spec: GangSpec, where: str, world: World) -> GangSpec:
+    try:
+        world.priority(spec.priority_class_name)
+    except InputError as error:
+        raise InputError(f"{where}{error}") from None
+    groups = [msgspec.structs.replace(group, template=None) for group in spec.groups]
+    return msgspec.structs.replace(spec, groups=groups)
+
+
+def _pod(body: Json, spec: GangSpec, created: str, where: str, world: World) -> Pod:
+    pod = view({"kind": "Pod", **body}, Pod)
+    named = pod.spec.priority_class_name or spec.priority_class_name
+    try:
+        priority = world.priority(named)
+    except InputError as error:
+        raise InputError(f"{where}{error}") from None
+    meta = msgspec.structs.replace(
+        pod.metadata, namespace=pod.metadata.namespace or "default", creation_timestamp=created
+    )
+    return Pod(metadata=meta, spec=msgspec.structs.replace(pod.spec, priority=priority))
+
+
+def _seconds(where: str, annotations: dict[str, str], name: str) -> float | None:
+    text = annotations.get(name)
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e12:
+        field = f"metadata.annotations[{name}]"
+        raise InputError(f"{where}{field} is {text!r}; write seconds, 0 or more")
+    return value

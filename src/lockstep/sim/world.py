@@ -1,0 +1,121 @@
+"""The cluster that a simulation begins with, read from objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from lockstep.api.core import Node, Pod, PriorityClass
+from lockstep.api.names import API_VERSION
+from lockstep.api.queue import Queue
+from lockstep.api.topology import Topology
+from lockstep.api.wire import Wire, convert
+from lockstep.nodes.simulated.fleet import fleet, node_object
+from lockstep.nodes.simulated.spec import NodeGroup
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.offline import cluster_of
+
+Json = dict[str, Any]
+T = TypeVar("T", bound=Wire)
+
+BUILT_IN_PRIORITIES = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+
+
+class InputError(ValueError):
+    """An object of the input cannot be used; the message names it, the field and the remedy."""
+
+
+@dataclass(slots=True)
+class World:
+    """Nodes and what governs them. Node objects are kept, so that a node can fail and return."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    queues: list[Queue] = field(default_factory=list)
+    topologies: list[Topology] = field(default_factory=list)
+    priority_classes: list[PriorityClass] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)
+    """Pods of nobody's job that stand on nodes for the whole time and take their room."""
+
+    def priority(self, name: str) -> int:
+        """Return the value of a PriorityClass; without a name that of the global default.
+
+        Raises:
+            InputError: when there is no such class.
+        """
+        if not name:
+            return max((c.value for c in self.priority_classes if c.global_default), default=0)
+        for known in self.priority_classes:
+            if known.metadata.name == name:
+                return known.value
+        if name in BUILT_IN_PRIORITIES:
+            return BUILT_IN_PRIORITIES[name]
+        raise InputError(
+            f"priorityClassName {name!r} is no PriorityClass of the cluster; "
+            "add the PriorityClass to it, or leave the name out"
+        )
+
+    def cluster(self) -> Cluster:
+        """Return the scheduler's state at the start."""
+        return cluster_of(
+            nodes=self.nodes.values(),
+            pods=self.pods,
+            topologies=self.topologies,
+            priority_classes=self.priority_classes,
+            queues=self.queues,
+        )
+
+
+def read_world(objects: Iterable[Json]) -> World:
+    """Return the world that *objects* describe; kinds that say nothing about a cluster are skipped.
+
+    Raises:
+        InputError: when an object is not what its kind says, or there is no node.
+    """
+    world = World()
+    for obj in objects:
+        _take(world, obj)
+    if not world.nodes:
+        raise InputError("the cluster has no Node; add Node objects, or give a SPEC such as 64x8")
+    return world
+
+
+def world_of(groups: Iterable[NodeGroup]) -> World:
+    """Return a world of simulated nodes, as ``lockstep up --simulate`` would make them."""
+    nodes = (convert(node_object(node, 0.0), Node) for node in fleet(list(groups)).values())
+    return World(nodes={node.metadata.name: node for node in nodes})
+
+
+def _take(world: World, obj: Json) -> None:
+    match obj.get("apiVersion"), obj.get("kind"):
+        case "v1", "Node":
+            node = view(obj, Node)
+            world.nodes[node.metadata.name] = node
+        case "v1", "Pod":
+            pod = view(obj, Pod)
+            if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
+                world.pods.append(pod)
+        case "scheduling.k8s.io/v1", "PriorityClass":
+            world.priority_classes.append(view(obj, PriorityClass))
+        case group, "Queue" if group == API_VERSION:
+            world.queues.append(view(obj, Queue))
+        case group, "Topology" if group == API_VERSION:
+            world.topologies.append(view(obj, Topology))
+
+
+def view(obj: Mapping[str, Any], type_: type[T]) -> T:
+    """Return *obj* as a view.
+
+    Raises:
+        InputError: naming the object and the field that is wrong.
+    """
+    try:
+        return convert(obj, type_)
+    except msgspec.ValidationError as error:
+        name = (obj.get("metadata") or {}).get("name", "")
+        raise InputError(f"{obj.get('kind')} {name}: {error}; mend the field") from None

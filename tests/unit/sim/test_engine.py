@@ -1,0 +1,159 @@
+from collections import defaultdict
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.simulated_jobs import job, simulate, training_job
+
+from lockstep.api.selectors import parse_labels
+from lockstep.sim.engine import Options
+from lockstep.sim.faults import Faults
+from lockstep.sim.record import Result
+
+NODE_FAULTS = Faults(node_mtbf=40.0, node_repair=1.0, restart_cost=60, checkpoint_interval=600)
+
+
+def times(result: Result) -> dict[str, tuple[float | None, float | None]]:
+    return {life.work.name: (life.started, life.ended) for life in result.lives}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "expected"),
+    [
+        pytest.param([job("a", "1x8", runs=60)], {"a": (0, 60)}, id="starts at once"),
+        pytest.param(
+            [job("a", "1x8", at=5.5, runs=60)], {"a": (5.5, 65.5)}, id="arrives when it says"
+        ),
+        pytest.param(
+            [job("a", "2x8", runs=60), job("b", "1x8", at=1, runs=10)],
+            {"a": (0, 60), "b": (60, 70)},
+            id="waits for room",
+        ),
+        pytest.param(
+            [job("a", "1x8", runs=60), job("b", "2x8", at=1, runs=10)],
+            {"a": (0, 60), "b": (60, 70)},
+            id="a gang starts whole",
+        ),
+        pytest.param(
+            [job("a", "1x8", runs=100), job("b", "1..2x8", at=0, runs=100)],
+            {"a": (0, 100), "b": (0, 150)},
+            id="an elastic gang runs slower with half of its members, and grows",
+        ),
+        pytest.param([job("a", "1x8")], {"a": (0, None)}, id="no runtime means for ever"),
+        pytest.param([job("a", "3x8", runs=1)], {"a": (None, None)}, id="never fits"),
+        pytest.param(
+            [training_job("a", "2x8", runs=60)], {"a": (0, 60)}, id="a TrainingJob is its pods"
+        ),
+    ],
+)
+def test_jobs_start_and_end_as_the_core_decides(jobs, expected):
+    assert times(simulate("2x8", *jobs)) == expected
+
+
+def test_what_never_starts_says_why():
+    (life,) = simulate("2x8", job("a", "3x8", runs=1)).lives
+    assert "the cluster has room for 2 of 3" in life.waiting
+
+
+def test_a_gang_that_gets_no_room_waits_though_others_run_for_ever():
+    result = simulate("2x8", job("a", "1x8"), job("b", "2x8", runs=5))
+    assert times(result) == {"a": (0, None), "b": (None, None)}
+
+
+@pytest.mark.parametrize(("until", "end"), [(30, 30), (1000, 60)])
+def test_it_stops_at_the_time_that_is_named_or_when_all_is_done(until, end):
+    result = simulate("2x8", job("a", "1x8", runs=60), options=Options(until=until))
+    assert result.end == end
+
+
+def test_a_period_puts_decisions_off_to_its_multiples():
+    result = simulate("2x8", job("a", "1x8", at=3, runs=60), options=Options(period=10))
+    assert times(result) == {"a": (10, 70)}
+
+
+def test_a_stay_names_pod_rank_node_and_devices():
+    stays = simulate("2x8", job("a", "2x4", runs=60)).stays
+    assert [(s.job, s.pod, s.rank, s.gpus, s.start, s.end) for s in stays] == [
+        ("a", "a-worker-0", 0, (0, 1, 2, 3), 0, 60),
+        ("a", "a-worker-1", 1, (4, 5, 6, 7), 0, 60),
+    ]
+    assert len({stay.node for stay in stays}) == 1
+
+
+def test_a_job_whose_node_fails_goes_on_from_its_last_checkpoint():
+    result = simulate("4x8", job("a", "4x8", runs=200_000), options=Options(faults=NODE_FAULTS))
+    (life,) = result.lives
+    assert life.restarts > 0
+    assert life.ended is not None and life.ended > 200_000
+    assert life.useful == pytest.approx(200_000 * 32)
+    assert 0 < life.lost <= life.restarts * 600 * 32
+
+
+def test_an_elastic_job_survives_the_loss_of_a_node_without_losing_work():
+    result = simulate("4x8", job("a", "1..4x8", runs=200_000), options=Options(faults=NODE_FAULTS))
+    (life,) = result.lives
+    assert result.node_faults > 0
+    assert life.lost == 0
+
+
+def test_a_job_breaks_by_itself_the_more_often_the_more_gpus_it_has():
+    faults = Faults(gpu_mtbf=200.0, restart_cost=60, checkpoint_interval=600)
+    small = simulate("16x8", job("a", "1x8", runs=200_000), options=Options(faults=faults))
+    large = simulate("16x8", job("a", "16x8", runs=200_000), options=Options(faults=faults))
+    assert large.lives[0].restarts > 4 * small.lives[0].restarts > 0
+
+
+def test_only_spot_nodes_are_reclaimed():
+    faults = Faults(spot=parse_labels("leaf=leaf-0-0"), spot_mtbf=0.5, spot_return=0.1)
+    jobs = [job(name, "1x8", runs=50_000) for name in "abcd"]
+    result = simulate("4x8,nodes-per-leaf=2", *jobs, options=Options(faults=faults))
+    on_spot = {stay.job for stay in result.stays if stay.node.startswith("sim-0-0-")}
+    assert len(on_spot) == 2
+    assert {life.work.name for life in result.lives if life.restarts} == on_spot
+
+
+JOBS = st.lists(
+    st.builds(
+        lambda n, pods, gpus, at, runs: (n, f"{pods}x{gpus}", at, runs),
+        st.integers(0, 999),
+        st.integers(1, 5),
+        st.sampled_from([0, 1, 2, 4, 8]),
+        st.integers(0, 300),
+        st.integers(1, 5000),
+    ),
+    min_size=1,
+    max_size=12,
+    unique_by=lambda one: one[0],
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(JOBS, st.integers(0, 5))
+def test_no_device_is_given_out_twice_and_gangs_start_whole(drawn, seed):
+    jobs = [job(f"j{n}", size, at=at, runs=runs) for n, size, at, runs in drawn]
+    options = Options(seed=seed, faults=Faults(node_mtbf=1.0, gpu_mtbf=5.0, node_repair=0.2))
+    result = simulate("3x8", *jobs, options=options)
+    held = defaultdict(list)
+    for stay in result.stays:
+        for gpu in stay.gpus:
+            held[stay.node, gpu].append((stay.start, stay.end or result.end))
+    for spans in held.values():
+        spans.sort()
+        assert all(ended <= began for (_, ended), (began, _) in pairwise(spans))
+    for life in result.lives:
+        starts = defaultdict(set)
+        for stay in result.stays:
+            if stay.job == life.work.name:
+                starts[stay.start].add(stay.pod)
+        assert all(len(pods) == len(life.work.pods) for pods in starts.values())
+
+
+@settings(max_examples=20, deadline=None)
+@given(JOBS, st.integers(0, 5))
+def test_the_same_seed_gives_the_same_run(drawn, seed):
+    jobs = [job(f"j{n}", size, at=at, runs=runs) for n, size, at, runs in drawn]
+    options = Options(seed=seed, faults=Faults(node_mtbf=1.0, gpu_mtbf=5.0))
+    first, second = (simulate("3x8", *jobs, options=options) for _ in range(2))
+    assert first.stays == second.stays
+    assert times(first) == times(second)

@@ -1,0 +1,84 @@
+import pytest
+from tests.support.simulated_jobs import job
+
+from lockstep.nodes.simulated.spec import parse
+from lockstep.sim import chart
+from lockstep.sim.engine import Options, Simulation
+from lockstep.sim.figures import fairness, figures, size_class
+from lockstep.sim.workload import read_workloads
+from lockstep.sim.world import world_of
+
+
+def shown(spec, *jobs, weights=None):
+    world = world_of(parse(spec))
+    simulation = Simulation(world, read_workloads(jobs, world), Options())
+    result = simulation.run()
+    return figures(result, simulation.cluster.table, weights or {}), result
+
+
+@pytest.mark.parametrize(
+    ("use", "weights", "expected"),
+    [
+        ({}, {}, 1.0),
+        ({"a": 5.0}, {}, 1.0),
+        ({"a": 5.0, "b": 5.0}, {}, 1.0),
+        ({"a": 5.0, "b": 0.0}, {}, 0.5),
+        ({"a": 6.0, "b": 2.0}, {"a": 3, "b": 1}, 1.0),
+    ],
+)
+def test_fairness_is_even_use_by_weight(use, weights, expected):
+    assert fairness(use, weights) == expected
+
+
+@pytest.mark.parametrize(
+    ("gpus", "name"),
+    [(0, "no GPU"), (1, "1 GPU"), (2, "2 to 8"), (8, "2 to 8"), (9, "9 to 64"), (513, "over 512")],
+)
+def test_jobs_are_classed_by_their_gpus(gpus, name):
+    assert size_class(gpus) == name
+
+
+def test_allocation_is_held_over_usable_gpu_time():
+    found, _ = shown("2x8", job("a", "1x8", runs=100), job("b", "1x4", runs=50))
+    assert found["allocation"] == pytest.approx(100 * (800 + 200) / 1600)
+    assert found["fragmentation"] == pytest.approx(100 * 200 / 600, abs=1e-3)
+
+
+def test_waits_tell_who_waited_and_who_never_started():
+    found, _ = shown(
+        "1x8",
+        job("a", "1x8", runs=100, queue="x"),
+        job("b", "1x8", runs=10, queue="y"),
+        job("c", "2x8", runs=10, queue="y"),
+    )
+    assert found["waitsByQueue"]["x"]["mean"] == 0
+    assert found["waitsByQueue"]["y"] == {
+        "jobs": 2,
+        "neverStarted": 1,
+        "mean": 100,
+        "p50": 100,
+        "p95": 100,
+        "max": 100,
+    }
+    assert found["stillWaiting"] == 1
+
+
+def test_span_is_the_narrowest_tier_that_held_the_job():
+    found, _ = shown(
+        "4x8,nodes-per-leaf=2,leaves-per-spine=2",
+        job("inside", "2x4", runs=10),
+        job("leaf", "2x8", at=20, runs=10),
+        job("spine", "4x8", at=40, runs=10),
+        job("alone", "1x8", at=60, runs=10),
+    )
+    assert found["span"] == {"node": 1, "leaf": 1, "spine": 1, "cluster": 0}
+
+
+def test_the_charts_are_well_formed_and_show_every_class():
+    from xml.etree import ElementTree
+
+    found, result = shown("2x8", job("a", "1x8", runs=100), job("b", "2x8", runs=50))
+    drawn = chart.svg(result)
+    text = "".join(ElementTree.fromstring(drawn).itertext())  # noqa: S314 - our own
+    assert "2 to 8" in text and "9 to 64" in text
+    assert drawn in chart.page(result, found)

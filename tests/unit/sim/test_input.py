@@ -1,0 +1,109 @@
+import pytest
+from tests.support.simulated_jobs import job, training_job
+
+from lockstep.nodes.simulated.spec import parse
+from lockstep.sim.workload import read_workloads
+from lockstep.sim.world import InputError, read_world, world_of
+
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "n1"},
+    "status": {"allocatable": {"cpu": "8", "memory": "8Gi", "pods": "10", "nvidia.com/gpu": "2"}},
+}
+
+
+def changed(obj, path, value):
+    *parents, last = path
+    new = dict(obj)
+    inner = new
+    for step in parents:
+        inner[step] = dict(inner[step])
+        inner = inner[step]
+    inner[last] = value
+    return new
+
+
+@pytest.mark.parametrize(
+    ("obj", "message"),
+    [
+        (
+            changed(job("a", "1x1"), ["metadata", "annotations"], {"lockstep.dev/arrival": "soon"}),
+            "Gang a: metadata.annotations[lockstep.dev/arrival] is 'soon'; "
+            "write seconds, 0 or more",
+        ),
+        (
+            changed(job("a", "1x1"), ["metadata", "annotations"], {"lockstep.dev/runtime": "-1"}),
+            "Gang a: metadata.annotations[lockstep.dev/runtime] is '-1'; write seconds, 0 or more",
+        ),
+        (
+            changed(job("a", "1x1"), ["spec", "groups"], [{"name": "w", "min": 1}]),
+            "Gang a: spec.groups[0].template is missing; write a pod template: a simulation makes "
+            "the group's pods from it",
+        ),
+        (
+            changed(job("a", "1x1"), ["spec", "groups"], []),
+            "Gang a: spec.groups is empty; write groups, each with a template",
+        ),
+        (
+            job("a", "1x1", priorityClassName="high"),
+            "Gang a: priorityClassName 'high' is no PriorityClass of the cluster; add the "
+            "PriorityClass to it, or leave the name out",
+        ),
+        (
+            changed(job("a", "1x1"), ["spec", "groups"], 3),
+            "Gang a: Expected `array`, got `int` - at `$.spec.groups`; mend the field",
+        ),
+    ],
+)
+def test_an_object_that_cannot_be_used_is_named_with_the_field_and_the_remedy(obj, message):
+    with pytest.raises(InputError) as caught:
+        read_workloads([obj], world_of(parse("1x1")))
+    assert str(caught.value) == message
+
+
+def test_a_cluster_without_nodes_is_refused():
+    with pytest.raises(InputError, match="the cluster has no Node; add Node objects"):
+        read_world([job("a", "1x1")])
+
+
+def test_two_jobs_of_one_name_are_refused():
+    with pytest.raises(InputError, match="Gang a is there twice; give one another name"):
+        read_workloads([job("a", "1x1"), job("a", "1x1")], world_of(parse("1x1")))
+
+
+def test_priorities_come_from_the_clusters_classes():
+    classes = [
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "globalDefault": default,
+        }
+        for name, value, default in (("high", 100, False), ("usual", 10, True))
+    ]
+    world = read_world([NODE, *classes])
+    works = read_workloads([job("a", "1x1", priorityClassName="high"), job("b", "1x1")], world)
+    assert [work.pods[0].spec.priority for work in works] == [100, 10]
+
+
+def test_jobs_come_in_the_order_of_their_arrival():
+    world = world_of(parse("1x1"))
+    works = read_workloads([job("a", "1x1", at=9), job("b", "1x1"), job("c", "1x1", at=4)], world)
+    assert [work.name for work in works] == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed", "Suspended"])
+def test_what_is_over_or_suspended_asks_for_nothing(phase):
+    ended = training_job("a", "1x1", runs=1) | {"status": {"phase": phase}}
+    assert read_workloads([ended], world_of(parse("1x1"))) == []
+
+
+def test_the_gang_of_a_training_job_is_not_counted_twice():
+    owned = job("a", "1x1")
+    owned["metadata"]["ownerReferences"] = [
+        {"apiVersion": "lockstep.dev/v1alpha1", "kind": "TrainingJob", "name": "a", "uid": "u"}
+    ]
+    works = read_workloads([training_job("a", "2x1", runs=5), owned], world_of(parse("1x1")))
+    assert [len(work.pods) for work in works] == [2]
