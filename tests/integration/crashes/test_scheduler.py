@@ -1,0 +1,146 @@
+"""The scheduler, ended at each of its calls: gangs whole or not there, no device held twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.support.apiserver import ApiServer
+from tests.support.crashing import Scenario, Stage, explore
+from tests.support.scheduler import add_gang, add_nodes, pod_body
+
+from lockstep.api.core import PODS
+from lockstep.api.gang import GANGS
+from lockstep.api.names import GANG_GROUP_LABEL, GPUS_ANNOTATION
+from lockstep.api.queue import QUEUES
+from lockstep.kube.client import Client
+from lockstep.kube.manager import Manager
+from lockstep.scheduler.main import add_scheduler
+
+
+async def run(client: Client, ready: Callable[[str], None]) -> None:
+    manager = Manager(client, name="scheduler", leader_elect=False)
+    add_scheduler(manager)
+    await manager.run(ready)
+
+
+async def add_leaves(client: Client) -> None:
+    for leaf in "xy":
+        names = [f"{leaf}{i}" for i in range(2)]
+        await add_nodes(client, names, spine="s", leaf=leaf)
+
+
+async def member(client: Client, gang: str, name: str, group: str, gpus: int) -> None:
+    body = pod_body(name, gpus=gpus, gang=gang)
+    body["metadata"]["labels"][GANG_GROUP_LABEL] = group
+    await client.create(PODS, body)
+
+
+async def outcome(stage: Stage) -> object:
+    """Return how far everything is; which of the equal nodes it stands on is left out."""
+    pods = (await stage.client.list(PODS)).items
+    gangs = (await stage.client.list(GANGS)).items
+    queues = (await stage.client.list(QUEUES)).items
+    return {
+        "pods": {
+            p.metadata.name: (bool(p.spec.node_name), len(_gpus(p.metadata.annotations)))
+            for p in pods
+        },
+        "gangs": {
+            g.metadata.name: (
+                (g.status.phase, g.status.reason, g.status.members, g.status.bound),
+                [(group.name, group.bound) for group in g.status.groups],
+                "leaf" in g.status.domain,
+                bool(g.status.placed_at),
+            )
+            for g in gangs
+        },
+        "queues": {q.metadata.name: (q.status.pending, q.status.running) for q in queues},
+        "used": {q.metadata.name: dict(q.status.used) for q in queues},
+        "made": dict(stage.audit.made),
+    }
+
+
+def _gpus(annotations: dict[str, str]) -> list[str]:
+    held = annotations.get(GPUS_ANNOTATION, "")
+    return held.split(",") if held else []
+
+
+def placed(stage: Stage, *gangs: str) -> Callable[[], Awaitable[bool]]:
+    async def look() -> bool:
+        found = {g.metadata.name: g.status.phase for g in (await stage.client.list(GANGS)).items}
+        return all(found[name] == "Placed" for name in gangs)
+
+    return look
+
+
+async def everything_at_once(stage: Stage) -> None:
+    """A queue, a gang of two groups, pods of their own, and a gang that has no place."""
+    client = stage.client
+    await add_leaves(client)
+    await client.create(QUEUES, {"metadata": {"name": "team"}, "spec": {}})
+    stage.start()
+    groups = [{"name": "trainer", "min": 3}, {"name": "server", "min": 2}]
+    spec = {"groups": groups, "topology": {"required": "leaf"}, "queue": "team"}
+    await client.create(GANGS, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})
+    await asyncio.gather(
+        *(member(client, "g", f"g-trainer-{i}", "trainer", 4) for i in range(3)),
+        *(member(client, "g", f"g-server-{i}", "server", 0) for i in range(2)),
+        *(client.create(PODS, pod_body(f"single-{i}", gpus=2)) for i in range(3)),
+        add_gang(client, "large", 3, gpus=8, topology={"required": "leaf"}),
+    )
+    await stage.until(placed(stage, "g"), "the gang is placed")
+
+
+async def growth(stage: Stage) -> None:
+    """An elastic gang that runs with two members and gets a third and a fourth."""
+    client = stage.client
+    await add_leaves(client)
+    spec = {"groups": [{"name": "worker", "min": 2, "desired": 4}]}
+    await client.create(GANGS, {"metadata": {"name": "e", "namespace": "default"}, "spec": spec})
+    for i in range(2):
+        await member(client, "e", f"e-{i}", "worker", 8)
+    stage.start()
+    await stage.until(placed(stage, "e"), "the gang is placed")
+    for i in range(2, 4):
+        await member(client, "e", f"e-{i}", "worker", 8)
+
+
+async def no_way_forward(stage: Stage) -> None:
+    """A gang of which somebody ended after two of three bindings; the third has no place."""
+    client = stage.client
+    await add_nodes(client, ["x0", "x1"], spine="s", leaf="x")
+    await add_gang(client, "half", 3, gpus=8)
+    for i in range(2):
+        pod = await client.get(PODS, f"half-{i}", "default")
+        held = {GPUS_ANNOTATION: "0,1,2,3,4,5,6,7"}
+        await client.bind("default", f"half-{i}", f"x{i}", uid=pod.metadata.uid, annotations=held)
+    stage.start()
+
+    async def given_back() -> bool:
+        bound = [p for p in (await client.list(PODS)).items if p.spec.node_name]
+        for pod in bound:
+            if pod.metadata.deletion_timestamp is not None:  # as its node would
+                await client.delete(PODS, pod.metadata.name, "default", grace_seconds=0)
+        return not bound
+
+    await stage.until(given_back, "the nodes are given back")
+    await client.create(PODS, pod_body("single", gpus=8))
+
+
+SCENARIOS: dict[str, Callable[[Stage], Awaitable[Any]]] = {
+    "everything at once": everything_at_once,
+    "an elastic gang grows": growth,
+    "a gang has to be rolled back": no_way_forward,
+}
+
+
+@pytest.mark.parametrize("story", SCENARIOS)
+async def test_it_ends_the_same_wherever_the_scheduler_ends(
+    server: ApiServer, story: str, record_property: Callable[[str, object], None]
+) -> None:
+    explored = await explore(server, Scenario(run, SCENARIOS[story], outcome))
+    record_property("crashes", str(explored))
+    assert not explored.failures, "\n".join(explored.failures)

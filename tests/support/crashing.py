@@ -1,0 +1,259 @@
+"""Playing a scenario once for each call that a component makes, with something wrong at that call.
+
+The component runs in this process but ends as a process does: at a call, with every task of it, and
+nothing of it is left but what the server knows. Then it starts anew. However it went, the scenario
+must end as it does when nothing goes wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.support.apiserver import ApiServer
+from tests.support.audit import Audit
+from tests.support.emptying import empty
+from tests.support.faults import Break, Fault, Faults, Kill, Plan, only
+from tests.support.waiting import eventually
+
+from lockstep.kube.client import Client
+from lockstep.kube.config import ClusterConfig
+from lockstep.kube.crds import ensure_crds
+from lockstep.kube.transport import Request
+
+Run = Callable[[Client, Callable[[str], None]], Awaitable[None]]
+"""A component: what its process does with a client, and whom it tells that it is ready."""
+Tasks = weakref.WeakSet[asyncio.Task[Any]]
+
+DEADLINE = 20.0
+QUIET = 0.15
+"""Seconds without a call after which nothing more is to be expected."""
+
+_OWNER: ContextVar[Tasks | None] = ContextVar("owner", default=None)
+
+
+def _tagging(
+    loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **options: Any
+) -> asyncio.Task[Any]:
+    """Make a task, and note whose it is: that of the component whose task made it."""
+    task = asyncio.Task(coroutine, loop=loop, **options)
+    owner = _OWNER.get()
+    if owner is not None:
+        owner.add(task)
+    return task
+
+
+class Incarnation:
+    """One life of a component, from its start until it is killed."""
+
+    def __init__(self, config: ClusterConfig, run: Run, plan: Plan) -> None:
+        self.killed = asyncio.Event()
+        self.faults = Faults(plan, on_kill=self.killed.set)
+        self.ready = asyncio.Event()
+        self._client = Client(config, transport=self.faults.transport)
+        self._tasks: Tasks = weakref.WeakSet()
+        asyncio.get_running_loop().set_task_factory(_tagging)
+        context = copy_context()
+        context.run(_OWNER.set, self._tasks)
+        life = run(self._client, lambda _: self.ready.set())
+        self.task = asyncio.get_running_loop().create_task(_await(life), context=context)
+        self._tasks.add(self.task)
+
+    async def kill(self) -> None:
+        """End all of it at once: what would still be done at an orderly end is not."""
+        self.faults.dead = True
+        for _ in range(1000):
+            alive = [task for task in self._tasks if not task.done()]
+            if not alive:
+                break
+            for task in alive:
+                task.cancel()
+            await asyncio.sleep(0)
+        else:
+            raise AssertionError(f"cannot be ended: {alive}")
+        await self._client.close()
+
+
+async def _await(life: Awaitable[None]) -> None:
+    await life
+
+
+@dataclass
+class Stage:
+    """What a scenario is played on."""
+
+    client: Client
+    config: ClusterConfig
+    audit: Audit
+    run: Run
+    plan: Plan
+    lives: list[Incarnation] = field(default_factory=list)
+    _supervisor: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start the component; it is started again whenever it was killed."""
+        self._supervisor = asyncio.create_task(self._supervise())
+
+    async def _supervise(self) -> None:
+        plan = self.plan
+        while True:
+            life = Incarnation(self.config, self.run, plan)
+            self.lives.append(life)
+            killed = asyncio.create_task(life.killed.wait())
+            try:
+                await asyncio.wait([killed, life.task], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                killed.cancel()
+                await life.kill()
+            if not life.killed.is_set():
+                life.task.result()
+                raise AssertionError("the component ended by itself")
+            # Only the first life is disturbed: what it left behind is what is looked at.
+            plan = _nothing
+
+    async def until(self, probe: Callable[[], Awaitable[Any]], what: str) -> Any:
+        """Wait for *probe* to be true, while the component lives or is started again."""
+        return await eventually(lambda: self._checked(probe), DEADLINE, what)
+
+    async def _checked(self, probe: Callable[[], Awaitable[Any]]) -> Any:
+        if self._supervisor is not None and self._supervisor.done():
+            self._supervisor.result()
+        return await probe()
+
+    async def quiet(self) -> None:
+        """Wait until the component has made no call for a while."""
+        loop = asyncio.get_running_loop()
+        seen, since = -1, 0.0
+
+        async def still() -> bool:
+            nonlocal seen, since
+            now = sum(len(life.faults.requests) for life in self.lives)
+            under_way = any(life.faults.under_way for life in self.lives if not life.faults.dead)
+            if now != seen or under_way:
+                seen, since = now, loop.time()
+            return loop.time() - since >= QUIET
+
+        await self.until(still, "no more calls")
+
+    async def close(self) -> None:
+        """End the component."""
+        if self._supervisor is not None:
+            self._supervisor.cancel()
+            await asyncio.gather(self._supervisor, return_exceptions=True)
+
+
+def _nothing(_number: int, _request: Request) -> Fault | None:
+    return None
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What happens around a component, and how to tell how it ended."""
+
+    run: Run
+    play: Callable[[Stage], Awaitable[None]]
+    """Starts the component, does what users do, and returns after the last of it."""
+    outcome: Callable[[Stage], Awaitable[object]]
+    """Everything that must be the same however it went."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A call at which something goes wrong."""
+
+    number: int
+    request: Request
+    fault: Fault
+
+    def __str__(self) -> str:
+        path = self.request.target.partition("?")[0]
+        return f"call {self.number} ({self.request.method} {path}), {self.fault}"
+
+
+@dataclass
+class Explored:
+    """What came of it."""
+
+    calls: Sequence[Request] = ()
+    points: list[Point] = field(default_factory=list)
+    missed: int = 0
+    """Points that a run did not come to, because it needed fewer calls."""
+    failures: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        writes = sum(request.method != "GET" for request in self.calls)
+        return f"{len(self.calls)} calls ({writes} writes), {len(self.points)} runs with a fault"
+
+
+async def explore(
+    server: ApiServer,
+    scenario: Scenario,
+    choose: Callable[[list[Point]], list[Point]] = lambda points: points,
+) -> Explored:
+    """Play *scenario* undisturbed, then once for each of the points that *choose* leaves."""
+    config = ClusterConfig.load(server.kubeconfig)
+    found = Explored()
+    async with Client(config) as client:
+        await ensure_crds(client)
+        async with _stage(client, config, scenario.run, _nothing) as stage:
+            await scenario.play(stage)
+            await stage.quiet()
+            expected = await scenario.outcome(stage)
+            stage.audit.check()
+            found.calls = stage.lives[0].faults.requests
+        for point in choose(list(_points(found.calls))):
+            found.points.append(point)
+            plan = only(point.number, point.fault)
+            try:
+                async with _stage(client, config, scenario.run, plan) as stage:
+                    await scenario.play(stage)
+                    await _ends_as(stage, scenario, expected)
+                    found.missed += len(stage.lives[0].faults.requests) < point.number
+            except AssertionError as error:
+                found.failures.append(f"{point}: {error}")
+    return found
+
+
+def _points(calls: Iterable[Request]) -> Iterable[Point]:
+    """Return what may go wrong: a read changes nothing, so to end before it or after is one."""
+    for number, request in enumerate(calls, 1):
+        yield Point(number, request, Kill.AFTER)
+        if request.method != "GET":
+            yield Point(number, request, Kill.BEFORE)
+            yield Point(number, request, Break.UNANSWERED)
+
+
+async def _ends_as(stage: Stage, scenario: Scenario, expected: object) -> None:
+    seen: object = None
+
+    async def same() -> bool:
+        nonlocal seen
+        seen = await scenario.outcome(stage)
+        return seen == expected
+
+    try:
+        await stage.until(same, "the same end")
+        await stage.quiet()
+        assert await same(), "does not stay as it was"
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n  expected {expected}\n  seen     {seen}") from None
+    stage.audit.check()
+
+
+@contextlib.asynccontextmanager
+async def _stage(
+    client: Client, config: ClusterConfig, run: Run, plan: Plan
+) -> AsyncIterator[Stage]:
+    await empty(client)
+    async with Audit.running(client) as audit:
+        stage = Stage(client, config, audit, run, plan)
+        try:
+            yield stage
+        finally:
+            await stage.close()

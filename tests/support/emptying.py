@@ -1,0 +1,30 @@
+"""Bringing a server back to what a cluster starts with, between two tests or two runs of one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from urllib.parse import parse_qsl
+
+import msgspec
+from tests.support.kube_apiserver import LEFT_BEHIND
+from tests.support.waiting import eventually
+
+from lockstep.kube.client import Client
+
+_NOW = json.dumps({"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}).encode()
+_LEFT = [
+    (path, dict(parse_qsl(query)))
+    for path, _, query in (whole.partition("?") for whole in LEFT_BEHIND)
+]
+
+
+async def empty(client: Client) -> None:
+    """Delete what is left behind, pods at once, and return when it is gone."""
+    for path, selector in _LEFT:
+        await client.request("DELETE", path, params=selector, body=_NOW)
+    await asyncio.gather(*(eventually(lambda one=one: _gone(client, *one)) for one in _LEFT))
+
+
+async def _gone(client: Client, path: str, selector: dict[str, str]) -> bool:
+    return not msgspec.json.decode(await client.get_raw(path, selector))["items"]
