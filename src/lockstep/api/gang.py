@@ -12,6 +12,7 @@ from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
 Positive = Annotated[int, Meta(ge=1)]
+Strategy = Literal["Binpack", "Spread"]
 
 
 class TopologyWish(Wire, frozen=True):
@@ -70,7 +71,7 @@ class GangSpec(Wire, frozen=True):
         str, Meta(description="PriorityClass that orders the gang in its queue.")
     ] = ""
     strategy: Annotated[
-        Literal["Binpack", "Spread"],
+        Strategy,
         Meta(description="Fill nodes one after the other, or use as many as possible."),
     ] = "Binpack"
 

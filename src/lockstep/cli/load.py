@@ -7,6 +7,7 @@ passes here is refused by the server only for what depends on its state.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 import sys
@@ -173,6 +174,9 @@ def _read(source: Path, name: str) -> str:
 
 
 def _parse(text: str, name: str) -> list[Any]:
+    if text.lstrip()[:1] in ("{", "["):  # JSON is YAML, and read far faster as what it is
+        with contextlib.suppress(msgspec.DecodeError):
+            return [msgspec.json.decode(text)]
     import yaml
 
     try:

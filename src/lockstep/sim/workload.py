@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from lockstep.api import timestamp
 from lockstep.api.core import Pod
-from lockstep.api.gang import Gang, GangSpec
+from lockstep.api.gang import Gang, GangSpec, Strategy
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import (
     API_VERSION,
@@ -67,11 +67,14 @@ class Workload:
         return self.gang.spec.queue
 
 
-def read_workloads(objs: Iterable[Json], world: World) -> list[Workload]:
+def read_workloads(
+    objs: Iterable[Json], world: World, strategy: Strategy | None = None
+) -> list[Workload]:
     """Return the jobs among *objs* (TrainingJob and Gang), in the order of their arrival.
 
     A Gang that a TrainingJob of the same name stands behind is that job's own and is not counted
-    twice, so that a snapshot of a cluster can be read as it is.
+    twice, so that a snapshot of a cluster can be read as it is. *strategy* is that of the jobs that
+    name none.
 
     Raises:
         InputError: naming the object, the field and what it may be.
@@ -85,12 +88,19 @@ def read_workloads(objs: Iterable[Json], world: World) -> list[Workload]:
             if _over(obj):
                 continue
             work = read(obj, world)
+            if strategy is not None and "strategy" not in obj["spec"]:
+                work = _with_strategy(work, strategy)
             if kind == "Gang" and _owned(obj):
                 continue
             if work.key in found:
                 raise InputError(f"{kind} {work.name} is there twice; give one another name")
             found[work.key] = work
     return sorted(found.values(), key=lambda work: work.arrival)
+
+
+def _with_strategy(work: Workload, strategy: Strategy) -> Workload:
+    spec = msgspec.structs.replace(work.gang.spec, strategy=strategy)
+    return replace(work, gang=msgspec.structs.replace(work.gang, spec=spec))
 
 
 def _over(obj: Json) -> bool:
