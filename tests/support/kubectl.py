@@ -13,21 +13,19 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support import kube_binaries
+
+KUBECTLS = ("built", "installed")
+"""The kubectl of the Kubernetes that is built here, and the one that the machine came with."""
 
 
-def find_kubectl() -> str | None:
-    """Return kubectl from KUBEBUILDER_ASSETS, else from PATH."""
-    assets = os.environ.get("KUBEBUILDER_ASSETS")
-    if assets and (Path(assets) / "kubectl").exists():
-        return str(Path(assets) / "kubectl")
-    return shutil.which("kubectl")
-
-
-def require_kubectl() -> str:
-    """Return kubectl, or skip the test where there is none."""
-    found = find_kubectl()
+def need_kubectl(which: str = "built") -> str:
+    """Return one of `KUBECTLS`, or skip the test where there is none."""
+    if which == "built":
+        return str(kube_binaries.need("kubectl"))
+    found = shutil.which("kubectl")
     if found is None:
-        pytest.skip("needs kubectl on PATH or in KUBEBUILDER_ASSETS")
+        pytest.skip("this machine has no kubectl of its own")
     return found
 
 

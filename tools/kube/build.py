@@ -7,6 +7,7 @@ finds them there and a changed pin builds anew. Go's own variables (``GOFLAGS`` 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import re
@@ -28,6 +29,13 @@ _STAMPS: Final = {
     "kwok": ("sigs.k8s.io/kwok", "sigs.k8s.io/kwok/pkg/consts.{}"),
 }
 """The module whose version the programs show, and the variables that hold it."""
+STAGES: Final = "kwok-stages.yaml"
+"""What kwok lets happen to pods and nodes; without such a file it ends at once."""
+_STAGE_FILES: Final = (
+    "pod/fast/pod-*.yaml",
+    "node/fast/node-initialize.yaml",
+    "node/heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+)
 
 
 def directory() -> Path:
@@ -52,22 +60,27 @@ def main() -> int:
     """Build what is missing and return the exit status."""
     target = directory()
     missing = [(m, p, n) for m, p, n in programs() if not (target / n).exists()]
-    if not missing:
+    if not missing and (target / STAGES).exists():
         print(f"kube: all programs are in {target}")
         return 0
     if shutil.which("go") is None:
         print("kube: Go is not on the PATH; it is needed to build Kubernetes", file=sys.stderr)
         return 1
     target.mkdir(parents=True, exist_ok=True)
-    print(f"kube: {len(missing)} programs into {target}; about 7 minutes at first", flush=True)
+    if missing:
+        print(f"kube: {len(missing)} programs into {target}; about 7 minutes at first", flush=True)
+    return 0 if _build_all(missing, target) and _write_stages(target / STAGES) else 1
+
+
+def _build_all(missing: list[tuple[str, str, str]], target: Path) -> bool:
     for number, (module, package, name) in enumerate(missing, 1):
         print(f"kube: [{number}/{len(missing)}] {name} ...", flush=True)
         started = time.monotonic()
         if not _build(module, package, target / name):
             print(f"kube: {name} could not be built", file=sys.stderr)
-            return 1
+            return False
         print(f"kube: [{number}/{len(missing)}] {name} in {time.monotonic() - started:.0f} s")
-    return 0
+    return True
 
 
 def _build(module: str, package: str, program: Path) -> bool:
@@ -82,6 +95,25 @@ def _build(module: str, package: str, program: Path) -> bool:
     finally:
         draft.unlink(missing_ok=True)
     return done.returncode == 0
+
+
+def _write_stages(path: Path) -> bool:
+    """Write kwok's own stages, which lie in its module, into one file."""
+    found = subprocess.run(
+        ["go", "mod", "download", "-json", "sigs.k8s.io/kwok"],
+        cwd=HERE / "kwok",
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    if found.returncode != 0:
+        print(f"kube: {STAGES} could not be written", file=sys.stderr)
+        return False
+    stages = Path(json.loads(found.stdout)["Dir"]) / "kustomize" / "stage"
+    files = [file for pattern in _STAGE_FILES for file in sorted(stages.glob(pattern))]
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text("\n---\n".join(file.read_text() for file in files))
+    draft.replace(path)
+    return True
 
 
 def _ldflags(module: str) -> str:

@@ -171,8 +171,8 @@ def test_namespaces_go_with_what_is_in_them(kubectl: Kubectl) -> None:
 
 
 @pytest.fixture(scope="module")
-def node(shared_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    running = ProcessNode(shared_server, tmp_path_factory.mktemp("node")).start()
+def node(kubectl_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    running = ProcessNode(kubectl_server, tmp_path_factory.mktemp("node")).start()
     yield running
     running.stop()
 
