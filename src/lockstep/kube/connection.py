@@ -54,8 +54,8 @@ class Call:
 
 
 def default_transport(config: ClusterConfig, credential: Credential) -> Transport:
-    """Return the transport on aiohttp with the certificates of *config* and *credential*."""
-    from lockstep.kube.aiohttp_transport import AiohttpTransport
+    """Return pooled connections with the certificates of *config* and *credential*."""
+    from lockstep.kube.http_transport import HttpTransport
     from lockstep.kube.tls import client_context
 
     tls = None
@@ -66,7 +66,7 @@ def default_transport(config: ClusterConfig, credential: Credential) -> Transpor
             key=credential.key,
             insecure=config.insecure,
         )
-    return AiohttpTransport(config.server, tls, server_name=config.tls_server_name)
+    return HttpTransport(config.server, tls, server_name=config.tls_server_name)
 
 
 class Connection:

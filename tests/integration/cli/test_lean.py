@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from lockstep.cli.lean import LeanTransport, lean_transport
-from lockstep.kube.aiohttp_transport import AiohttpTransport
+from lockstep.kube.http_transport import HttpTransport
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.credentials import Credential
 from lockstep.kube.errors import Unreachable
@@ -82,4 +82,4 @@ async def test_a_refused_connection_certainly_did_nothing(refused: str) -> None:
 
 def test_what_it_lacks_goes_over_the_usual_transport() -> None:
     config = ClusterConfig(server="http://127.0.0.1:1", tls_server_name="kubernetes")
-    assert isinstance(lean_transport(config, Credential()), AiohttpTransport)
+    assert isinstance(lean_transport(config, Credential()), HttpTransport)

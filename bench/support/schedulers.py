@@ -1,0 +1,51 @@
+"""Schedulers under test, each as the process that a user would start."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support import kube_binaries
+
+
+@contextlib.contextmanager
+def lockstep(kubeconfig: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Lockstep's scheduler."""
+    command = [sys.executable, "-P", "-m", "lockstep", "scheduler", "--kubeconfig", str(kubeconfig)]
+    with _running(command, kubeconfig.parent / "lockstep-scheduler.log") as process:
+        yield process
+
+
+@contextlib.contextmanager
+def kube_scheduler(kubeconfig: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """kube-scheduler, its own limits on requests lifted."""
+    config = kubeconfig.parent / "kube-scheduler.json"
+    limits = {"kubeconfig": str(kubeconfig), "qps": 10_000, "burst": 10_000}
+    config.write_text(
+        json.dumps(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "clientConnection": limits,
+            }
+        )
+    )
+    program = str(kube_binaries.need("kube-scheduler"))
+    command = [program, f"--config={config}", "--secure-port=0"]
+    with _running(command, kubeconfig.parent / "kube-scheduler.log") as process:
+        yield process
+
+
+@contextlib.contextmanager
+def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
