@@ -1,0 +1,102 @@
+"""How the ranks of a job are split, and what that makes them say to each other."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from lockstep.api.wire import Wire
+
+Degree = Annotated[int, Meta(ge=1)]
+Size = Annotated[float, Meta(gt=0)]
+
+AXES: Final = {
+    "tp": "tensor",
+    "cp": "context",
+    "ep": "expert",
+    "dp": "data",
+    "pp": "pipeline",
+}
+"""The axes by the names that ``order`` uses, with the fields that hold their degrees."""
+MEGATRON_ORDER: Final = "tp-cp-ep-dp-pp"
+"""The order in which Megatron numbers ranks, the axis that varies fastest first."""
+
+
+class Model(Wire, frozen=True):
+    """What the model's size says about the bytes that ranks exchange in a step."""
+
+    parameters: Annotated[Size, Meta(description="Parameters in all.")] = 70e9
+    expert_parameters: Annotated[
+        float, Meta(ge=0, description="Parameters of experts, part of all.")
+    ] = 0
+    layers: Annotated[int, Meta(ge=1, description="Transformer layers.")] = 80
+    expert_layers: Annotated[
+        Degree | None, Meta(description="Layers with experts; all of them when left out.")
+    ] = None
+    experts_per_token: Annotated[int, Meta(ge=1, description="Experts that a token visits.")] = 2
+    hidden: Annotated[int, Meta(ge=1, description="Hidden size.")] = 8192
+    key_value_hidden: Annotated[
+        Degree | None,
+        Meta(description="Size of keys and of values of a token; the hidden size when left out."),
+    ] = None
+    sequence: Annotated[int, Meta(ge=1, description="Tokens in a sequence.")] = 4096
+    micro_batch: Annotated[int, Meta(ge=1, description="Sequences in a micro-batch.")] = 1
+    micro_batches: Annotated[
+        int, Meta(ge=1, description="Micro-batches in a step, for each data-parallel rank.")
+    ] = 16
+    activation_bytes: Annotated[int, Meta(ge=1, description="Bytes of an activation.")] = 2
+    gradient_bytes: Annotated[int, Meta(ge=1, description="Bytes of a gradient.")] = 4
+    sharded: Annotated[
+        bool,
+        Meta(description="Whether parameters are sharded over data-parallel ranks (ZeRO-3, FSDP)."),
+    ] = False
+
+
+class Parallelism(Wire, frozen=True):
+    """How the ranks are split; their product divides the world size."""
+
+    tensor: Degree = 1
+    pipeline: Degree = 1
+    data: Annotated[
+        Degree | None, Meta(description="What is left of the world size when left out.")
+    ] = None
+    context: Degree = 1
+    expert: Degree = 1
+    order: Annotated[
+        str,
+        Meta(
+            pattern="^(tp|cp|ep|dp|pp)(-(tp|cp|ep|dp|pp)){0,4}$",
+            description="How ranks are numbered, the axis that varies fastest first; axes of "
+            "degree 1 may be left out.",
+        ),
+    ] = MEGATRON_ORDER
+    model: Annotated[
+        Model | None,
+        Meta(description="Model whose traffic the ranks are laid out for; a large one by default."),
+    ] = None
+
+    def axes(self) -> tuple[str, ...]:
+        """Return the order's axes, with those left out at its end.
+
+        Raises:
+            ValueError: when an axis is there twice, or one of a degree above 1 is left out.
+        """
+        named = self.order.split("-")
+        if len(set(named)) < len(named):
+            raise ValueError(f"order {self.order} names an axis twice")
+        missing = [axis for axis in AXES if axis not in named]
+        lost = [axis for axis in missing if axis != "dp" and (getattr(self, AXES[axis]) or 1) > 1]
+        if lost:
+            raise ValueError(f"order {self.order} leaves out {', '.join(lost)}")
+        return (*named, *missing)
+
+    @property
+    def stated(self) -> bool:
+        """Return whether the job says anything about how its ranks are split."""
+        return self.data is not None or any(
+            getattr(self, field) > 1 for field in AXES.values() if field != "data"
+        )
+
+
+NO_PARALLELISM: Final = Parallelism()
