@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from lockstep.api.meta import Condition
+from lockstep.api.names import GPUS_ANNOTATION
+from lockstep.scheduler.core import devices
+from lockstep.scheduler.core.cluster import Spot
 from lockstep.scheduler.core.decide import Decider, Round
 from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.units import UnitKey
@@ -22,8 +25,13 @@ from lockstep.sim.faults import Dice, Faults
 from lockstep.sim.meter import Meter
 from lockstep.sim.record import Life, Result
 from lockstep.sim.running import Run
-from lockstep.sim.workload import Workload
+from lockstep.sim.workload import EPOCH, Workload
 from lockstep.sim.world import World
+
+
+def _nothing() -> None:
+    """Wake the clock, so that the core is asked again."""
+
 
 NOT_READY = Condition(type="Ready", status="False", reason="Simulated")
 ROUNDS = 10_000
@@ -139,7 +147,25 @@ class Simulation:
         self.cluster.set_gang(work.gang)
         for pod in run.fresh():
             self.cluster.set_pod(pod)
+        self._resume(run)
         self._next_arrival()
+
+    def _resume(self, run: Run) -> None:
+        """Put the pods that stood on nodes at the start where they stood."""
+        standing = self._world.standing(run.work.key)
+        for there in standing:
+            self.cluster.remove_pod(there.metadata.namespace, there.metadata.name)
+        for name, there in run.match(standing):
+            self.cluster.set_pod(run.pod(name))
+            gpus = devices.parse_indices(there.metadata.annotations.get(GPUS_ANNOTATION, ""))
+            self._bind(run, name, Spot(there.spec.node_name, gpus))
+        if standing:
+            run.started(self._now)
+            self._follow(run)
+
+    def _bind(self, run: Run, name: str, spot: Spot) -> None:
+        self.cluster.set_pod(run.bind(name, spot, self._now))
+        self._meter.use(run.work.queue, spot.gpus.bit_count())
 
     def _end(self, run: Run, epoch: int) -> None:
         if run.epoch != epoch:
@@ -201,13 +227,13 @@ class Simulation:
 
     def _decide(self) -> None:
         for _ in range(ROUNDS):
-            found = self._decider.decide(self._now)
+            found = self._decider.decide(EPOCH + self._now)
             self._result.decisions += 1
             self._carry_out(found)
             if not (found.more or found.rollbacks or self.cluster.touched):
                 break
         if found.wake_at is not None:
-            self._plan(max(0.0, found.wake_at - self._now), lambda: None)
+            self._plan(max(0.0, found.wake_at - EPOCH - self._now), _nothing)
 
     def _carry_out(self, found: Round) -> None:
         for error in found.errors.values():
@@ -216,9 +242,7 @@ class Simulation:
             run = self._runs[placement.unit]
             run.advance(self._now)
             for assignment in placement.assignments:
-                pod = run.bind(assignment.member.name, assignment.spot, self._now)
-                self.cluster.set_pod(pod)
-                self._meter.use(run.work.queue, assignment.spot.gpus.bit_count())
+                self._bind(run, assignment.member.name, assignment.spot)
             run.started(self._now)
             self._follow(run)
         for rollback in found.rollbacks:

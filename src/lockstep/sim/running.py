@@ -41,7 +41,8 @@ class Run:
         }
         self._minimum = _minimum(life)
         self._since = now
-        self._left = inf if self.work.runtime is None else self.work.runtime
+        runtime = inf if self.work.runtime is None else self.work.runtime
+        self._left = max(0.0, runtime - self.work.elapsed)
         self._kept = self._left
         """Seconds of work that were left at the last checkpoint."""
         self._starting = 0.0
@@ -72,6 +73,23 @@ class Run:
                 meta = replace(pod.metadata, uid=f"sim-{number}", resource_version=str(number))
                 new = self._pods[name] = replace(pod, metadata=meta)
                 yield new
+
+    def pod(self, name: str) -> Pod:
+        """Return the present pod of a member, without a node."""
+        return self._pods[name]
+
+    def match(self, standing: Collection[Pod]) -> Iterator[tuple[str, Pod]]:
+        """Yield which member each of *standing* is: by name, else the next of its group."""
+        left = [name for name in self._pods if name not in {p.metadata.name for p in standing}]
+        for there in standing:
+            name = there.metadata.name
+            if name not in self._pods:
+                group = there.metadata.labels.get(GANG_GROUP_LABEL, "")
+                one_group = len(self._minimum) == 1
+                name = next((n for n in left if one_group or self._group[n] == group), "")
+                left = [other for other in left if other != name]
+            if name:
+                yield name, there
 
     def bind(self, name: str, spot: Spot, now: float) -> Pod:
         """Note a pod's place; return the pod as the API server would show it then."""

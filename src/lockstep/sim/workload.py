@@ -14,6 +14,7 @@ from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import (
     API_VERSION,
     ARRIVAL_ANNOTATION,
+    ELAPSED_ANNOTATION,
     GANG_GROUP_LABEL,
     GANG_LABEL,
     GPU,
@@ -48,6 +49,8 @@ class Workload:
     """Seconds after the start."""
     runtime: float | None
     """Seconds it runs with all its members; None: for ever."""
+    elapsed: float
+    """Seconds of these that it had run before the start: it stood in the cluster already."""
     gang: Gang
     pods: tuple[Pod, ...]
     ranks: tuple[int, ...]
@@ -79,23 +82,29 @@ def read_workloads(
     Raises:
         InputError: naming the object, the field and what it may be.
     """
-    objs = list(objs)
+    ours = [obj for obj in objs if obj.get("apiVersion") == API_VERSION and not _over(obj)]
+    gangs = [obj for obj in ours if obj.get("kind") == "Gang"]
+    behind = {_named(gang): gang for gang in gangs if _owned(gang)}
     found: dict[UnitKey, Workload] = {}
-    for kind, read in (("TrainingJob", _of_job), ("Gang", _of_gang)):
-        for obj in objs:
-            if (obj.get("apiVersion"), obj.get("kind")) != (API_VERSION, kind):
-                continue
-            if _over(obj):
-                continue
-            work = read(obj, world)
-            if strategy is not None and "strategy" not in obj["spec"]:
-                work = _with_strategy(work, strategy)
-            if kind == "Gang" and _owned(obj):
-                continue
-            if work.key in found:
-                raise InputError(f"{kind} {work.name} is there twice; give one another name")
-            found[work.key] = work
+    for obj in ours:
+        if obj.get("kind") == "TrainingJob":
+            # It waits since its gang was made, not since it was.
+            work = _of_job(obj, behind.get(_named(obj), obj), world)
+        elif obj.get("kind") == "Gang" and not _owned(obj):
+            work = _of_gang(obj, world)
+        else:
+            continue
+        if strategy is not None and "strategy" not in obj["spec"]:
+            work = _with_strategy(work, strategy)
+        if work.key in found:
+            raise InputError(f"{obj['kind']} {work.name} is there twice; give one another name")
+        found[work.key] = work
     return sorted(found.values(), key=lambda work: work.arrival)
+
+
+def _named(obj: Json) -> tuple[str, str]:
+    meta = obj.get("metadata") or {}
+    return meta.get("namespace") or "default", meta.get("name", "")
 
 
 def _with_strategy(work: Workload, strategy: Strategy) -> Workload:
@@ -112,24 +121,24 @@ def _owned(obj: Json) -> bool:
     return any(owner.get("kind") == "TrainingJob" for owner in owners)
 
 
-def _of_job(obj: Json, world: World) -> Workload:
+def _of_job(obj: Json, gang_of: Json, world: World) -> Workload:
     job = view(obj, TrainingJob)
     meta = job.metadata
+    since = (gang_of.get("metadata") or {}).get("creationTimestamp")
     if wrong := problems(job):
         raise InputError(f"TrainingJob {meta.name}: " + "; ".join(map(str, wrong)))
     framework = FRAMEWORKS[job.spec.framework]
     job = msgspec.structs.replace(job, metadata=_placed(meta))
     everyone = members(job)
     bodies = [objects.pod(job, framework, member, everyone) for member in everyone]
-    gang = Gang(metadata=job.metadata, spec=objects.gang_spec(job))
+    placed = msgspec.structs.replace(job.metadata, creation_timestamp=since)
+    gang = Gang(metadata=placed, spec=objects.gang_spec(job))
     return _workload(obj, gang, bodies, world)
 
 
 def _of_gang(obj: Json, world: World) -> Workload:
     gang = view(obj, Gang)
     gang = msgspec.structs.replace(gang, metadata=_placed(gang.metadata))
-    if _owned(obj):
-        return _workload(obj, gang, [], world)
     bodies: list[Json] = []
     for number, group in enumerate(gang.spec.groups):
         if group.template is None:
@@ -173,7 +182,11 @@ def _workload(obj: Json, gang: Gang, bodies: Sequence[Json], world: World) -> Wo
     annotations = gang.metadata.annotations
     arrival = _seconds(where, annotations, ARRIVAL_ANNOTATION)
     runtime = _seconds(where, annotations, RUNTIME_ANNOTATION)
+    if runtime is None and bodies:  # as simulated nodes read it
+        runtime = _seconds(where, bodies[0]["metadata"]["annotations"], RUNTIME_ANNOTATION)
     created = timestamp.show(EPOCH + (arrival or 0.0))
+    if arrival is None and gang.metadata.creation_timestamp:
+        created = gang.metadata.creation_timestamp
     spec = _decided(gang.spec, where, world)
     meta = msgspec.structs.replace(gang.metadata, creation_timestamp=created, resource_version="")
     pods = tuple(_pod(body, gang.spec, created, where, world) for body in bodies)
@@ -181,6 +194,7 @@ def _workload(obj: Json, gang: Gang, bodies: Sequence[Json], world: World) -> Wo
         key=key,
         arrival=arrival or 0.0,
         runtime=runtime,
+        elapsed=_seconds(where, annotations, ELAPSED_ANNOTATION) or 0.0,
         gang=Gang(metadata=meta, spec=spec),
         pods=pods,
         ranks=tuple(int(pod.metadata.annotations.get(RANK_ANNOTATION, 0)) for pod in pods),

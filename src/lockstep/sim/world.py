@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from lockstep.api.core import Node, Pod, PriorityClass
-from lockstep.api.names import API_VERSION
+from lockstep.api.names import API_VERSION, GANG_LABEL
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
 from lockstep.api.wire import Wire, convert
@@ -17,6 +17,7 @@ from lockstep.nodes.simulated.fleet import fleet, node_object
 from lockstep.nodes.simulated.spec import NodeGroup
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.offline import cluster_of
+from lockstep.scheduler.core.units import PodKey, UnitKey
 
 Json = dict[str, Any]
 T = TypeVar("T", bound=Wire)
@@ -39,8 +40,8 @@ class World:
     queues: list[Queue] = field(default_factory=list)
     topologies: list[Topology] = field(default_factory=list)
     priority_classes: list[PriorityClass] = field(default_factory=list)
-    pods: list[Pod] = field(default_factory=list)
-    """Pods of nobody's job that stand on nodes for the whole time and take their room."""
+    pods: dict[PodKey, Pod] = field(default_factory=dict)
+    """Pods that stand on nodes at the start; those of no job that is simulated stay for ever."""
 
     def priority(self, name: str) -> int:
         """Return the value of a PriorityClass; without a name that of the global default.
@@ -60,11 +61,21 @@ class World:
             "add the PriorityClass to it, or leave the name out"
         )
 
+    def standing(self, key: UnitKey) -> list[Pod]:
+        """Return the pods of a gang that stand on nodes at the start."""
+        return [
+            pod
+            for pod in self.pods.values()
+            if pod.metadata.namespace == key.namespace
+            and pod.metadata.labels.get(GANG_LABEL) == key.name
+            and pod.spec.node_name in self.nodes
+        ]
+
     def cluster(self) -> Cluster:
         """Return the scheduler's state at the start."""
         return cluster_of(
             nodes=self.nodes.values(),
-            pods=self.pods,
+            pods=self.pods.values(),
             topologies=self.topologies,
             priority_classes=self.priority_classes,
             queues=self.queues,
@@ -99,7 +110,7 @@ def _take(world: World, obj: Json) -> None:
         case "v1", "Pod":
             pod = view(obj, Pod)
             if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
-                world.pods.append(pod)
+                world.pods[pod.metadata.namespace, pod.metadata.name] = pod
         case "scheduling.k8s.io/v1", "PriorityClass":
             world.priority_classes.append(view(obj, PriorityClass))
         case group, "Queue" if group == API_VERSION:
