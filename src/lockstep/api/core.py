@@ -340,6 +340,12 @@ class AnyObject(Wire, frozen=True):
     status: dict[str, Any] = {}
 
 
+class Review(Wire, frozen=True):
+    """What the server answers to a question that it does not keep."""
+
+    status: dict[str, Any] = {}
+
+
 class PodDisruptionBudgetStatus(Wire, frozen=True):
     """How many disruptions a budget allows now."""
 
@@ -370,6 +376,12 @@ NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, AnyObject)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True, Lease)
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, PriorityClass
+)
+TOKEN_REVIEWS = Resource(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", False, Review
+)
+SUBJECT_ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", False, Review
 )
 CRDS = Resource(
     "apiextensions.k8s.io",

@@ -16,6 +16,22 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")]
 MetricsPort = Annotated[
     int | None, typer.Option(help="Serve metrics and health on this port of loopback.")
 ]
+ProbePort = Annotated[
+    int | None,
+    typer.Option(help="Answer /healthz and /readyz on this port of every address, without more."),
+]
+SecureMetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        help="Serve metrics over TLS on this port of every address, to whom the API server lets "
+        "get the URL /metrics."
+    ),
+]
+MetricsCertificate = Annotated[
+    Path | None,
+    typer.Option(help="Directory with tls.crt and tls.key for them; an own one by default."),
+]
+LeaseNamespace = Annotated[str, typer.Option(help="Namespace of the lease of leader election.")]
 Identity = Annotated[
     str | None, typer.Option(help="Name in leader election; host and process by default.")
 ]
@@ -55,7 +71,11 @@ def scheduler(
     kubeconfig: Kubeconfig = None,
     identity: Identity = None,
     leader_elect: LeaderElect = True,
+    lease_namespace: LeaseNamespace = "lockstep-system",
     metrics_port: MetricsPort = None,
+    probe_port: ProbePort = None,
+    secure_metrics_port: SecureMetricsPort = None,
+    metrics_certificate: MetricsCertificate = None,
     leashed: Leashed = False,
     verbose: Verbose = False,
 ) -> None:
@@ -63,6 +83,7 @@ def scheduler(
 
     Example: lockstep scheduler --kubeconfig ~/.kube/config
     """
+    from lockstep.kube.endpoints import Ports
     from lockstep.scheduler.main import run
 
     serve(
@@ -70,7 +91,8 @@ def scheduler(
             kubeconfig=kubeconfig,
             identity=identity,
             leader_elect=leader_elect,
-            metrics_port=metrics_port,
+            lease_namespace=lease_namespace,
+            ports=Ports(metrics_port, probe_port, secure_metrics_port, metrics_certificate),
             ready=announce,
         ),
         leashed=leashed,
@@ -84,7 +106,11 @@ def controllers(
     kubeconfig: Kubeconfig = None,
     identity: Identity = None,
     leader_elect: LeaderElect = True,
+    lease_namespace: LeaseNamespace = "lockstep-system",
     metrics_port: MetricsPort = None,
+    probe_port: ProbePort = None,
+    secure_metrics_port: SecureMetricsPort = None,
+    metrics_certificate: MetricsCertificate = None,
     leashed: Leashed = False,
     verbose: Verbose = False,
 ) -> None:
@@ -93,13 +119,15 @@ def controllers(
     Example: lockstep controllers --kubeconfig ~/.kube/config
     """
     from lockstep.jobs.main import run
+    from lockstep.kube.endpoints import Ports
 
     serve(
         run(
             kubeconfig=kubeconfig,
             identity=identity,
             leader_elect=leader_elect,
-            metrics_port=metrics_port,
+            lease_namespace=lease_namespace,
+            ports=Ports(metrics_port, probe_port, secure_metrics_port, metrics_certificate),
             ready=announce,
         ),
         leashed=leashed,

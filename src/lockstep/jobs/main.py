@@ -15,7 +15,8 @@ from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.crds import ensure_crds
-from lockstep.kube.manager import Manager
+from lockstep.kube.endpoints import Ports
+from lockstep.kube.manager import SYSTEM_NAMESPACE, Manager
 
 NAME = "lockstep-controllers"
 
@@ -25,7 +26,8 @@ async def run(
     kubeconfig: Path | None,
     identity: str | None = None,
     leader_elect: bool = True,
-    metrics_port: int | None = None,
+    lease_namespace: str = SYSTEM_NAMESPACE,
+    ports: Ports | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Run the job controllers until SIGINT or SIGTERM; call *ready* once they are synced.
@@ -41,7 +43,8 @@ async def run(
             name=NAME,
             identity=identity,
             leader_elect=leader_elect,
-            metrics_port=metrics_port,
+            lease_namespace=lease_namespace,
+            ports=ports,
         )
         add_jobs(manager)
         await manager.run(ready)

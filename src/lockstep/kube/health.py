@@ -1,80 +1,50 @@
-"""The endpoints of a process on loopback: /healthz, /readyz and /metrics."""
+"""What a process says about itself: /healthz, /readyz and /metrics."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from lockstep.kube.listener import Answer, Request
 
 Problems = Callable[[], list[str]]
 """What keeps the process from being ready; empty when it is."""
 
-_REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 503: "Service Unavailable"}
-HEAD_LIMIT = 16 * 1024
-HEAD_TIMEOUT = 10.0
+EXPOSITION: Final = "text/plain; version=0.0.4; charset=utf-8"
+_OK: Final = Answer(200, b"ok\n")
 
 
-class HealthServer:
-    """Answers GET on three paths; anything else is not found.
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The answers, to those on this machine and to everybody.
 
-    That it answers at all says that the event loop runs, which is what /healthz is for.
+    That there is an answer at all says that the event loop runs, which is what /healthz is for.
     """
 
-    def __init__(self, port: int, *, problems: Problems, metrics: Callable[[], bytes]) -> None:
-        self._port = port
-        self._problems = problems
-        self._metrics = metrics
-        self._server: asyncio.Server | None = None
+    problems: Problems
+    metrics: Callable[[], bytes]
 
-    async def start(self) -> int:
-        """Listen on loopback and return the port; port 0 chooses a free one.
+    async def tell(self, request: Request) -> Answer:
+        """Answer on all three paths, with the reasons for which the process is not ready."""
+        if request.path == "/readyz":
+            problems = self.problems()
+            text = "".join(f"{problem}\n" for problem in problems).encode()
+            return Answer(503, text) if problems else _OK
+        if request.path == "/metrics":
+            return self.expose()
+        if request.path == "/healthz":
+            return _OK
+        return Answer(404, b"there are /healthz, /readyz and /metrics\n")
 
-        Raises:
-            OSError: when the port is taken.
-        """
-        self._server = await asyncio.start_server(
-            self._serve, "127.0.0.1", self._port, limit=HEAD_LIMIT
-        )
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
+    async def probe(self, request: Request) -> Answer:
+        """Answer a kubelet: yes or no, and nothing that strangers could use."""
+        if request.path == "/readyz":
+            return Answer(503, b"not ready\n") if self.problems() else _OK
+        if request.path == "/healthz":
+            return _OK
+        return Answer(404, b"there are /healthz and /readyz\n")
 
-    async def close(self) -> None:
-        """Stop listening."""
-        if self._server is not None:
-            self._server.close()
-            await self._server.wait_closed()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError, TimeoutError):
-            async with asyncio.timeout(HEAD_TIMEOUT):
-                head = await _head(reader)
-            status, kind, body = self._answer(head)
-            writer.write(
-                f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {kind}\r\n"
-                f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
-                + body
-            )
-            await writer.drain()
-        writer.close()
-
-    def _answer(self, head: bytes) -> tuple[int, str, bytes]:
-        words = head.split(b"\r\n", 1)[0].split(b" ")
-        if len(words) != 3 or words[0] not in (b"GET", b"HEAD"):
-            return 400, "text/plain", b"only GET is answered\n"
-        path = words[1].split(b"?", 1)[0]
-        if path == b"/healthz":
-            return 200, "text/plain", b"ok\n"
-        if path == b"/readyz":
-            problems = self._problems()
-            text = "".join(f"{problem}\n" for problem in problems) or "ok\n"
-            return (503 if problems else 200), "text/plain", text.encode()
-        if path == b"/metrics":
-            return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics()
-        return 404, "text/plain", b"there are /healthz, /readyz and /metrics\n"
-
-
-async def _head(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.readuntil(b"\r\n\r\n")
-    except asyncio.LimitOverrunError:
-        return b""
+    def expose(self) -> Answer:
+        """Return the metrics."""
+        return Answer(200, self.metrics(), EXPOSITION)

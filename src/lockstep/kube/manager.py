@@ -15,8 +15,9 @@ from lockstep.kube.client import Client
 from lockstep.kube.controller import Controller
 from lockstep.kube.election import Election, Timing
 from lockstep.kube.elector import Elector
+from lockstep.kube.endpoints import Endpoints, Ports
 from lockstep.kube.events import Recorder
-from lockstep.kube.health import HealthServer
+from lockstep.kube.health import Health
 from lockstep.kube.identity import own_identity
 from lockstep.kube.informer import Informer
 from lockstep.kube.metrics import Metrics
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 Task = Callable[[], Awaitable[None]]
 
+SYSTEM_NAMESPACE = "lockstep-system"
+"""Where leases are unless somebody says otherwise."""
 DRAIN_SECONDS = 5.0
 """How long calls that are under way may take to finish when the process is told to end."""
 
@@ -45,15 +48,16 @@ class Manager:
         name: str,
         identity: str | None = None,
         leader_elect: bool = True,
-        lease_namespace: str = "lockstep-system",
-        metrics_port: int | None = None,
+        lease_namespace: str = SYSTEM_NAMESPACE,
+        ports: Ports | None = None,
         timing: Timing | None = None,
     ) -> None:
         self.name = name
         self.client = client
         self.metrics = Metrics()
         self.identity = identity or own_identity()
-        self.metrics_port = metrics_port
+        health = Health(self._problems, self.metrics.exposition)
+        self.endpoints = Endpoints(ports or Ports(), health, client)
         self._informers: dict[tuple[object, ...], Informer[Any]] = {}
         self._controllers: list[Controller] = []
         self._tasks: list[Task] = []
@@ -117,10 +121,11 @@ class Manager:
         """Run until cancelled; *ready* is told once every informer is synced.
 
         Raises:
-            OSError: when the port for metrics is taken.
+            OSError: when a port is taken.
+            ConfigError: when the certificate for metrics cannot be used.
             Exception: whatever a task raised; controllers try again by themselves.
         """
-        health = await self._serve_health()
+        await self.endpoints.start()
         following = [asyncio.create_task(one.run()) for one in self._informers.values()]
         try:
             await self._first_sync(following)
@@ -134,18 +139,7 @@ class Manager:
             for recorder in self._recorders.values():
                 await recorder.close()
             await _cancel(following)
-            if health is not None:
-                await health.close()
-
-    async def _serve_health(self) -> HealthServer | None:
-        if self.metrics_port is None:
-            return None
-        server = HealthServer(
-            self.metrics_port, problems=self._problems, metrics=self.metrics.exposition
-        )
-        self.metrics_port = await server.start()
-        log.info("health and metrics on http://127.0.0.1:%d", self.metrics_port)
-        return server
+            await self.endpoints.close()
 
     def _problems(self) -> list[str]:
         return [

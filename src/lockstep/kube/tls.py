@@ -30,14 +30,18 @@ def client_context(
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if certificate and key:
-            _load_pair(context, certificate, key)
+            load_pair(context, certificate, key)
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError(f"the certificates of the kubeconfig cannot be used: {error}") from error
     return context
 
 
-def _load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a pair from memory; OpenSSL's Python binding reads files only."""
+def load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Load a pair from memory; OpenSSL's Python binding reads files only.
+
+    Raises:
+        ssl.SSLError: when the two do not fit each other.
+    """
     data = certificate.rstrip(b"\n") + b"\n" + key
     if hasattr(os, "memfd_create"):
         with open(os.memfd_create("client-pair", os.MFD_CLOEXEC), "wb") as file:  # noqa: PTH123

@@ -8,7 +8,8 @@ from pathlib import Path
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds
-from lockstep.kube.manager import Manager
+from lockstep.kube.endpoints import Ports
+from lockstep.kube.manager import SYSTEM_NAMESPACE, Manager
 from lockstep.scheduler.feed import Feed
 from lockstep.scheduler.loop import Scheduler
 from lockstep.scheduler.metrics import Metrics
@@ -21,7 +22,8 @@ async def run(
     kubeconfig: Path | None,
     identity: str | None = None,
     leader_elect: bool = True,
-    metrics_port: int | None = None,
+    lease_namespace: str = SYSTEM_NAMESPACE,
+    ports: Ports | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Schedule pods against the API server that *kubeconfig* names, until told to stop.
@@ -40,7 +42,8 @@ async def run(
             name=NAME,
             identity=identity,
             leader_elect=leader_elect,
-            metrics_port=metrics_port,
+            lease_namespace=lease_namespace,
+            ports=ports,
         )
         add_scheduler(manager)
         await manager.run(ready)

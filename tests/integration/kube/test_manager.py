@@ -17,6 +17,7 @@ from lockstep.api.core import CONFIG_MAPS, EVENTS, LEASES, NAMESPACES, ConfigMap
 from lockstep.kube.client import Client
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.election import Timing
+from lockstep.kube.endpoints import Ports
 from lockstep.kube.errors import ApiError, NotLeading
 from lockstep.kube.manager import Manager
 
@@ -223,13 +224,13 @@ def fetch(port: int | None, path: str) -> tuple[int, str]:
 
 async def test_health_and_metrics_are_served_on_loopback(any_shared_server: ApiServer) -> None:
     async with any_shared_server.client() as client:
-        manager, recorded = build(client, metrics_port=0, lease_namespace="healthy")
+        manager, recorded = build(client, ports=Ports(local=0), lease_namespace="healthy")
         async with running(manager):
             await make(client.unfenced(), "measured")
             await eventually(lambda: recorded.of("measured"))
 
             async def get(path: str) -> tuple[int, str]:
-                return await asyncio.to_thread(fetch, manager.metrics_port, path)
+                return await asyncio.to_thread(fetch, manager.endpoints.ports.local, path)
 
             assert await get("/healthz") == (200, "ok\n")
             assert await get("/readyz") == (200, "ok\n")
@@ -250,13 +251,15 @@ async def test_health_and_metrics_are_served_on_loopback(any_shared_server: ApiS
 async def test_a_process_that_cannot_follow_is_not_ready(any_server: ApiServer) -> None:
     async with any_server.client() as client:
         any_server.kill()
-        manager, _ = build(client, metrics_port=0)
+        manager, _ = build(client, ports=Ports(local=0))
         task = asyncio.create_task(manager.run(lambda _: None))
         try:
-            await eventually(lambda: manager.metrics_port)
+            await eventually(lambda: manager.endpoints.ports.local)
 
             async def said() -> bool:
-                status, text = await asyncio.to_thread(fetch, manager.metrics_port, "/readyz")
+                status, text = await asyncio.to_thread(
+                    fetch, manager.endpoints.ports.local, "/readyz"
+                )
                 return status == 503 and "configmaps" in text and "refused" in text
 
             await eventually(said)
