@@ -288,9 +288,10 @@ def _scalar(type_: shapes.Type) -> Json:
         return {"type": "string", "enum": list(type_.values)}
     if isinstance(type_, shapes.BoolType):
         return {"type": "boolean"}
-    if isinstance(type_, shapes.IntType):
+    if isinstance(type_, shapes.IntType | shapes.FloatType):
         bounds = {"minimum": type_.ge, "maximum": type_.le}
-        return {"type": "integer", **{k: v for k, v in bounds.items() if v is not None}}
+        name = "integer" if isinstance(type_, shapes.IntType) else "number"
+        return {"type": name, **{k: v for k, v in bounds.items() if v is not None}}
     if isinstance(type_, shapes.StrType):
         limits = {
             "minLength": type_.min_length,

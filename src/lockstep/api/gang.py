@@ -8,10 +8,12 @@ from msgspec import Meta
 
 from lockstep.api.meta import Condition, LabelSelector, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.parallelism import Parallelism
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
 Positive = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=0)]
 Strategy = Literal["Binpack", "Spread"]
 
 
@@ -51,6 +53,12 @@ class GangGroup(Wire, frozen=True):
             "the gang makes its pods."
         ),
     ] = None
+    processes: Annotated[
+        Count | None,
+        Meta(
+            description="Ranks that a member runs: by default one for each of its GPUs, else one.",
+        ),
+    ] = None
 
 
 class GangSpec(Wire, frozen=True):
@@ -65,6 +73,10 @@ class GangSpec(Wire, frozen=True):
     ] = []
     topology: Annotated[
         TopologyWish | None, Meta(description="How close together all members must be.")
+    ] = None
+    parallelism: Annotated[
+        Parallelism | None,
+        Meta(description="How the members' ranks are split; they are laid out by that."),
     ] = None
     queue: Annotated[str, Meta(description="Queue that the gang waits in.")] = "default"
     priority_class_name: Annotated[

@@ -6,10 +6,10 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from lockstep.api.core import Quantity
 from lockstep.api.wire import Wire
 
 Degree = Annotated[int, Meta(ge=1)]
-Size = Annotated[float, Meta(gt=0)]
 
 AXES: Final = {
     "tp": "tensor",
@@ -26,9 +26,9 @@ MEGATRON_ORDER: Final = "tp-cp-ep-dp-pp"
 class Model(Wire, frozen=True):
     """What the model's size says about the bytes that ranks exchange in a step."""
 
-    parameters: Annotated[Size, Meta(description="Parameters in all.")] = 70e9
+    parameters: Annotated[Quantity, Meta(description="Parameters in all, such as 70G.")] = "70G"
     expert_parameters: Annotated[
-        float, Meta(ge=0, description="Parameters of experts, part of all.")
+        Quantity, Meta(description="Parameters of experts, part of all.")
     ] = 0
     layers: Annotated[int, Meta(ge=1, description="Transformer layers.")] = 80
     expert_layers: Annotated[

@@ -19,6 +19,20 @@ class Tier(Wire, frozen=True):
     label: Annotated[
         str, Meta(min_length=1, max_length=317, description="Node label that names the domain.")
     ]
+    bandwidth: Annotated[
+        Annotated[float, Meta(ge=0.001)] | None,
+        Meta(
+            description="GB/s at which a GPU reaches others under the same domain; by default 450 "
+            "in a node, 50 in the tier around it, and half as much in each wider one.",
+        ),
+    ] = None
+    nvlink: Annotated[
+        bool,
+        Meta(
+            description="Whether the GPUs under one domain are linked by NVLink, across nodes: "
+            "tensor groups then stay inside a domain instead of inside a node."
+        ),
+    ] = False
 
 
 class TopologySpec(Wire, frozen=True):

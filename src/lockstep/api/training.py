@@ -10,6 +10,7 @@ from lockstep.api.duration import PATTERN as DURATION
 from lockstep.api.gang import Positive, TopologyWish
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.parallelism import Parallelism
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -40,18 +41,6 @@ class Role(Wire, frozen=True):
         Positive | None,
         Meta(description="Processes a pod starts; by default one for each of its GPUs."),
     ] = None
-
-
-class Parallelism(Wire, frozen=True):
-    """How the ranks are split; their product divides the world size."""
-
-    tensor: Positive = 1
-    pipeline: Positive = 1
-    data: Annotated[
-        Positive | None, Meta(description="What is left of the world size when left out.")
-    ] = None
-    context: Positive = 1
-    expert: Positive = 1
 
 
 class Recovery(Wire, frozen=True):
@@ -90,7 +79,9 @@ class TrainingJobSpec(Wire, frozen=True):
     topology: Annotated[
         TopologyWish | None, Meta(description="How close together its pods must be.")
     ] = None
-    parallelism: Parallelism = Parallelism()
+    parallelism: Annotated[
+        Parallelism, Meta(description="How its ranks are split; they are laid out by that.")
+    ] = Parallelism()
     recovery: Recovery = Recovery()
     run_policy: RunPolicy = RunPolicy()
     max_wait: Annotated[

@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from lockstep.api.label_syntax import value_problems
 from lockstep.api.names import SCHEDULER_NAME
+from lockstep.api.parallelism import Parallelism
+from lockstep.api.quantity import to_int
 from lockstep.api.roles import containers, gpus, most, pod_name, processes, world_size
-from lockstep.api.training import Parallelism, Role, TrainingJob
+from lockstep.api.training import Role, TrainingJob
 
 _DNS_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _HOST_NAME_LENGTH: Final = 63
@@ -150,6 +152,7 @@ def _parallelism(job: TrainingJob) -> Iterator[Problem]:
     ranks = [role for role in job.spec.roles if not mpi or role.name == "worker"]
     world = world_size(ranks)
     split = job.spec.parallelism
+    yield from _order_and_model(split)
     product = split.tensor * split.pipeline * split.context * (split.data or 1)
     if split.data is not None and product != world:
         allowed = f"must multiply to the world size {_world(ranks)}, not to {product}"
@@ -164,6 +167,25 @@ def _parallelism(job: TrainingJob) -> Iterator[Problem]:
             f"times tensor and pipeline must divide the world size {_world(ranks)}, which "
             f"{experts} does not",
         )
+
+
+def _order_and_model(split: Parallelism) -> Iterator[Problem]:
+    at = "spec.parallelism"
+    try:
+        split.axes()
+    except ValueError as error:
+        yield Problem(f"{at}.order", split.order, f"must be an order of axes; {error}")
+    if split.model is None:
+        return
+    amounts = {
+        "parameters": split.model.parameters,
+        "expertParameters": split.model.expert_parameters,
+    }
+    for name, amount in amounts.items():
+        try:
+            to_int(amount)
+        except ValueError as error:
+            yield Problem(f"{at}.model.{name}", amount, str(error))
 
 
 def _shape(split: Parallelism) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lockstep.api.parallelism import Model, Parallelism
+from lockstep.api.quantity import to_int
 
 IntArray = NDArray[np.int64]
 DEFAULT_MODEL = Model()
@@ -99,7 +100,7 @@ def collectives(split: Parallelism, ranks: int) -> list[Collective]:
     ]
     if expert.sizes.get("ep", 1) > 1:
         found.append(Collective("expert", expert.groups("ep"), _expert(split, model)))
-        if model.expert_parameters:
+        if to_int(model.expert_parameters):
             volume = _expert_data(split, model, expert.sizes["dp"])
             found.append(Collective("expert data", expert.groups("dp"), volume))
     return [one for one in found if one.groups.size and one.groups.shape[1] > 1]
@@ -136,12 +137,12 @@ def _ring(model: Model, members: int) -> float:
 
 def _data(split: Parallelism, model: Model, dense: Grid) -> float:
     members = dense.sizes["cp"] * dense.sizes["dp"]
-    own = max(0.0, model.parameters - model.expert_parameters) / (split.tensor * split.pipeline)
-    return _ring(model, members) * own
+    dense_layers = max(0, to_int(model.parameters) - to_int(model.expert_parameters))
+    return _ring(model, members) * dense_layers / (split.tensor * split.pipeline)
 
 
 def _expert_data(split: Parallelism, model: Model, members: int) -> float:
-    own = model.expert_parameters / (split.tensor * split.pipeline * split.expert)
+    own = to_int(model.expert_parameters) / (split.tensor * split.pipeline * split.expert)
     return _ring(model, members) * own
 
 
