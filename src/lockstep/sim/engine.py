@@ -97,7 +97,7 @@ class Simulation:
             self._now = now
             self._happen(now)
             self._decide()
-            self._meter.sample(self._waiting())
+            self._meter.sample()
             if progress is not None:
                 ended = len(self._result.lives) - len(self._runs)
                 progress(now, ended, len(self._result.lives))
@@ -142,6 +142,7 @@ class Simulation:
 
     def _arrive(self, work: Workload) -> None:
         life = Life(work)
+        self._meter.ask(work.gpus)
         self._result.lives.append(life)
         run = self._runs[work.key] = Run(life, self._options.faults, self._now)
         self.cluster.set_gang(work.gang)
@@ -172,6 +173,7 @@ class Simulation:
             return
         run.advance(self._now)
         run.life.ended = self._now
+        self._meter.ask(-run.work.gpus)
         key = run.work.key
         for name in list(run.standing):
             self._leave(run, name)
@@ -281,9 +283,6 @@ class Simulation:
         self._plan_failure(name)
 
     # The end.
-
-    def _waiting(self) -> int:
-        return sum(run.work.gpus - run.gpus for run in self._runs.values())
 
     def _finish(self) -> Result:
         result = self._result

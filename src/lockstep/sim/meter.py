@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.sim.record import Result, Sample
@@ -13,19 +11,32 @@ SAMPLES = 4096
 
 
 class Meter:
-    """Sums up use between events, and keeps samples of it."""
+    """Sums up use between events, and keeps samples of it.
+
+    Only rows that changed since the last event are looked at, as the node table's journal tells.
+    """
 
     def __init__(self, table: NodeTable, result: Result) -> None:
         self._table = table
         self._result = result
         self._now = 0.0
         self._by_queue: dict[str, int] = {}
+        self._held = self._asked = 0
+        self._rows: dict[int, tuple[int, int, int]] = {}
+        """Capacity, use and stranded GPUs of each row, as they are in the sums."""
+        self._capacity = self._used = self._stranded = 0
+        self._mark: int | None = None
         self._last = Sample(0.0, 0, 0, 0, 0)
         self._stride = self._skipped = 1
 
     def use(self, queue: str, gpus: int) -> None:
         """Note that a queue's jobs hold so many GPUs more."""
         self._by_queue[queue] = self._by_queue.get(queue, 0) + gpus
+        self._held += gpus
+
+    def ask(self, gpus: int) -> None:
+        """Note that jobs that are there want so many GPUs more, held ones included."""
+        self._asked += gpus
 
     def advance(self, now: float) -> None:
         """Count what was used from the last moment until *now*."""
@@ -44,21 +55,29 @@ class Meter:
         for queue, gpus in self._by_queue.items():
             use[queue] = use.get(queue, 0.0) + passed * gpus
 
-    def sample(self, waiting: int) -> None:
+    def sample(self) -> None:
         """Take the state after what happened now."""
         table = self._table
-        usable = table.live & table.ready
-        capacity = np.where(usable, table.allocatable[GPU_COLUMN], 0)
-        used = np.where(usable, table.used[GPU_COLUMN], 0)
-        free = capacity - used
-        self._last = Sample(
-            self._now,
-            int(capacity.sum()),
-            int(used.sum()),
-            int(free[used > 0].sum()),
-            waiting,
-        )
+        changed = None if self._mark is None else table.journal.since(self._mark)
+        self._mark = table.journal.mark
+        for row in range(table.capacity) if changed is None else set(changed):
+            self._count(row)
+        waiting = self._asked - self._held
+        self._last = Sample(self._now, self._capacity, self._used, self._stranded, waiting)
         self._keep(self._last)
+
+    def _count(self, row: int) -> None:
+        table = self._table
+        capacity = used = 0
+        if table.live[row] and table.ready[row]:
+            capacity = int(table.allocatable[GPU_COLUMN, row])
+            used = int(table.used[GPU_COLUMN, row])
+        stranded = capacity - used if used else 0
+        old = self._rows.get(row, (0, 0, 0))
+        self._rows[row] = (capacity, used, stranded)
+        self._capacity += capacity - old[0]
+        self._used += used - old[1]
+        self._stranded += stranded - old[2]
 
     def _keep(self, sample: Sample) -> None:
         samples = self._result.samples
