@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 JOBS   ?= auto
 
-.PHONY: install install-train test demo lint format bench docs kube lock manifests clean
+.PHONY: install install-train test demo lint format bench docs kube helm lock manifests clean
 
 install: $(VENV)/.installed
 
@@ -55,8 +55,13 @@ docs: install
 kube:
 	@$(PYTHON) tools/kube/build.py
 
+# Needs Go, two minutes at first: what renders the chart, and tests of it.
+helm:
+	@$(PYTHON) tools/helm/build.py
+
+# What deploy/ holds of the program: CRDs, permissions, and the manifest rendered from the chart.
 manifests: install
-	@$(BIN)/lockstep manifests crds > deploy/crds.yaml
+	@$(BIN)/python -m tools.deploy.generate
 
 # Needs uv; rewrites both lock files to the newest versions that fit.
 lock:

@@ -8,13 +8,15 @@ here and nothing is granted for nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lockstep.api.names import GROUP
 
 Json = dict[str, Any]
 Rules = tuple[Json, ...]
+
+OWN: Final = "own"
 
 
 def rule(groups: str | tuple[str, ...], resources: str, *verbs: str, names: str = "") -> Json:
@@ -31,19 +33,27 @@ class Permissions:
     """What one part may do."""
 
     cluster: Rules
-    """In every namespace."""
-    own: Rules = ()
-    """In the namespace that it runs in, as far as it runs on a cluster."""
+    """In every namespace, and about what has none."""
+    namespaced: Mapping[str, Rules] = field(default_factory=dict)
+    """By namespace; ``OWN`` is the one that it runs in on a cluster."""
     embedded: Rules = ()
     """Beyond that on an embedded server, where nobody installs anything beforehand."""
+    serves: bool = False
+    """Whether it serves metrics."""
+
+    def on_embedded(self) -> list[Json]:
+        """Return the rules on an embedded server, which gives each part one cluster role."""
+        scoped = (one for rules in self.namespaced.values() for one in rules)
+        return [*self.cluster, *scoped, *self.embedded, *(METRICS if self.serves else ())]
 
 
-def _lead(name: str) -> Rules:
+def _lead(name: str) -> dict[str, Rules]:
     # RBAC cannot tell by name what is about to be created.
-    return (
+    rules = (
         rule("coordination.k8s.io", "leases", "create"),
         rule("coordination.k8s.io", "leases", "get", "patch", names=name),
     )
+    return {OWN: rules}
 
 
 _FOLLOW: Final = ("list", "watch")
@@ -52,20 +62,21 @@ _INSTALL: Final = (
     rule("apiextensions.k8s.io", "customresourcedefinitions", "create"),
     rule("", "namespaces", "create"),
 )
-_METRICS: Final = (
+_SIMULATED: Final = (
+    rule("", "nodes", "create", "get", "patch", *_FOLLOW),
+    rule("", "nodes/status pods/status", "patch"),
+    rule("", "pods", "delete", *_FOLLOW),
+    rule("", "namespaces", "get", names="kube-node-lease"),
+)
+_NODE_LEASES: Final = {
+    "kube-node-lease": (rule("coordination.k8s.io", "leases", "create", "patch"),),
+}
+
+METRICS: Final[Rules] = (
     rule("authentication.k8s.io", "tokenreviews", "create"),
     rule("authorization.k8s.io", "subjectaccessreviews", "create"),
 )
-"""To ask who scrapes, and whether they may."""
-
-_NODE: Final = (
-    rule("", "nodes", "create", "delete", "get", "list", "patch", "watch"),
-    rule("", "nodes/status pods/status", "patch"),
-    rule("", "pods", "delete", "get", "list", "patch", "watch"),
-    rule("", "namespaces", "get"),
-    rule("coordination.k8s.io", "leases", "create", "delete", "get", "patch"),
-    _RECORD_EVENTS,
-)
+"""What it takes to serve metrics: asking who scrapes, and whether they may."""
 
 PERMISSIONS: Final[Mapping[str, Permissions]] = {
     "scheduler": Permissions(
@@ -79,8 +90,9 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule("scheduling.k8s.io", "priorityclasses", *_FOLLOW),
             _RECORD_EVENTS,
         ),
-        own=_lead("lockstep-scheduler"),
+        namespaced=_lead("lockstep-scheduler"),
         embedded=_INSTALL,
+        serves=True,
     ),
     "controllers": Permissions(
         cluster=(
@@ -93,20 +105,44 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule("", "services", "create", "get", *_FOLLOW),
             rule("", "events", "create", "list", "patch"),
         ),
-        own=_lead("lockstep-controllers"),
+        namespaced=_lead("lockstep-controllers"),
         embedded=_INSTALL,
+        serves=True,
     ),
-    "simulate-nodes": Permissions(cluster=_NODE, embedded=(rule("", "namespaces", "create"),)),
+    "simulate-nodes": Permissions(
+        cluster=_SIMULATED,
+        namespaced=_NODE_LEASES,
+        embedded=(rule("", "namespaces", "create"),),
+    ),
     "process-node": Permissions(
         cluster=(
-            *_NODE,
+            rule("", "nodes", "create", "delete", "get", "patch", *_FOLLOW),
+            rule("", "nodes/status pods/status", "patch"),
+            rule("", "pods", "delete", "get", "patch", *_FOLLOW),
             rule("", "configmaps secrets services endpoints", "get", *_FOLLOW),
-            rule("", "persistentvolumeclaims persistentvolumes serviceaccounts", "get"),
+            rule("", "persistentvolumeclaims persistentvolumes serviceaccounts namespaces", "get"),
             rule("", "serviceaccounts/token", "create"),
-            rule("authentication.k8s.io", "tokenreviews", "create"),
-            rule("authorization.k8s.io", "subjectaccessreviews", "create"),
+            _RECORD_EVENTS,
+            *METRICS,
         ),
+        namespaced={
+            "kube-node-lease": (
+                rule("coordination.k8s.io", "leases", "create", "delete", "get", "patch"),
+            )
+        },
         embedded=(rule("", "namespaces", "create"),),
     ),
 }
 """By the name of the command that starts the part."""
+
+_CHANGE: Final = ("create", "delete", "deletecollection", "patch", "update")
+_READ: Final = ("get", "list", "watch")
+
+PEOPLE: Final[Mapping[str, Rules]] = {
+    "view": (
+        rule(GROUP, "trainingjobs trainingjobs/status gangs gangs/status", *_READ),
+        rule(GROUP, "queues queues/status topologies", *_READ),
+    ),
+    "edit": (rule(GROUP, "trainingjobs gangs", *_CHANGE),),
+}
+"""What the roles that every cluster has for people gain; ``admin`` has what ``edit`` has."""

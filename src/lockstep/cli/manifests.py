@@ -2,18 +2,48 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
+from lockstep.cli.failure import CommandFailed
+
 app = typer.Typer(
-    help="Manifests to apply to a cluster.", rich_markup_mode=None, no_args_is_help=True
+    help="Manifests to apply to a cluster.", rich_markup_mode=None, invoke_without_command=True
 )
+
+
+@app.callback()
+def everything(
+    context: typer.Context,
+    image: Annotated[
+        str | None, typer.Option(help="The image of Lockstep: registry.example.org/lockstep:1.")
+    ] = None,
+) -> None:
+    """Print everything that a cluster needs as YAML: CRDs, roles, Deployments.
+
+    Example: lockstep manifests --image registry.example.org/lockstep:1 |
+    kubectl apply --server-side -f -
+    """
+    if context.invoked_subcommand is not None:
+        if image is not None:
+            raise CommandFailed(f"--image does not go with {context.invoked_subcommand}")
+        return
+    from importlib.resources import files
+
+    from lockstep import __version__
+
+    text = (files("lockstep.cli") / "cluster.yaml").read_text()
+    if image is not None:
+        text = text.replace(f"image: lockstep:{__version__}\n", f"image: {image}\n")
+    print(text, end="")
 
 
 @app.command()
 def crds() -> None:
     """Print the custom resource definitions as YAML.
 
-    Example: lockstep manifests crds | kubectl apply -f -
+    Example: lockstep manifests crds | kubectl apply --server-side -f -
     """
     from lockstep.api import crd
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from lockstep.api.names import GROUP as LOCKSTEP
-from lockstep.api.permissions import PERMISSIONS, rule
+from lockstep.api.permissions import PEOPLE, PERMISSIONS, rule
 from lockstep.apiserver.auth.identity import AUTHENTICATED, MASTERS, UNAUTHENTICATED
 from lockstep.apiserver.auth.rbac import GROUP
 from lockstep.apiserver.auth.rules import Rule, missing
@@ -114,8 +113,7 @@ _VIEW: Final[Rules] = [
     rule("networking.k8s.io", "ingresses ingresses/status networkpolicies", *_READ),
     rule("resource.k8s.io", "resourceclaims resourceclaims/status", *_READ),
     rule("resource.k8s.io", "resourceclaimtemplates", *_READ),
-    rule(LOCKSTEP, "trainingjobs trainingjobs/status gangs gangs/status", *_READ),
-    rule(LOCKSTEP, "queues queues/status topologies", *_READ),
+    *PEOPLE["view"],
 ]
 
 _EDIT: Final[Rules] = [
@@ -134,7 +132,7 @@ _EDIT: Final[Rules] = [
     rule("networking.k8s.io", "ingresses networkpolicies", *_CHANGE),
     rule("coordination.k8s.io", "leases", *_CHANGE, *_READ),
     rule("resource.k8s.io", "resourceclaims resourceclaimtemplates", *_CHANGE),
-    rule(LOCKSTEP, "trainingjobs gangs", *_CHANGE),
+    *PEOPLE["edit"],
 ]
 
 _ADMIN: Final[Rules] = [
@@ -164,10 +162,7 @@ _ROLES: Final[Mapping[str, Rules]] = {
     "system:service-account-issuer-discovery": [
         _paths("/.well-known/openid-configuration", "/.well-known/openid-configuration/")
     ],
-    **{
-        COMPONENT_USERS[part]: [*may.cluster, *may.own, *may.embedded]
-        for part, may in PERMISSIONS.items()
-    },
+    **{COMPONENT_USERS[part]: may.on_embedded() for part, may in PERMISSIONS.items()},
 }
 
 _AGGREGATED: Final[Mapping[str, tuple[Rules, str]]] = {

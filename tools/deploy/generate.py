@@ -1,0 +1,97 @@
+"""Write what deploy/ holds of the program: CRDs and permissions for the chart, and the manifest.
+
+The manifest is the chart as Helm renders it with its own values, into one namespace.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from tools.helm import build
+
+from lockstep.api import crd
+from lockstep.api.permissions import METRICS, PEOPLE, PERMISSIONS
+
+ROOT: Final = Path(__file__).parents[2]
+CHART: Final = ROOT / "deploy" / "chart" / "lockstep"
+MANIFEST: Final = ROOT / "deploy" / "lockstep.yaml"
+NAMESPACE: Final = "lockstep-system"
+IN_CHART: Final = ("scheduler", "controllers", "simulate-nodes")
+"""Process nodes run on machines without Kubernetes and are no part of it."""
+_HEAD: Final = (
+    "# Lockstep on a cluster: kubectl apply --server-side -f lockstep.yaml\n"
+    "# Rendered from chart/lockstep by `make manifests`.\n"
+)
+
+
+def generated() -> dict[Path, str]:
+    """Return the chart's files that follow from the program."""
+    components = {
+        name: {
+            "serves": PERMISSIONS[name].serves,
+            "cluster": list(PERMISSIONS[name].cluster),
+            "namespaced": {k: list(v) for k, v in PERMISSIONS[name].namespaced.items()},
+        }
+        for name in IN_CHART
+    }
+    people = {name: list(rules) for name, rules in PEOPLE.items()}
+    table = {"components": components, "metrics": list(METRICS), "people": people}
+    permissions = "# Written by `make manifests` from lockstep.api.permissions.\n" + _dump(table)
+    files = CHART / "files"
+    return {files / "crds.yaml": crd.to_yaml(), files / "permissions.yaml": permissions}
+
+
+def render(helm: Path, *values: str) -> str:
+    """Return what Helm makes of the chart with *values*, such as ``metrics.enabled=false``.
+
+    Raises:
+        subprocess.CalledProcessError: when Helm refuses the chart or a value.
+    """
+    command = [str(helm), "template", "lockstep", str(CHART), "--namespace", NAMESPACE]
+    for value in values:
+        command += ["--set", value]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def manifest(helm: Path) -> str:
+    """Return the plain manifest, its objects in the order in which they can be applied."""
+    objects = yaml.safe_load_all(render(helm, "namespace.create=true"))
+    return _HEAD + yaml.safe_dump_all(in_order(o for o in objects if o), sort_keys=False, width=100)
+
+
+_ORDER: Final = ("Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole")
+
+
+def in_order(objects: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return objects so that what others need comes first."""
+    known = {kind: place for place, kind in enumerate(_ORDER)}
+    return sorted(objects, key=lambda one: known.get(one["kind"], len(known)))
+
+
+def _dump(value: object) -> str:
+    class Plain(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    return yaml.dump(value, Dumper=Plain, sort_keys=False, width=100)
+
+
+def main() -> int:
+    """Write all files and return the exit status."""
+    for path, text in generated().items():
+        path.write_text(text)
+    helm = build.find()
+    if helm is None:
+        print("manifests: deploy/lockstep.yaml is rendered by Helm: run `make helm` first")
+        return 1
+    MANIFEST.write_text(manifest(helm))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
