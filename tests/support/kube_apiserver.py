@@ -16,6 +16,7 @@ from tests.support.kube_programs import Programs, options, public_key
 from tests.support.waiting import eventually_sync
 
 from lockstep.api import names
+from lockstep.apiserver.addresses import NETWORK
 from lockstep.apiserver.auth import bootstrap
 from lockstep.apiserver.auth.pki import Pki
 from lockstep.apiserver.main import write_kubeconfigs
@@ -146,7 +147,7 @@ class KubeApiServer(ApiServer):
             client_ca_file=pki.ca,
             kubelet_client_certificate=kubelet.certificate,
             kubelet_client_key=kubelet.key,
-            service_cluster_ip_range="10.0.0.0/24",
+            service_cluster_ip_range=NETWORK,
             allow_privileged="true",
             authorization_mode="RBAC",
             disable_admission_plugins=self.without_plugins,

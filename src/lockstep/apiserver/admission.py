@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lockstep.apiserver import status
+from lockstep.apiserver.addresses import carry_over
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.store import Key, Record, Store
 
@@ -36,6 +37,8 @@ class Admission:
 
     def change(self, served: Served, new: Json, old: Json) -> None:
         """Admit *new* in the place of *old*: what creation has worked out stays as it is."""
+        if served.storage == "services":
+            carry_over(new, old)
         if served.storage == "pods":
             spec, before = new.get("spec"), old.get("spec") or {}
             if isinstance(spec, dict):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lockstep.apiserver import crds, metadata, status
+from lockstep.apiserver.addresses import ServiceAddresses
 from lockstep.apiserver.admission import Admission
 from lockstep.apiserver.catalog import Catalog, Served
 from lockstep.apiserver.clock import timestamp
@@ -72,6 +73,7 @@ class Objects:
         self.catalog = catalog
         self.clock = clock
         self._admission = Admission(store)
+        self._addresses = ServiceAddresses(store)
 
     def find(self, served: Served, namespace: str, name: str) -> Record:
         """Return the newest state of an object, for those about to change it.
@@ -127,6 +129,8 @@ class Objects:
             if crds.CLEANUP not in finalizers:
                 finalizers.append(crds.CLEANUP)
             crds.establish(obj, self.catalog, timestamp(now))
+        elif served.storage == "services":
+            self._addresses.assign(obj, None)
 
     def _name(self, served: Served, namespace: str, obj: Json) -> Key:
         kind = served.kind
@@ -197,6 +201,8 @@ class Objects:
         if not draft.applied:
             by = draft.options.manager
             claim(served, new, old, manager=by, now=now, subresource=draft.subresource)
+        if served.storage == "services":
+            self._addresses.assign(new, old)
 
     def _require_same(self, draft: _Draft) -> None:
         kind = draft.served.kind

@@ -80,6 +80,12 @@ class Store:
             return self.get(key)
         return None if ahead.deleted else ahead.record
 
+    def decided(self, resource: str) -> list[Record]:
+        """Return the newest decided state of all objects of *resource*, as `newest` of each."""
+        ahead = {key: event for key, event in self._ahead.items() if key.resource == resource}
+        durable = [record for record in self.objects(resource) if record.key not in ahead]
+        return durable + [event.record for event in ahead.values() if not event.deleted]
+
     def put(self, key: Key, obj: dict[str, Any]) -> asyncio.Future[Record]:
         """Write *obj*, giving it its resource version; the future is done once it is durable."""
         return self._decide(key, obj, deleted=False)

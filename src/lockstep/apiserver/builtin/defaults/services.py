@@ -31,8 +31,10 @@ def service(obj: Json) -> None:
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
         spec.setdefault("internalTrafficPolicy", "Cluster")
-        spec.setdefault("ipFamilies", ["IPv4"])
-        spec.setdefault("ipFamilyPolicy", "SingleStack")
+        # Nothing selects the endpoints of such a service, so they may be of either family.
+        is_open = spec.get("clusterIP") == "None" and not spec.get("selector")
+        spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if is_open else ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "RequireDualStack" if is_open else "SingleStack")
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
     if spec["type"] == "LoadBalancer":

@@ -16,10 +16,9 @@ from lockstep.apiserver.builtin.rules.names import (
     dns_subdomain,
     path_segment,
 )
-from lockstep.apiserver.builtin.rules.services import allocate_cluster_ip
 from lockstep.apiserver.schema.causes import Cause, invalid
 
-__all__ = ["allocate_cluster_ip", "validate", "validate_metadata"]
+__all__ = ["validate", "validate_metadata"]
 
 Json = dict[str, Any]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 from typing import Any
 
 from lockstep.apiserver.builtin.rules.containers import PROTOCOLS
@@ -130,25 +129,6 @@ def _address_change(spec: Json, before: Json, sort: str | None) -> list[Cause]:
         text = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
         return [invalid("spec.clusterIPs[0]", address, text)]
     return []
-
-
-def allocate_cluster_ip(network: str, taken: Collection[str], seed: int) -> str:
-    """Return an address of *network* that is not *taken*.
-
-    The search begins at a place that follows from *seed*, so that addresses of services that
-    come and go are not handed on at once.
-
-    Raises:
-        ValueError: when every address is taken.
-    """
-    addresses = IPv4Network(network)
-    # The first address is the API server's own service; the last one is for broadcasts.
-    count = addresses.num_addresses - 3
-    for step in range(count):
-        candidate = str(addresses[2 + (seed + step) % count])
-        if candidate not in taken:
-            return candidate
-    raise ValueError(f"every address of {network} is taken")
 
 
 RULES = {"Service": service}
