@@ -1,7 +1,8 @@
 """``python -m bench [NAME ...]``: measure, print a table, write it as JSON.
 
 Every module of this package with a ``run() -> list[Figure]`` is a benchmark, called by its module's
-name. A benchmark judges nothing in CI: the machine is not known. It prints what was measured beside
+name. One with ``SLOW = True`` runs when it is named, or with ``--all``, as in ``make bench``.
+A benchmark judges nothing in CI: the machine is not known. It prints what was measured beside
 the bar and the peer.
 """
 
@@ -32,6 +33,17 @@ def benchmarks() -> list[str]:
     ]
 
 
+def chosen(everything: bool, console: Console) -> list[str]:
+    """Return what to run when nothing was named, and say what is left out."""
+    names = benchmarks()
+    modules = {name: importlib.import_module(f"bench.{name}") for name in names}
+    slow = [name for name, module in modules.items() if getattr(module, "SLOW", False)]
+    if everything or not slow:
+        return names
+    console.print(f"bench: left out, for they take long: {', '.join(slow)} (--all)", style="dim")
+    return [name for name in names if name not in slow]
+
+
 def measure(names: list[str], console: Console) -> list[Figure]:
     figures: list[Figure] = []
     for name in names:
@@ -56,6 +68,7 @@ def table(figures: list[Figure]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("name", nargs="*", help=f"which; default all of: {', '.join(benchmarks())}")
+    parser.add_argument("--all", action="store_true", help="also those that take many minutes")
     parser.add_argument("--json", type=Path, default=Path("build/bench.json"))
     args = parser.parse_args()
     unknown = set(args.name) - set(benchmarks())
@@ -64,7 +77,7 @@ def main() -> None:
             f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(benchmarks())}"
         )
     console = Console(stderr=True)
-    figures = measure(args.name or benchmarks(), console)
+    figures = measure(args.name or chosen(args.all, console), console)
     Console().print(table(figures))
     args.json.parent.mkdir(parents=True, exist_ok=True)
     machine = {"cpus": os.cpu_count(), "python": sys.version.split()[0], "os": platform.platform()}
