@@ -63,7 +63,10 @@ def filters(table: NodeTable, shape: PodShape) -> Iterator[Filter]:
         yield Filter("Unschedulable", "cordoned", table.schedulable)
     for key, value in shape.selector.items():
         passes = table.label(key).any_of([value])
-        yield Filter("NodeSelector", f"without the label {key}={value}", passes)
+        if key == NAME_FIELD:
+            yield Filter("TensorGroup", f"not {value}, where its tensor group stands", passes)
+        else:
+            yield Filter("NodeSelector", f"without the label {key}={value}", passes)
     if shape.required is not None:
         yield _affinity(table, shape.required.node_selector_terms)
     yield from _taints(table, shape)

@@ -270,7 +270,7 @@ class NodeTable:
         """Drop the names of nodes long gone, of which there are many where nodes come and go."""
         most = 4 * self.capacity + 64
         if any(len(tier) > most for tier in self.tiers.indices):
-            self.set_tiers([Tier(name=t.name, label=t.label) for t in self.tiers.indices])
+            self.set_tiers([index.tier for index in self.tiers.indices])
         for key in [key for key, column in self._labels.items() if len(column.values) > most]:
             del self._labels[key]
 

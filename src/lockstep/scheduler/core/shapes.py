@@ -5,6 +5,7 @@ Pods of the same shape are interchangeable, so whatever is computed for one hold
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -12,6 +13,7 @@ import numpy as np
 
 from lockstep.api.core import NodeSelector, PodSpec, PreferredNodeTerm, Toleration
 from lockstep.api.names import GPU
+from lockstep.scheduler.core.labels import NAME_FIELD
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.resources import Columns, is_port, pod_request
 
@@ -36,6 +38,11 @@ class PodShape:
     def gpus(self) -> int:
         """Return how many whole GPUs one pod takes."""
         return self.request.get(GPU, 0)
+
+    @property
+    def whereabouts(self) -> tuple[object, ...]:
+        """Return everything that says which nodes the pod may or would rather stand on."""
+        return self.selector, self.required, self.preferred, self.tolerations
 
     def amount(self, column: int) -> int:
         """Return how much of the resource in a column one pod takes."""
@@ -75,13 +82,39 @@ class Shapes:
             found = self._by_spec[spelling] = self._intern(spec)
         return found
 
+    def together(self, parts: Sequence[PodShape], node: str = "") -> PodShape:
+        """Return the shape of several pods that stand on one node, given or not, all of one kind.
+
+        Raises:
+            ValueError: when they ask for different nodes.
+        """
+        first = parts[0]
+        if any(part.whereabouts != first.whereabouts for part in parts):
+            raise ValueError("pods that stand together ask for different nodes")
+        request: dict[str, int] = {}
+        for part in parts:
+            for name, value in part.request.items():
+                request[name] = request.get(name, 0) + value
+        selector = {**first.selector, NAME_FIELD: node} if node else first.selector
+        return self._of(request, selector, first.required, first.preferred, first.tolerations)
+
     def _intern(self, spec: PodSpec) -> PodShape:
-        request = dict(sorted(pod_request(spec).items()))
+        request = pod_request(spec)
         affinity = spec.affinity.node_affinity if spec.affinity else None
         required = affinity.required if affinity else None
         preferred = affinity.preferred if affinity else []
-        selector = dict(sorted(spec.node_selector.items()))
-        key = msgspec.msgpack.encode((request, selector, required, preferred, spec.tolerations))
+        return self._of(request, spec.node_selector, required, preferred, spec.tolerations)
+
+    def _of(
+        self,
+        request: dict[str, int],
+        selector: dict[str, str],
+        required: NodeSelector | None,
+        preferred: list[PreferredNodeTerm],
+        tolerations: list[Toleration],
+    ) -> PodShape:
+        request, selector = dict(sorted(request.items())), dict(sorted(selector.items()))
+        key = msgspec.msgpack.encode((request, selector, required, preferred, tolerations))
         found = self._by_content.get(key)
         if found is not None:
             return found
@@ -98,7 +131,7 @@ class Shapes:
             selector=selector,
             required=required,
             preferred=preferred,
-            tolerations=spec.tolerations,
+            tolerations=tolerations,
             columns=np.array(columns, dtype=np.int64),
             amounts=np.array(list(request.values()), dtype=np.int64),
             weighed=np.array(weighed or [self._columns.id("pods")], dtype=np.int64),

@@ -22,6 +22,7 @@ class TierIndex:
     """One tier: for every row the number of its domain, -1 where the node has no such label."""
 
     def __init__(self, tier: Tier, capacity: int) -> None:
+        self.tier = tier
         self.name = tier.name
         self.label = tier.label
         self.ids: NDArray[np.int32] = np.full(capacity, NO_DOMAIN, dtype=np.int32)
@@ -70,6 +71,12 @@ class Tiers:
         """Return the number of the tier called *name*, 0 for the widest; None where unknown."""
         names = self.names
         return names.index(name) if name in names else None
+
+    @property
+    def nvlink(self) -> int | None:
+        """Return the number of the widest tier whose domains NVLink joins; None without any."""
+        found = (level for level, index in enumerate(self.indices) if index.tier.nvlink)
+        return next(found, None)
 
     def place(self, row: int, node: str, labels: Mapping[str, str]) -> None:
         """Note the domains of a node, from its labels."""
