@@ -46,7 +46,7 @@ format: install
 	@$(BIN)/ruff format --quiet .
 
 bench: install
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench --all
 
 docs: install
 	@$(BIN)/mkdocs build --strict
