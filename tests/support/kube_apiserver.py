@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import http.client
 import socket
 import ssl
@@ -10,17 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from tests.support import kube_binaries
+from tests.support import installed, kube_binaries
 from tests.support.apiserver import ApiServer
 from tests.support.kube_programs import Programs, options, public_key
 from tests.support.waiting import eventually_sync
 
 from lockstep.api import names
 from lockstep.apiserver.addresses import NETWORK
-from lockstep.apiserver.auth import bootstrap
 from lockstep.apiserver.auth.pki import Pki
 from lockstep.apiserver.main import write_kubeconfigs
-from lockstep.kube.crds import ensure_crds
 
 READY_SECONDS = 60.0
 DEFAULT = "namespaces/default"
@@ -39,7 +36,7 @@ LEFT_BEHIND = (
 
 @dataclass
 class KubeApiServer(ApiServer):
-    """Used like the embedded server; the roles of Lockstep's parts and its kinds are there."""
+    """Used like the embedded server, with Lockstep installed by its manifest."""
 
     # A node would keep its taint for good, and no namespace would get its service account: both
     # are the work of kube-controller-manager.
@@ -67,7 +64,8 @@ class KubeApiServer(ApiServer):
         self.process = self.programs.process
         eventually_sync(self._ready, READY_SECONDS, f"kube-apiserver ready ({self.log})")
         if fresh:
-            self._furnish()
+            installed.install(self)
+        installed.write_tokens(self)
         return self
 
     def stop(self) -> int:
@@ -107,18 +105,6 @@ class KubeApiServer(ApiServer):
             return healthy and self.request("GET", "/api/v1/namespaces/default").status == 200
         except (OSError, ssl.SSLError, http.client.HTTPException):
             return False
-
-    def _furnish(self) -> None:
-        rbac = "/apis/rbac.authorization.k8s.io/v1"
-        for plural, obj in bootstrap.objects():
-            if obj["metadata"]["name"].startswith("lockstep:"):
-                made = self.request("POST", f"{rbac}/{plural}", obj)
-                assert made.status == 201, made.body
-        asyncio.run(self._add_kinds())
-
-    async def _add_kinds(self) -> None:
-        async with self.client() as client:
-            await ensure_crds(client)
 
     def _etcd_options(self) -> list[str]:
         client, peer = (f"http://127.0.0.1:{p}" for p in (self.etcd_port, self.etcd_peer_port))
