@@ -21,12 +21,16 @@ class Audit:
 
     def __init__(self, pods: Informer[Pod]) -> None:
         self.pods = pods
-        self.wrong: list[str] = []
-        self.made: Counter[tuple[str, str]] = Counter()
-        """How often a pod was made, by name and attempt of its job."""
         self._held: dict[tuple[str, str], str] = {}
         """Who holds a GPU, by node and index."""
         self._of: dict[str, list[tuple[str, str]]] = {}
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin anew: what was wrong before, and what was made, no longer counts."""
+        self.wrong: list[str] = []
+        self.made: Counter[tuple[str, str]] = Counter()
+        """How often a pod was made, by name and attempt of its job."""
 
     @classmethod
     @contextlib.asynccontextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextvars import ContextVar, copy_context
@@ -31,8 +32,9 @@ Run = Callable[[Client, Callable[[str], None]], Awaitable[None]]
 Tasks = weakref.WeakSet[asyncio.Task[Any]]
 
 DEADLINE = 20.0
-QUIET = 0.15
-"""Seconds without a call after which nothing more is to be expected."""
+QUIET, LONG_QUIET = 0.06, 0.5
+"""Seconds without a call after which nothing more is to be expected; the longer for the end that
+all others are compared with."""
 
 _OWNER: ContextVar[Tasks | None] = ContextVar("owner", default=None)
 
@@ -92,6 +94,8 @@ class Stage:
     audit: Audit
     run: Run
     plan: Plan
+    beside: Sequence[Incarnation] = ()
+    """The parts that nothing happens to."""
     lives: list[Incarnation] = field(default_factory=list)
     _supervisor: asyncio.Task[None] | None = None
 
@@ -123,10 +127,13 @@ class Stage:
     async def _checked(self, probe: Callable[[], Awaitable[Any]]) -> Any:
         if self._supervisor is not None and self._supervisor.done():
             self._supervisor.result()
+        for other in self.beside:
+            if other.task.done():
+                other.task.result()
         return await probe()
 
-    async def quiet(self) -> None:
-        """Wait until the component has made no call for a while."""
+    async def quiet(self, seconds: float = QUIET) -> None:
+        """Wait until the component has made no call for so long."""
         loop = asyncio.get_running_loop()
         seen, since = -1, 0.0
 
@@ -136,7 +143,7 @@ class Stage:
             under_way = any(life.faults.under_way for life in self.lives if not life.faults.dead)
             if now != seen or under_way:
                 seen, since = now, loop.time()
-            return loop.time() - since >= QUIET
+            return loop.time() - since >= seconds
 
         await self.until(still, "no more calls")
 
@@ -160,6 +167,8 @@ class Scenario:
     """Starts the component, does what users do, and returns after the last of it."""
     outcome: Callable[[Stage], Awaitable[object]]
     """Everything that must be the same however it went."""
+    beside: tuple[Run, ...] = ()
+    """Parts that nothing happens to; they go on from one run to the next."""
 
 
 @dataclass(frozen=True)
@@ -185,10 +194,55 @@ class Explored:
     """Points that a run did not come to, because it needed fewer calls."""
     failures: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    """What a disturbed run took on average."""
 
     def __str__(self) -> str:
         writes = sum(request.method != "GET" for request in self.calls)
-        return f"{len(self.calls)} calls ({writes} writes), {len(self.points)} runs with a fault"
+        return (
+            f"{len(self.calls)} calls ({writes} writes), {len(self.points)} runs with a fault "
+            f"({self.missed} of them ended before it), {1000 * self.seconds:.0f} ms each"
+        )
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What stays from one run to the next: a client, the audit, the parts nothing happens to."""
+
+    client: Client
+    config: ClusterConfig
+    scenario: Scenario
+    audit: Audit
+    beside: Sequence[Incarnation]
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def laid(cls, server: ApiServer, scenario: Scenario) -> AsyncIterator[Ground]:
+        """Lay it on an empty server."""
+        config = ClusterConfig.load(server.kubeconfig)
+        async with Client(config) as client:
+            await ensure_crds(client)
+            await empty(client)
+            beside = [Incarnation(config, part, _nothing) for part in scenario.beside]
+            try:
+                for other in beside:
+                    await eventually(lambda one=other: one.ready.is_set() or one.task.done())
+                async with Audit.running(client) as audit:
+                    yield cls(client, config, scenario, audit, beside)
+            finally:
+                for other in beside:
+                    await other.kill()
+
+    @contextlib.asynccontextmanager
+    async def stage(self, plan: Plan) -> AsyncIterator[Stage]:
+        """Set the stage for one run."""
+        await empty(self.client, nodes=not self.beside)
+        await eventually(lambda: not len(self.audit.pods), what="the audit has seen the pods go")
+        self.audit.begin()
+        stage = Stage(self.client, self.config, self.audit, self.scenario.run, plan, self.beside)
+        try:
+            yield stage
+        finally:
+            await stage.close()
 
 
 async def explore(
@@ -197,26 +251,25 @@ async def explore(
     choose: Callable[[list[Point]], list[Point]] = lambda points: points,
 ) -> Explored:
     """Play *scenario* undisturbed, then once for each of the points that *choose* leaves."""
-    config = ClusterConfig.load(server.kubeconfig)
     found = Explored()
-    async with Client(config) as client:
-        await ensure_crds(client)
-        async with _stage(client, config, scenario.run, _nothing) as stage:
+    async with Ground.laid(server, scenario) as ground:
+        async with ground.stage(_nothing) as stage:
             await scenario.play(stage)
-            await stage.quiet()
+            await stage.quiet(LONG_QUIET)
             expected = await scenario.outcome(stage)
             stage.audit.check()
             found.calls = stage.lives[0].faults.requests
+        began = time.monotonic()
         for point in choose(list(_points(found.calls))):
             found.points.append(point)
-            plan = only(point.number, point.fault)
             try:
-                async with _stage(client, config, scenario.run, plan) as stage:
+                async with ground.stage(only(point.number, point.fault)) as stage:
                     await scenario.play(stage)
                     await _ends_as(stage, scenario, expected)
                     found.missed += len(stage.lives[0].faults.requests) < point.number
             except AssertionError as error:
                 found.failures.append(f"{point}: {error}")
+        found.seconds = (time.monotonic() - began) / max(1, len(found.points))
     return found
 
 
@@ -244,16 +297,3 @@ async def _ends_as(stage: Stage, scenario: Scenario, expected: object) -> None:
     except AssertionError as error:
         raise AssertionError(f"{error}\n  expected {expected}\n  seen     {seen}") from None
     stage.audit.check()
-
-
-@contextlib.asynccontextmanager
-async def _stage(
-    client: Client, config: ClusterConfig, run: Run, plan: Plan
-) -> AsyncIterator[Stage]:
-    await empty(client)
-    async with Audit.running(client) as audit:
-        stage = Stage(client, config, audit, run, plan)
-        try:
-            yield stage
-        finally:
-            await stage.close()

@@ -19,11 +19,15 @@ _LEFT = [
 ]
 
 
-async def empty(client: Client) -> None:
-    """Delete what is left behind, pods at once, and return when it is gone."""
-    for path, selector in _LEFT:
+async def empty(client: Client, *, nodes: bool = True) -> None:
+    """Delete what is left behind, pods at once, and return when it is gone.
+
+    Where *nodes* are kept, so are their leases.
+    """
+    left = [one for one in _LEFT if nodes or not one[0].endswith(("/nodes", "/leases"))]
+    for path, selector in left:
         await client.request("DELETE", path, params=selector, body=_NOW)
-    await asyncio.gather(*(eventually(lambda one=one: _gone(client, *one)) for one in _LEFT))
+    await asyncio.gather(*(eventually(lambda one=one: _gone(client, *one)) for one in left))
 
 
 async def _gone(client: Client, path: str, selector: dict[str, str]) -> bool:

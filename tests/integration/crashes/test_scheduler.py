@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.support import parts
 from tests.support.apiserver import ApiServer
 from tests.support.crashing import Scenario, Stage, explore
 from tests.support.scheduler import add_gang, add_nodes, pod_body
@@ -16,14 +17,6 @@ from lockstep.api.gang import GANGS
 from lockstep.api.names import GANG_GROUP_LABEL, GPUS_ANNOTATION
 from lockstep.api.queue import QUEUES
 from lockstep.kube.client import Client
-from lockstep.kube.manager import Manager
-from lockstep.scheduler.main import add_scheduler
-
-
-async def run(client: Client, ready: Callable[[str], None]) -> None:
-    manager = Manager(client, name="scheduler", leader_elect=False)
-    add_scheduler(manager)
-    await manager.run(ready)
 
 
 async def add_leaves(client: Client) -> None:
@@ -141,6 +134,6 @@ SCENARIOS: dict[str, Callable[[Stage], Awaitable[Any]]] = {
 async def test_it_ends_the_same_wherever_the_scheduler_ends(
     server: ApiServer, story: str, record_property: Callable[[str, object], None]
 ) -> None:
-    explored = await explore(server, Scenario(run, SCENARIOS[story], outcome))
+    explored = await explore(server, Scenario(parts.scheduler, SCENARIOS[story], outcome))
     record_property("crashes", str(explored))
     assert not explored.failures, "\n".join(explored.failures)

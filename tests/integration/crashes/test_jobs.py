@@ -1,0 +1,239 @@
+"""The job controller, ended at each of its calls: no job lost, no pod made twice.
+
+The scheduler and the nodes beside it are the real ones, and nothing happens to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.support import parts
+from tests.support.apiserver import ApiServer
+from tests.support.crashing import Scenario, Stage, explore
+
+from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES
+from lockstep.api.gang import GANGS
+from lockstep.api.names import (
+    ATTEMPT_LABEL,
+    FAIL_ANNOTATION,
+    JOB_LABEL,
+    RUNTIME_ANNOTATION,
+)
+from lockstep.api.training import TRAINING_JOBS, TrainingJob
+from lockstep.kube.errors import NotFound
+
+Json = dict[str, Any]
+Story = Callable[[Stage], Awaitable[None]]
+JOB = "digits"
+
+
+def role(name: str = "worker", replicas: int = 2, *, gpus: int = 4, **more: Any) -> Json:
+    container: Json = {"name": "main", "image": "none", "command": more.pop("command", ["train"])}
+    if gpus:
+        container["resources"] = {"limits": {"nvidia.com/gpu": gpus}}
+    if container["command"] is None:
+        del container["command"]
+    template = {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}}
+    return {"name": name, "replicas": replicas, "template": template, **more}
+
+
+async def submit(stage: Stage, *roles: Json, framework: str = "pytorch", **spec: Any) -> None:
+    """Start the controller, submit the job, and wait until its pods run."""
+    stage.start()
+    body = {
+        "metadata": {"name": JOB, "namespace": "default"},
+        "spec": {"framework": framework, "roles": list(roles), **spec},
+    }
+    await stage.client.create(TRAINING_JOBS, body)
+    await runs(stage)
+
+
+async def edit(stage: Stage, **spec: Any) -> None:
+    await stage.client.patch(TRAINING_JOBS, JOB, {"spec": spec}, "default")
+
+
+async def job(stage: Stage) -> TrainingJob | None:
+    try:
+        return await stage.client.get(TRAINING_JOBS, JOB, "default")
+    except NotFound:
+        return None
+
+
+async def runs(stage: Stage, *, attempt: int = 0, pods: int | None = None) -> None:
+    """Wait until all pods of an attempt run, as the job's status says too."""
+
+    async def look() -> bool:
+        found = await job(stage)
+        assert found is not None
+        wanted = sum(r.replicas for r in found.spec.roles) if pods is None else pods
+        there = (await stage.client.list(PODS)).items
+        running = [
+            p
+            for p in there
+            if p.status.phase == "Running" and p.metadata.labels[ATTEMPT_LABEL] == str(attempt)
+        ]
+        status = found.status
+        return len(there) == len(running) == wanted and (status.phase, status.attempt) == (
+            "Running",
+            attempt,
+        )
+
+    await stage.until(look, f"attempt {attempt} runs")
+
+
+async def ends(stage: Stage, *names: str) -> None:
+    """Let pods end well."""
+    await _annotate(stage, names, {RUNTIME_ANNOTATION: "0"})
+
+
+async def fails(stage: Stage, *names: str) -> None:
+    """Let pods fail."""
+    await _annotate(stage, names, {FAIL_ANNOTATION: "1"})
+
+
+async def _annotate(stage: Stage, names: tuple[str, ...], wish: dict[str, str]) -> None:
+    for name in names:
+        change = {"metadata": {"annotations": wish}}
+        await stage.client.patch(PODS, f"{JOB}-{name}", change, "default")
+
+
+async def is_(stage: Stage, phase: str) -> None:
+    async def look() -> bool:
+        found = await job(stage)
+        return found is not None and found.status.phase == phase
+
+    await stage.until(look, phase)
+
+
+async def pytorch(stage: Stage) -> None:
+    await submit(stage, role())
+    await ends(stage, "worker-0", "worker-1")
+    await is_(stage, "Succeeded")
+
+
+async def plain(stage: Stage) -> None:
+    await submit(stage, role(), role("helper", 1, gpus=0), framework="plain")
+    await ends(stage, "worker-0", "worker-1", "helper-0")
+    await is_(stage, "Succeeded")
+
+
+async def mpi(stage: Stage) -> None:
+    launcher = role("launcher", 1, gpus=0, command=["mpirun", "hostname"])
+    workers = role("worker", 2, command=None)
+    await submit(stage, launcher, workers, framework="mpi", runPolicy={"cleanPods": "All"})
+    await ends(stage, "launcher-0")
+    await is_(stage, "Succeeded")
+
+
+async def failure_and_restart(stage: Stage) -> None:
+    await submit(stage, role())
+    await fails(stage, "worker-1")
+    await runs(stage, attempt=1)
+    await ends(stage, "worker-0", "worker-1")
+    await is_(stage, "Succeeded")
+
+
+async def restarts_used_up(stage: Stage) -> None:
+    await submit(stage, role(), recovery={"maxRestarts": 1})
+    await fails(stage, "worker-1")
+    await runs(stage, attempt=1)
+    await fails(stage, "worker-0")
+    await is_(stage, "Failed")
+
+
+async def pods_lost(stage: Stage) -> None:
+    await submit(stage, role())
+    await stage.client.delete(PODS, f"{JOB}-worker-0", "default", grace_seconds=0)
+    await runs(stage, attempt=1)
+
+
+async def suspension(stage: Stage) -> None:
+    await submit(stage, role())
+    await edit(stage, suspend=True)
+
+    async def given_back() -> bool:
+        found = await job(stage)
+        assert found is not None
+        return found.status.phase == "Suspended" and not (await stage.client.list(PODS)).items
+
+    await stage.until(given_back, "the place is given back")
+    await edit(stage, suspend=False)
+    await runs(stage, attempt=1)
+
+
+async def elastic(stage: Stage) -> None:
+    workers = role(replicas=2, min=1, max=3)
+    await submit(stage, workers)
+    await edit(stage, roles=[{**workers, "replicas": 3}])
+    await runs(stage, pods=3)
+    await fails(stage, "worker-2")
+
+    async def replaced() -> bool:
+        return stage.audit.made[(f"{JOB}-worker-2", "0")] == 2
+
+    await stage.until(replaced, "another worker-2")
+    await runs(stage, pods=3)
+    await edit(stage, roles=[{**workers, "replicas": 1}])
+    await runs(stage, pods=1)
+
+
+async def deletion(stage: Stage) -> None:
+    await submit(stage, role())
+    await stage.client.delete(TRAINING_JOBS, JOB, "default", propagation="Foreground")
+
+    async def gone() -> bool:
+        return await job(stage) is None
+
+    await stage.until(gone, "the job is gone")
+
+
+async def outcome(stage: Stage) -> object:
+    """Return how the job is, all that it has made, and how often."""
+    found = await job(stage)
+    status = found.status if found else None
+    labelled = {
+        res.kind: sorted(
+            o.metadata.name
+            for o in (await stage.client.list(res, "default", label_selector=JOB_LABEL)).items
+        )
+        for res in (GANGS, SERVICES, CONFIG_MAPS, SECRETS)
+    }
+    return {
+        "job": status and (status.phase, status.attempt, status.restarts, status.replacing),
+        "conditions": status and sorted((c.type, c.status, c.reason) for c in status.conditions),
+        "replicas": status
+        and {n: (r.created, r.active) for n, r in status.replica_statuses.items()},
+        "pods": {
+            p.metadata.name: (p.status.phase, p.metadata.labels[ATTEMPT_LABEL])
+            for p in (await stage.client.list(PODS)).items
+        },
+        "objects": labelled,
+        "made": dict(stage.audit.made),
+    }
+
+
+STORIES: dict[str, Story] = {
+    "a pytorch job runs to its end": pytorch,
+    "a plain job runs to its end": plain,
+    "an mpi job runs to its end": mpi,
+    "a worker fails": failure_and_restart,
+    "workers fail until the job has": restarts_used_up,
+    "a pod is deleted": pods_lost,
+    "a job is suspended and resumed": suspension,
+    "an elastic job grows, loses one, shrinks": elastic,
+    "a job is deleted": deletion,
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+async def test_it_ends_the_same_wherever_the_controller_ends(
+    server: ApiServer, story: str, record_property: Callable[[str, object], None]
+) -> None:
+    scenario = Scenario(
+        parts.controllers, STORIES[story], outcome, beside=(parts.nodes, parts.scheduler)
+    )
+    explored = await explore(server, scenario)
+    record_property("crashes", str(explored))
+    assert not explored.failures, "\n".join(explored.failures)
