@@ -35,10 +35,10 @@ async def _create(objects: Objects, group: str, plural: str, obj: Json) -> None:
     served = objects.catalog.find(group, "v1", plural)
     if served is None:
         return
-    name = obj["metadata"]["name"]
-    found = objects.store.newest(Key(served.storage, "", name))
+    name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+    found = objects.store.newest(Key(served.storage, namespace, name))
     if found is None:
-        await objects.create(served, "", obj, _OPTIONS)
+        await objects.create(served, namespace, obj, _OPTIONS)
     elif plural == "clusterroles" and "aggregationRule" not in obj:
         lacking = roles.lacking_rules(found.object(), obj)
         if lacking:

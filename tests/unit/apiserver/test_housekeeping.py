@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.support.waiting import eventually
 
-from lockstep.apiserver.auth.bootstrap import objects as bootstrap_objects
 from lockstep.apiserver.auth.rbac import GROUP, Rbac
 from lockstep.apiserver.auth.rules import Attributes
+from lockstep.apiserver.bootstrap import create_missing
 from lockstep.apiserver.catalog import Catalog
 from lockstep.apiserver.controllers.housekeeping import Housekeeper
 from lockstep.apiserver.controllers.rbac import RbacWatch
@@ -149,8 +149,7 @@ async def test_events_are_kept_for_an_hour_after_their_last_write(server: Server
 
 
 async def test_aggregated_roles_show_the_rules_that_they_gather(server: Server) -> None:
-    for plural, obj in bootstrap_objects():
-        await server.create(plural, obj, group=GROUP)
+    await create_missing(server.objects)
     server.keeper.start()
     await server.settle()
 
