@@ -1,8 +1,8 @@
 """Record the roles and bindings that a cluster starts with, as kube-apiserver makes them.
 
-Run it as ``python tools/schemas/roles.py`` after raising the version in ``tools/kube``; it needs what
-``make kube`` builds. What was recorded is written to ``src/lockstep/apiserver/data/``, the same bytes
-for the same version.
+Run it as ``python tools/schemas/roles.py`` after raising the version in ``tools/kube``; it needs
+what ``make kube`` builds, and writes to ``src/lockstep/apiserver/data/`` the same bytes for the same
+version.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def bootstrap_objects(server: KubeApiServer, plural: str) -> list[Json]:
 
 
 def reduced(item: Json) -> Json:
-    """Return an object without its origin; rules that are gathered from other roles are left out."""
+    """Return an object without its origin and without rules gathered from other roles."""
     kept = {name: item["metadata"][name] for name in KEPT if name in item["metadata"]}
     rules = {"rules": []} if "aggregationRule" in item else {}
     return {**item, "metadata": kept, **rules}

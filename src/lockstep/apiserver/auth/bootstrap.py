@@ -1,7 +1,7 @@
 """The roles and bindings that every cluster starts with.
 
-Those of Kubernetes are as kube-apiserver makes them (``tools/schemas/roles.py`` records them), so that
-its own programs find the rights that they expect. What Lockstep's parts may do stands in
+Those of Kubernetes are as kube-apiserver makes them (``tools/schemas/roles.py`` records them), so
+that its own programs find the rights that they expect. What Lockstep's parts may do stands in
 :mod:`lockstep.api.permissions`, for clusters as well.
 """
 
