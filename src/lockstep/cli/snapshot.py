@@ -65,7 +65,7 @@ def snapshot(
       lockstep snapshot cluster.json
       lockstep simulate --cluster cluster.json --jobs cluster.json
     """
-    items = run(Target(kubeconfig, context, None, all_namespaces=True), _take)
+    items = run(Target(kubeconfig, context, None, all_namespaces=True), take)
     text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}) + b"\n"
     if file is None or str(file) == "-":
         typer.echo(text.decode(), nl=False)
@@ -78,7 +78,8 @@ def snapshot(
     note(f"{file}: " + ", ".join(f"{kind} {count}" for kind, count in kinds.items() if count))
 
 
-async def _take(session: Session) -> list[Json]:
+async def take(session: Session) -> list[Json]:
+    """Return what the scheduler goes by, as the objects of a snapshot."""
     now = time.time()
     listings = {res: (await session.client.list(res)).items for res in TAKEN}
     listings[GANGS] = [with_templates(gang, listings[PODS]) for gang in listings[GANGS]]

@@ -16,6 +16,8 @@ from lockstep.cli.output import Format, encode
 app = typer.Typer(rich_markup_mode=None)
 
 Json = dict[str, Any]
+Where = tuple[Path | None, str | None, str | None]
+"""Kubeconfig, context and namespace."""
 
 
 class Framework(StrEnum):
@@ -80,8 +82,12 @@ def submit(
     max_wait: Annotated[str, typer.Option(help="Longest time to wait for a place: 2h.")] = "",
     suspend: Annotated[bool, typer.Option("--suspend", help="Submit it suspended.")] = False,
     dry_run: DryRun = False,
+    what_if: Annotated[
+        bool, typer.Option("--what-if", help="Send nothing; say when it would start, and where.")
+    ] = False,
     output: Annotated[
-        Format, typer.Option("--output", "-o", help="With --dry-run: yaml or json.")
+        Format,
+        typer.Option("--output", "-o", help="With --dry-run: yaml or json; with --what-if: json."),
     ] = Format.YAML,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end of the job.")] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Print its logs until it ends.")] = False,
@@ -100,10 +106,15 @@ def submit(
       lockstep submit plain --follow -- python -c 'print("hello")'
       lockstep submit -f job.yaml --wait
       lockstep submit mpi --workers 2 --dry-run -- mpirun ./a.out
+      lockstep submit -f job.yaml --what-if
     """
     target = (kubeconfig, context, namespace)
     if file is not None:
-        _send(_from_file(file, framework), target, dry_run, output, wait=wait, follow=follow)
+        found = _from_file(file, framework)
+        if what_if:
+            _ask(found, target, output)
+        else:
+            _send(found, target, dry_run, output, wait=wait, follow=follow)
         return
     flags = Flags(
         framework=framework.value if framework else "",
@@ -129,12 +140,31 @@ def submit(
         max_wait=max_wait,
         suspend=suspend,
     )
-    _send([_from_flags(flags)], target, dry_run, output, wait=wait, follow=follow)
+    found = [_from_flags(flags)]
+    if what_if:
+        _ask(found, target, output)
+    else:
+        _send(found, target, dry_run, output, wait=wait, follow=follow)
+
+
+def _ask(found: list[Document], where: Where, output: Format) -> None:
+    for document in found:
+        check(document)
+    from lockstep.cli.connect import Target, run
+    from lockstep.cli.whatif import lines, what_if
+
+    objects = [document.obj for document in found]
+    answers = run(Target(*where), lambda session: what_if(session, objects))
+    if output is Format.JSON:
+        print(encode([answer.tree() for answer in answers], output), end="")
+        return
+    for answer in answers:
+        print("\n".join(lines(answer)))
 
 
 def _send(
     found: list[Document],
-    where: tuple[Path | None, str | None, str | None],
+    where: Where,
     dry_run: bool,
     output: Format,
     *,

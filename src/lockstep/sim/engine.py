@@ -84,10 +84,15 @@ class Simulation:
         """Whether jobs are still to arrive."""
         self._now = 0.0
 
-    def run(self, progress: Callable[[float, int, int], None] | None = None) -> Result:
+    def run(
+        self,
+        progress: Callable[[float, int, int], None] | None = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> Result:
         """Run to the end; *progress* is told the time, the jobs that ended and that are there.
 
-        It ends when nothing is left that could happen, or at the time that the options name.
+        It ends when nothing is left that could happen, at the time that the options name, or when
+        *stop* says so after some event.
         """
         self._next_arrival()
         for name in self._world.nodes:
@@ -101,7 +106,14 @@ class Simulation:
             if progress is not None:
                 ended = len(self._result.lives) - len(self._runs)
                 progress(now, ended, len(self._result.lives))
+            if stop is not None and stop():
+                break
         return self._finish()
+
+    def has_started(self, key: UnitKey) -> bool:
+        """Return whether a job that has not ended has had what it needs."""
+        run = self._runs.get(key)
+        return run is not None and run.life.started is not None
 
     def _moments(self) -> Iterator[float]:
         """Yield the times at which something happens; several events may share one."""

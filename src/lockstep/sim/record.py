@@ -78,5 +78,7 @@ class Result:
     total: Integral = field(default_factory=Integral)
     queue_use: dict[str, float] = field(default_factory=dict)
     """GPU-seconds by queue."""
+    evictions: list[tuple[str, str]] = field(default_factory=list)
+    """Who had whom give way."""
     decisions: int = 0
     node_faults: int = 0

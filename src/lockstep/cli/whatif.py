@@ -1,0 +1,153 @@
+"""``submit --what-if``: when would it start, what would it cost others, what would start now."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lockstep.api import duration
+from lockstep.cli.connect import Session
+from lockstep.cli.failure import CommandFailed
+from lockstep.cli.snapshot import take
+from lockstep.sim.forecast import Forecast, forecast, smaller
+from lockstep.sim.workload import Workload, read_workloads
+from lockstep.sim.world import InputError, World, read_world
+
+Json = dict[str, Any]
+NODES_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What would become of one job."""
+
+    job: str
+    forecast: Forecast
+    smaller: tuple[str, int, int] | None
+    """A role, the pods it asks for, and the fewer with which the job would start now."""
+
+    def tree(self) -> Json:
+        """Return it as a tree for JSON."""
+        found = asdict(self.forecast)
+        less = self.smaller
+        fewer = None if less is None else {"role": less[0], "pods": less[2], "instead": less[1]}
+        return {"job": self.job, **found, "smaller": fewer}
+
+
+async def what_if(session: Session, objects: Sequence[Json]) -> list[Answer]:
+    """Return what would become of each job among *objects* if it were submitted now, alone.
+
+    Raises:
+        CommandFailed: when none of them is a job, or the cluster has no nodes.
+    """
+    jobs = [obj for obj in objects if obj["kind"] in ("TrainingJob", "Gang")]
+    if not jobs:
+        raise CommandFailed(
+            "--what-if takes TrainingJob and Gang objects, and there is none among them",
+            "leave --what-if out, or name a file with a job",
+        )
+    there = await take(session)
+    try:
+        world = read_world(there)
+        works = read_workloads(there, world)
+        return [_answer(world, works, _in(session, obj)) for obj in jobs]
+    except InputError as error:
+        raise CommandFailed(str(error)) from None
+
+
+def lines(answer: Answer) -> list[str]:
+    """Return an answer as lines of text."""
+    found = answer.forecast
+    shown = [f"{answer.job} {_start(found)}"]
+    if found.preempts:
+        shown.append(f"  it would preempt {', '.join(found.preempts)}")
+    if found.starts != 0 and found.reason:
+        shown.append(f"  now: {found.reason}")
+    if found.starts != 0 and found.endless:
+        shown.append(
+            f"  {found.endless} running jobs do not say how long they run (annotation "
+            "lockstep.dev/runtime) and are taken to run for ever"
+        )
+    if answer.smaller is not None:
+        role, pods, fewer = answer.smaller
+        shown.append(f"  with {fewer} instead of {pods} pods of {role} it would start now")
+    return shown
+
+
+def _start(found: Forecast) -> str:
+    if found.starts is None:
+        return "would not start, as far as run times are known"
+    where = _nodes(found.nodes)
+    if found.starts == 0:
+        return f"would start now, on {where}"
+    after = f", when {', '.join(found.after[:3])} ends" if found.after else ""
+    return f"would start in {duration.show(found.starts)}{after}, on {where}"
+
+
+def _nodes(nodes: dict[str, int]) -> str:
+    named = [f"{node} ({pods})" if pods > 1 else node for node, pods in nodes.items()]
+    rest = len(named) - NODES_NAMED
+    shown = ", ".join(named[:NODES_NAMED])
+    return f"{shown} and {rest} more nodes" if rest > 0 else shown
+
+
+def _in(session: Session, obj: Json) -> Json:
+    obj = copy.deepcopy(obj)
+    meta = obj.setdefault("metadata", {})
+    meta["namespace"] = meta.get("namespace") or session.namespace
+    meta["name"] = meta.get("name") or meta.get("generateName", "job-").rstrip("-")
+    return obj
+
+
+def _answer(world: World, works: Sequence[Workload], obj: Json) -> Answer:
+    name = obj["metadata"]["name"]
+    others = [work for work in works if (work.key.namespace, work.key.name) != _key(obj)]
+    found = forecast(world, others, _read(obj, world))
+    waiting = found
+    if found.starts != 0:  # what it says of later is no reason for now
+        waiting = forecast(world, others, _read(obj, world), now_only=True)
+        found = Forecast(**{**asdict(found), "reason": waiting.reason})
+    less = None if found.starts == 0 else _smaller(world, others, obj)
+    return Answer(name, found, less)
+
+
+def _smaller(world: World, works: Sequence[Workload], obj: Json) -> tuple[str, int, int] | None:
+    """Return the role to make smaller: the largest one, as the others rarely can be."""
+    groups, field = _groups(obj)
+    if not groups:
+        return None
+    largest = max(range(len(groups)), key=lambda i: groups[i].get(field) or 1)
+    asked = groups[largest].get(field) or 1
+
+    def shrink(count: int) -> Workload | None:
+        changed = copy.deepcopy(obj)
+        group = _groups(changed)[0][largest]
+        group[field] = count
+        for bound in ("min", "max"):
+            if group.get(bound) is not None:
+                group[bound] = min(group[bound], count)
+        try:
+            return _read(changed, world)
+        except InputError:
+            return None  # such as a world size that its parallelism does not divide
+
+    fewer = smaller(world, works, shrink, asked)
+    return None if fewer is None else (groups[largest]["name"], asked, fewer)
+
+
+def _groups(obj: Json) -> tuple[list[Json], str]:
+    """Return the parts of a job that have sizes, and the field that holds the size."""
+    if obj["kind"] == "TrainingJob":
+        return obj["spec"]["roles"], "replicas"
+    return obj["spec"].get("groups", []), "min"
+
+
+def _key(obj: Json) -> tuple[str, str]:
+    return obj["metadata"]["namespace"], obj["metadata"]["name"]
+
+
+def _read(obj: Json, world: World) -> Workload:
+    (work,) = read_workloads([obj], world)
+    return work

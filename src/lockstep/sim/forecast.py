@@ -1,0 +1,80 @@
+"""What would become of a job that is not there yet: the simulator, run until it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lockstep.sim.engine import Options, Simulation
+from lockstep.sim.record import Life, Result
+from lockstep.sim.workload import Workload
+from lockstep.sim.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """When a job would start, as far as run times are known, and what that would cost others."""
+
+    starts: float | None
+    """Seconds from now; None: not as long as what is there runs."""
+    nodes: dict[str, int]
+    """How many of its pods would stand on each node."""
+    after: tuple[str, ...]
+    """Jobs at whose end it would start, when that is not now."""
+    preempts: tuple[str, ...]
+    """Jobs that would have to give way to it."""
+    reason: str
+    """Why it waits, when it does."""
+    endless: int
+    """Running jobs that do not say how long they run, and are taken to run for ever."""
+
+
+def forecast(
+    world: World, works: Sequence[Workload], wanted: Workload, *, now_only: bool = False
+) -> Forecast:
+    """Return what would become of *wanted* if it came now, behind *works*.
+
+    With *now_only* the future is left out: it starts now, or the reason says why not.
+    """
+    options = Options(until=0.0) if now_only else Options()
+    simulation = Simulation(world, [*works, wanted], options)
+    result = simulation.run(stop=lambda: simulation.has_started(wanted.key))
+    life = next(one for one in result.lives if one.work is wanted)
+    stays = [stay for stay in result.stays if stay.job == wanted.name and stay.end is None]
+    nodes: dict[str, int] = {}
+    for stay in stays:
+        nodes[stay.node] = nodes.get(stay.node, 0) + 1
+    return Forecast(
+        starts=life.started,
+        nodes=nodes,
+        after=_ended_then(result, life),
+        preempts=tuple(sorted({victim for who, victim in result.evictions if who == wanted.name})),
+        reason=life.waiting,
+        endless=sum(one.started is not None and one.work.runtime is None for one in result.lives)
+        - (life.started is not None and wanted.runtime is None),
+    )
+
+
+def smaller(
+    world: World,
+    works: Sequence[Workload],
+    shrink: Callable[[int], Workload | None],
+    size: int,
+) -> int | None:
+    """Return the most members below *size* with which the job would start now; None: no number.
+
+    *shrink* returns the job with so many members, or None where it cannot be so small.
+    """
+    low, high = 0, size
+    while high - low > 1:
+        middle = (low + high) // 2
+        work = shrink(middle)
+        fits = work is not None and forecast(world, works, work, now_only=True).starts == 0
+        low, high = (middle, high) if fits else (low, middle)
+    return low or None
+
+
+def _ended_then(result: Result, life: Life) -> tuple[str, ...]:
+    if not life.started:
+        return ()
+    return tuple(one.work.name for one in result.lives if one.ended == life.started)

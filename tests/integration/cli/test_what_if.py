@@ -1,0 +1,31 @@
+"""``submit --what-if`` and ``snapshot`` on a running control plane."""
+
+from __future__ import annotations
+
+import json
+
+from tests.support.waiting import eventually_sync
+
+
+def test_what_if_says_when_and_where_and_sends_nothing(plane):
+    asked = ("submit", "plain", "--name", "asked", "--gpus", "8", "--workers")
+    assert "asked would start now, on sim-" in plane.ok(*asked, "2", "--what-if", "--", "x")
+    plane.ok("submit", "plain", "--name", "there", "--gpus", "8", "--workers", "3", "--", "x")
+    eventually_sync(lambda: "3/3" in plane.ok("list", "gangs"))
+    (answer,) = json.loads(plane.ok(*asked, "2", "--what-if", "-o", "json", "--", "x"))
+    assert answer["starts"] is None
+    assert answer["endless"] == 1
+    assert answer["smaller"] == {"role": "worker", "pods": 1, "instead": 2}
+    assert "asked" not in plane.ok("list")
+    plane.ok("delete", "there")
+
+
+def test_a_snapshot_holds_no_commands_or_environments(plane, tmp_path):
+    secret = ("--env", "TOKEN=hidden-value", "--", "hidden-command")
+    plane.ok("submit", "plain", "--name", "quiet", "--gpus", "8", *secret)
+    file = tmp_path / "snapshot.json"
+    plane.ok("snapshot", str(file))
+    text = file.read_text()
+    assert "quiet" in text
+    assert "hidden" not in text
+    plane.ok("delete", "quiet")

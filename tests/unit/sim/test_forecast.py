@@ -1,0 +1,59 @@
+import pytest
+from tests.support.simulated_jobs import job
+
+from lockstep.nodes.simulated.spec import parse
+from lockstep.sim.forecast import forecast, smaller
+from lockstep.sim.workload import read_workloads
+from lockstep.sim.world import world_of
+
+WORLD = "2x8"
+
+
+def asked(wanted, *others, now_only=False):
+    world = world_of(parse(WORLD))
+    (work,) = read_workloads([wanted], world)
+    return forecast(world, read_workloads(others, world), work, now_only=now_only)
+
+
+@pytest.mark.parametrize(
+    ("others", "starts", "after"),
+    [
+        pytest.param([], 0, (), id="room now"),
+        pytest.param([job("a", "1x8", runs=50)], 50, ("a",), id="when the one in its way ends"),
+        pytest.param(
+            [job("a", "1x8", runs=50), job("b", "2x8", runs=10)],
+            60,
+            ("b",),
+            id="behind what waits already",
+        ),
+        pytest.param([job("a", "1x8")], None, (), id="never, for the one in its way never ends"),
+    ],
+)
+def test_a_job_starts_when_the_core_would_place_it(others, starts, after):
+    found = asked(job("new", "2x8", runs=5), *others)
+    assert (found.starts, found.after) == (starts, after)
+    assert sum(found.nodes.values()) == (0 if starts is None else 2)
+
+
+def test_what_runs_without_a_stated_end_is_counted():
+    assert asked(job("new", "2x8"), job("a", "1x8")).endless == 1
+    assert asked(job("new", "1x8"), job("a", "1x8", runs=5)).endless == 0
+
+
+def test_without_the_future_it_starts_now_or_says_why_not():
+    found = asked(job("new", "2x8"), job("a", "1x8", runs=50), now_only=True)
+    assert found.starts is None
+    assert "room for 1 of 2 now" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [([], 2), ([job("a", "1x8")], 1), ([job("a", "2x8")], None)],
+)
+def test_the_largest_smaller_shape_that_starts_now_is_found(others, expected):
+    world = world_of(parse(WORLD))
+
+    def shrink(members):
+        return read_workloads([job("new", f"{members}x8")], world)[0]
+
+    assert smaller(world, read_workloads(others, world), shrink, 5) == expected
