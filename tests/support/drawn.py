@@ -15,6 +15,7 @@ from typing import Any
 
 from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
+from lockstep.api.queue import Queue
 from lockstep.api.wire import convert
 from lockstep.scheduler.core.cluster import Cluster
 
@@ -76,7 +77,7 @@ def pod(
         "namespace": "default",
         "uid": more.pop("uid", f"uid-{name}"),
         "labels": labels,
-        "annotations": {"lockstep.dev/gpus": held} if held else {},
+        "annotations": ({"lockstep.dev/gpus": held} if held else {}) | more.pop("annotations", {}),
         "creationTimestamp": more.pop("created", "2026-01-01T00:00:00Z"),
         "deletionTimestamp": "2026-01-01T01:00:00Z" if more.pop("terminating", False) else None,
     }
@@ -95,6 +96,11 @@ def gang(name: str, *, created: str = "2026-01-01T00:00:00Z", **spec: Any) -> Ga
     """Build a gang from its spec's fields."""
     meta = {"name": name, "namespace": "default", "creationTimestamp": created}
     return convert({"metadata": meta, "spec": spec}, Gang)
+
+
+def queue(name: str, **spec: Any) -> Queue:
+    """Build a queue from its spec's fields."""
+    return convert({"metadata": {"name": name}, "spec": spec}, Queue)
 
 
 @dataclass

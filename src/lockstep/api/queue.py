@@ -7,10 +7,13 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from lockstep.api.core import Quantity
+from lockstep.api.duration import PATTERN as DURATION
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
+
+Duration = Annotated[str, Meta(pattern=DURATION)]
 
 
 class QueueSpec(Wire, frozen=True):
@@ -21,7 +24,10 @@ class QueueSpec(Wire, frozen=True):
     ] = None
     guaranteed: Annotated[
         dict[str, Quantity],
-        Meta(description="Amount of each resource that the queue always gets back."),
+        Meta(
+            description="Amount of each resource that the queue always gets back; GPUs of one "
+            "model are nvidia.com/gpu/MODEL, by the node label nvidia.com/gpu.product."
+        ),
     ] = {}
     limit: Annotated[
         dict[str, Quantity], Meta(description="Amount of each resource never exceeded.")
@@ -33,10 +39,22 @@ class QueueSpec(Wire, frozen=True):
         Literal["Always", "Never"],
         Meta(description="Whether others may use the queue's guaranteed share while it is idle."),
     ] = "Always"
+    lending_limit: Annotated[
+        dict[str, Quantity],
+        Meta(description="Most of its guaranteed amount of a resource that others may use."),
+    ] = {}
+    borrowing_limit: Annotated[
+        dict[str, Quantity],
+        Meta(description="Most of a resource that the queue may use beyond its guaranteed amount."),
+    ] = {}
     preemption: Annotated[
         Literal["LowerPriority", "Never"],
         Meta(description="Whether a gang may take the place of less important ones."),
     ] = "LowerPriority"
+    usage_half_life: Annotated[
+        Duration | None,
+        Meta(description="Lets past use count against the fair share, halved each such time."),
+    ] = None
 
 
 class QueueStatus(Wire, frozen=True):
@@ -44,7 +62,22 @@ class QueueStatus(Wire, frozen=True):
 
     pending: Annotated[int, Meta(description="Gangs that wait.")] = 0
     running: Annotated[int, Meta(description="Gangs that are placed.")] = 0
-    used: dict[str, Quantity] = {}
+    used: Annotated[
+        dict[str, Quantity], Meta(description="What its pods hold, those of its parts included.")
+    ] = {}
+    borrowed: Annotated[
+        dict[str, Quantity], Meta(description="What of it is beyond the guaranteed amounts.")
+    ] = {}
+    share: Annotated[
+        str,
+        Meta(
+            description="Its dominant share of the cluster beyond what is guaranteed, in percent, "
+            "divided by its weight; the smallest is served next."
+        ),
+    ] = ""
+    average_use: Annotated[
+        dict[str, Quantity], Meta(description="Decayed use, where usageHalfLife is set.")
+    ] = {}
     observed_generation: int = 0
     conditions: list[Condition] = []
 

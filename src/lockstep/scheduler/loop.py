@@ -40,7 +40,7 @@ class Scheduler:
         self._status = StatusWriter(
             client, recorder, self._decider, feed.informer(PODS), self._binder
         )
-        self._queues = QueueWriter(client, self.cluster, feed.informer(QUEUES))
+        self._queues = QueueWriter(client, self._decider, feed.informer(QUEUES))
 
     async def run(self) -> None:
         """Schedule until cancelled."""

@@ -18,7 +18,7 @@ from lockstep.kube.informer import Informer
 from lockstep.scheduler.binder import Binder
 from lockstep.scheduler.core.blocked import Verdict, passed_over
 from lockstep.scheduler.core.decide import Decider, Round
-from lockstep.scheduler.core.explain import FITS, explain, position
+from lockstep.scheduler.core.explain import FITS, explain
 from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.report import (
     Json,
@@ -120,7 +120,7 @@ class StatusWriter:
         loop = asyncio.get_running_loop()
         started = loop.time()
         writes = _Writes()
-        places = position(self._decider.line.all())
+        places = self._decider.line.places()
         known: dict[tuple[object, ...], Verdict] = {}
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         for number, key in enumerate(keys):
@@ -179,7 +179,7 @@ class StatusWriter:
         if unit.key in self._binder.busy:
             return None
         problem = self._decider.problem(unit)
-        signature = problem.signature if problem is not None else None
+        signature = (problem.signature, unit.queue) if problem is not None else None
         found = known.get(signature) if signature is not None else None
         if found is None:
             found = explain(self._cluster, unit)

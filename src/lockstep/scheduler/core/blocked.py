@@ -6,10 +6,7 @@ from dataclasses import dataclass
 
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.units import Member, Muster, Unit
-
-DEFAULT_QUEUE = "default"
-"""The queue of whatever names none; it need not exist."""
+from lockstep.scheduler.core.units import DEFAULT_QUEUE, Member, Muster, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +95,7 @@ def warnings(cluster: Cluster, unit: Unit) -> list[Verdict]:
     if gang is None:
         return []
     found = []
-    if gang.spec.queue not in (*cluster.queues, DEFAULT_QUEUE):
+    if gang.spec.queue not in (*cluster.ledger.specs, DEFAULT_QUEUE):
         found.append(
             Verdict("QueueMissing", f"queue {gang.spec.queue} does not exist; no limits apply")
         )

@@ -13,10 +13,13 @@ from dataclasses import dataclass
 
 from lockstep.api.core import Node, Pod, PriorityClass
 from lockstep.api.gang import Gang, GangSpec
+from lockstep.api.names import GPU, GPU_MODEL_LABEL
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
 from lockstep.scheduler.core.fit import Fits
 from lockstep.scheduler.core.nodes import NodeFacts, NodeTable
+from lockstep.scheduler.core.queues.account import MODEL_PREFIX, Amounts
+from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.resources import Columns
 from lockstep.scheduler.core.shapes import PodShape, Shapes
 from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
@@ -43,12 +46,13 @@ class Cluster:
         self.pods: dict[PodKey, Member] = {}
         self.units: dict[UnitKey, Unit] = {}
         self.priority_classes: dict[str, int] = {}
-        self.queues: set[str] = set()
+        self.ledger = Ledger()
         self.freed = 0
         """Moves whenever something may fit that did not: what failed since need not be retried."""
         self.touched: set[UnitKey] = set()
         """Units whose members or wishes changed; whoever consumes it clears it."""
         self._on_node: dict[str, dict[PodKey, Member]] = {}
+        self._capacity: tuple[tuple[int, int], Amounts] = ((-1, -1), {})
 
     # Nodes and their topology.
 
@@ -56,9 +60,12 @@ class Cluster:
         """Take in a node, new or changed."""
         facts = NodeFacts.of(node)
         new = facts.name not in self.table.rows
+        model = self.model(facts.name)
         if not self.table.put(facts):
             return
         self.freed += 1
+        if self.ledger.by_model and self.model(facts.name) != model:
+            self.ledger.stale = True
         if new:
             for member in self._on_node.get(facts.name, {}).values():
                 self._charge(member, 1)
@@ -67,6 +74,29 @@ class Cluster:
     def on_node(self, name: str) -> Iterable[Member]:
         """Return the pods that take room on a node."""
         return self._on_node.get(name, {}).values()
+
+    def model(self, node: str) -> str:
+        """Return the model of a node's GPUs, empty where it has none or does not say."""
+        row = self.table.rows.get(node)
+        facts = self.table.facts[row] if row is not None else None
+        return facts.labels.get(GPU_MODEL_LABEL, "") if facts is not None else ""
+
+    def capacity(self) -> Amounts:
+        """Return what all nodes offer together, in the units of the queues' accounts."""
+        table = self.table
+        moment = table.version, self.ledger.version
+        if self._capacity[0] != moment:
+            totals = table.allocatable[:, table.live].sum(axis=1)
+            found = {
+                name: int(total) * 1000 if name == GPU else int(total)
+                for name, total in zip(self.columns.names, totals, strict=False)
+            }
+            for node in table.rows if self.ledger.by_model else ():
+                gpus = int(table.allocatable[self.columns.id(GPU), table.rows[node]]) * 1000
+                name = f"{MODEL_PREFIX}{self.model(node)}"
+                found[name] = found.get(name, 0) + gpus
+            self._capacity = (moment, found)
+        return self._capacity[1]
 
     def remove_node(self, name: str) -> None:
         """Forget a node; its pods stay known."""
@@ -118,6 +148,7 @@ class Cluster:
             self._leave(member)
             member.node, member.gpus, member.assumed = spot.node, spot.gpus, True
             self._on_node.setdefault(spot.node, {})[key] = member
+            self._count(member)
             charges[spot.node, member.shape] += 1
             held[spot.node] = held.get(spot.node, 0) | spot.gpus
             self._touch(member)
@@ -141,6 +172,7 @@ class Cluster:
             there.pop(key, None)
             if not there:
                 self._on_node.pop(spot.node, None)
+            self.ledger.leave(member)
             member.node, member.gpus, member.assumed = "", 0, False
             self._touch(member)
         for node in {spot.node for _, spot in decided} & self.table.rows.keys():
@@ -172,8 +204,11 @@ class Cluster:
         unit = self.units.setdefault(key, Unit(key))
         if unit.gang is not None and _older(gang, unit.gang):
             return
+        moved = unit.gang is None or unit.gang.spec.queue != gang.spec.queue
         unit.adopt(gang)
         self.touched.add(key)
+        if moved:
+            self._recount_queue(unit)
 
     def remove_gang(self, namespace: str, name: str) -> None:
         """Forget a gang's object; its pods, if any, then wait for it."""
@@ -184,6 +219,7 @@ class Cluster:
         unit.adopt(None)
         self._drop_if_empty(unit)
         self.touched.add(key)
+        self._recount_queue(unit)
 
     def set_priority_class(self, priority_class: PriorityClass) -> None:
         """Take in a priority class."""
@@ -196,22 +232,49 @@ class Cluster:
         self._touch_gangs(lambda spec: spec.priority_class_name == name)
 
     def set_queue(self, queue: Queue) -> None:
-        """Take in a queue."""
-        if queue.metadata.name not in self.queues:
-            self.queues.add(queue.metadata.name)
+        """Take in a queue.
+
+        Raises:
+            ValueError: when one of its amounts is not a quantity.
+        """
+        if self.ledger.set(queue):
+            self.freed += 1
             self._touch_gangs(lambda spec: spec.queue == queue.metadata.name)
 
     def remove_queue(self, name: str) -> None:
         """Forget a queue."""
-        self.queues.discard(name)
-        self._touch_gangs(lambda spec: spec.queue == name)
+        if self.ledger.remove(name):
+            self.freed += 1
+            self._touch_gangs(lambda spec: spec.queue == name)
+
+    def settle(self) -> None:
+        """Bring the accounts of the queues up to date where they must be built anew."""
+        if self.ledger.stale:
+            held = (m for m in self.pods.values() if m.ours and m.holds)
+            self.ledger.rebuild((m, self._queue(m), self.model(m.node)) for m in held)
+
+    def _queue(self, member: Member) -> str:
+        key = member.unit
+        unit = self.units.get(key) if key is not None else None
+        return unit.gang.spec.queue if unit is not None and unit.gang else member.queue
+
+    def _count(self, member: Member) -> None:
+        if self.ledger.active and member.ours:
+            self.ledger.enter(member, self._queue(member), self.model(member.node))
+
+    def _recount_queue(self, unit: Unit) -> None:
+        """Count a gang's pods in the queue that it is in now."""
+        for member in unit.members.values():
+            if member.account is not None:
+                self.ledger.leave(member)
+                self._count(member)
 
     def priority(self, unit: Unit) -> int:
         """Return a unit's priority: its gang's class where it names one, else its pods'."""
         if unit.gang is not None and unit.gang.spec.priority_class_name:
-            named = self.priority_classes.get(unit.gang.spec.priority_class_name)
-            if named is not None:
-                return named
+            found = self.priority_classes.get(unit.gang.spec.priority_class_name)
+            if found is not None:
+                return found
         return max((m.priority for m in unit.members.values()), default=0)
 
     # Bookkeeping.
@@ -219,6 +282,7 @@ class Cluster:
     def _replace(self, old: Member | None, new: Member | None) -> None:
         if old is not None and new is not None and _same_room(old, new):
             self._on_node[new.node][new.key] = new
+            self.ledger.renew(old, new)
         else:
             if old is not None:
                 self.freed += old.holds
@@ -236,6 +300,7 @@ class Cluster:
         if not member.holds:
             return
         self._on_node.setdefault(member.node, {})[member.key] = member
+        self._count(member)
         if member.node in self.table.rows:
             self._charge(member, 1)
             if member.gpus:
@@ -248,6 +313,7 @@ class Cluster:
         del there[member.key]
         if not there:
             del self._on_node[member.node]
+        self.ledger.leave(member)
         if member.node in self.table.rows:
             self._charge(member, -1)
             if member.gpus:
@@ -315,4 +381,5 @@ def _same_room(old: Member, new: Member) -> bool:
         old.holds
         and new.holds
         and (old.node, old.gpus, old.shape.key) == (new.node, new.gpus, new.shape.key)
+        and (old.unit, old.queue) == (new.unit, new.queue)
     )

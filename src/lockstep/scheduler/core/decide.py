@@ -2,69 +2,23 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.fit import members_fit
-from lockstep.scheduler.core.nodes import natural
-from lockstep.scheduler.core.placement import Assignment, Placement, Search, place_on
+from lockstep.scheduler.core.line import Kind, Line, Turns
+from lockstep.scheduler.core.placement import Assignment, Placement, place_on
 from lockstep.scheduler.core.problem import Problem, problem_of
+from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.streak import Streak
 from lockstep.scheduler.core.topology import Tiers
 from lockstep.scheduler.core.units import Member, Muster, Unit, UnitKey
 
 PATIENCE = 10.0
 """Seconds that a half-placed gang may take to be completed before it gives its nodes back."""
-
-OrderKey = tuple[bool, int, str, str, tuple[tuple[int, int | str], ...], UnitKey]
-
-
-class Line:
-    """The waiting units in order: half-placed gangs, then by priority, age and name."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._keys: dict[UnitKey, OrderKey] = {}
-        self._sorted: list[OrderKey] = []
-
-    def __len__(self) -> int:
-        return len(self._sorted)
-
-    def __contains__(self, key: UnitKey) -> bool:
-        return key in self._keys
-
-    def update(self, key: UnitKey) -> bool:
-        """Bring one unit up to date; return whether it waits."""
-        old = self._keys.pop(key, None)
-        if old is not None:
-            del self._sorted[bisect_left(self._sorted, old)]
-        unit = self._cluster.units.get(key)
-        if unit is None or not unit.open:
-            return False
-        new = self._keys[key] = (
-            not unit.half_placed,
-            -self._cluster.priority(unit),
-            unit.created,
-            key.namespace,
-            natural(key.name),
-            key,
-        )
-        insort(self._sorted, new)
-        return True
-
-    def all(self) -> list[UnitKey]:
-        """Return the waiting units, the next one first."""
-        return [key[-1] for key in self._sorted]
-
-    def sort(self, keys: set[UnitKey]) -> list[UnitKey]:
-        """Return those of *keys* that wait, in order."""
-        if len(keys) * 8 < len(self._sorted):
-            return [key[-1] for key in sorted(self._keys[k] for k in keys if k in self._keys)]
-        return [key[-1] for key in self._sorted if key[-1] in keys]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +56,15 @@ class Decider:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.line = Line(cluster)
+        self.line = Line(cluster, self._kind)
         self.broken: dict[UnitKey, Verdict] = {}
         """Units that cannot be decided about until they change, and what happened."""
         self._streak = Streak(cluster.table)
-        self._todo: set[UnitKey] = set()
+        self._resting: set[UnitKey] = set()
+        """Units stepped over because their bindings are under way."""
         self._failed: set[tuple[object, ...]] = set()
         self._freed = -1
+        self._ground: tuple[object, ...] = ()
         self._stuck_since: dict[UnitKey, float] = {}
         self._problems: dict[UnitKey, tuple[list[Muster], Tiers, Problem]] = {}
 
@@ -118,20 +74,26 @@ class Decider:
         Units in *busy* (their bindings are under way) are left for later.
         """
         result = Round()
-        self._absorb(result)
+        self._absorb(result, busy)
         placed = 0
-        for key in self.line.sort(self._todo):
+        for key in self._candidates():
             if placed >= limit:
                 result.more = True
                 break
-            if key in busy:
+            if key in busy or key in self._resting:
+                self._resting.add(key)
+                self.line.step_aside(key)
                 continue
-            self._todo.discard(key)
             try:
                 placed += self._decide_one(key, now, result)
             except Exception as error:
                 self._set_aside(key, error, result)
         return result
+
+    def _candidates(self) -> Iterator[UnitKey]:
+        """Yield the units to try in order; each is placed, shut or set aside before the next."""
+        yield from self.line.half_placed()
+        yield from Turns(self.line, self.cluster.ledger, self.cluster.capacity())
 
     def _decide_one(self, key: UnitKey, now: float, result: Round) -> int:
         """Decide about one unit; return how many of its pods were placed."""
@@ -139,6 +101,7 @@ class Decider:
         placement = self._place(unit)
         if placement is None:
             self._consider_rollback(unit, now, result)
+            self.line.shut(key)
             result.failed.append(key)
             self.broken.pop(key, None)
             return 0
@@ -151,7 +114,7 @@ class Decider:
     def _set_aside(self, key: UnitKey, error: Exception, result: Round) -> None:
         """Leave a unit out until it changes: a defect in its way must not stop the others."""
         self.broken[key] = stumbled("deciding about it", error)
-        self._todo.discard(key)
+        self.line.step_aside(key)
         self._stuck_since.pop(key, None)
         self._problems.pop(key, None)
         self.cluster.touched.discard(key)
@@ -160,44 +123,65 @@ class Decider:
 
     def waiting(self) -> list[UnitKey]:
         """Return what waits, the next one first, without deciding anything."""
+        self.cluster.settle()
         for key in self.cluster.units:
             self.line.update(key)
         return self.line.all()
 
-    def _absorb(self, result: Round) -> None:
+    def _absorb(self, result: Round, busy: Container[UnitKey]) -> None:
         """Take note of what changed since the last round."""
-        result.touched, self.cluster.touched = self.cluster.touched, set()
-        for key in list(result.touched):
+        self.cluster.settle()
+        changed = result.touched = self.cluster.touched
+        self.cluster.touched = set()
+        ground = (self.cluster.table.tiers, self.cluster.ledger.version)
+        if ground != self._ground:
+            self._ground = ground
+            changed = changed | {key for key in self.line.all() if key not in self.broken}
+        rested = {key for key in self._resting if key not in busy}
+        self._resting -= rested
+        for key in changed | rested:
             try:
-                self._note(key)
+                if self._note(key) and self.line.blocked(key):
+                    result.failed.append(key)
             except Exception as error:
                 self._set_aside(key, error, result)
         if self.cluster.freed != self._freed:
             self._freed = self.cluster.freed
             self._failed.clear()
-            self._todo.update(key for key in self.line.all() if key not in self.broken)
-        self._todo.update(self._stuck_since)
+            self.line.thaw()
 
-    def _note(self, key: UnitKey) -> None:
-        """Bring what is kept about one unit up to date."""
+    def _note(self, key: UnitKey) -> bool:
+        """Bring what is kept about one unit up to date; return whether it waits."""
         if self.line.update(key):
-            self._todo.add(key)
-            return
-        self._todo.discard(key)
+            return True
+        self._resting.discard(key)
         self._stuck_since.pop(key, None)
         self._problems.pop(key, None)
         self.broken.pop(key, None)
+        return False
+
+    def _kind(self, unit: Unit) -> Kind | None:
+        """Return what units share that fit or fail alike in one queue."""
+        problem = self.problem(unit)
+        if problem is None:
+            return None
+        if unit.bound:  # where the others stand follows from this one
+            return unit.key
+        return problem.signature, self.cluster.priority(unit)
 
     def _place(self, unit: Unit) -> Placement | None:
         problem = self.problem(unit)
         if problem is None or problem.signature in self._failed:
             return None
+        if admission.over_quota(self.cluster, unit, problem) is not None:
+            return None
         row = self._streak.row(problem.items[0].shape) if problem.single else None
-        if row is not None:
+        if row is not None and not self.cluster.ledger.by_model:
             return place_on(self.cluster.table, row, unit.key, problem.members[0][0])
-        placement = Search(self.cluster, problem).place(unit.key)
+        placement = admission.place(self.cluster, unit, problem)
         if placement is None or not placement.assignments:
-            self._failed.add(problem.signature)
+            if not admission.selective(self.cluster, problem):
+                self._failed.add(problem.signature)
             return None
         return placement
 
@@ -225,7 +209,8 @@ class Decider:
             # Nobody else has touched it: the next round need not look again.
             self.cluster.touched.discard(placement.unit)
             if self.line.update(placement.unit):
-                self._todo.add(placement.unit)
+                self._resting.add(placement.unit)
+                self.line.step_aside(placement.unit)
         except Exception:
             self.cluster.retract(decided)
             raise

@@ -18,9 +18,10 @@ from lockstep.scheduler.core.obstacles import Obstacles, obstacles
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
 from lockstep.scheduler.core.problem import Problem, problem_of
+from lockstep.scheduler.core.queues.words import quota_verdict
 from lockstep.scheduler.core.remedies import Remedies, with_remedy
 from lockstep.scheduler.core.resources import is_port
-from lockstep.scheduler.core.units import Unit, UnitKey
+from lockstep.scheduler.core.units import Unit
 
 FITS = "Fits"
 """The reason of a unit that only waits for the next decision."""
@@ -40,6 +41,7 @@ class Shortage:
 
 def explain(cluster: Cluster, unit: Unit) -> Verdict:
     """Return why the unit waits now."""
+    cluster.settle()
     found = blocked(cluster, unit)
     return with_remedy(_Inquiry(cluster, unit).verdict() if found is None else found)
 
@@ -80,7 +82,8 @@ class _Inquiry:
         """Return the reason, from the hardest obstacle to the mildest."""
         if not len(self.table):
             return Verdict("NoNodes", "there are no nodes")
-        return self._no_node() or self._apart() or self._no_room()
+        quota = quota_verdict(self.cluster, self.unit, self.problem)
+        return self._no_node() or self._apart() or quota or self._no_room()
 
     def _no_node(self) -> Verdict | None:
         """Return the verdict where some member cannot stand on any node, however free."""
@@ -238,8 +241,3 @@ def _one_extra(problem: Problem) -> Problem:
 def _also(view: Obstacles) -> str:
     barred = replace(view, crowded=(), too_small=0).describe()
     return f"; {barred}" if barred else ""
-
-
-def position(waiting: list[UnitKey]) -> dict[UnitKey, int]:
-    """Return each waiting unit's place in the order, 1 for the next one."""
-    return {key: place for place, key in enumerate(waiting, start=1)}

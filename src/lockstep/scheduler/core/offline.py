@@ -13,7 +13,8 @@ from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.explain import explain
-from lockstep.scheduler.core.placement import Placement, Search
+from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.units import UnitKey
 
 
@@ -24,7 +25,7 @@ class Answer:
     verdict: Verdict | None
     """Why it waits; None when it does not wait, or has a place."""
     position: int | None
-    """Its place in the order of what waits, 1 for the next one."""
+    """Its place in its queue, 1 for the next one."""
     placement: Placement | None
     """Where it would go now, were it the only one that waits."""
 
@@ -64,10 +65,9 @@ def inquire(cluster: Cluster, namespace: str, name: str) -> Answer:
     gang, pod = UnitKey("Gang", namespace, name), UnitKey("Pod", namespace, name)
     unit = cluster.units.get(gang) or cluster.units[pod]
     decider = Decider(cluster)
-    waiting = decider.waiting()
-    if unit.key not in waiting:
+    if unit.key not in decider.waiting():
         return Answer(None, None, None)
-    position = waiting.index(unit.key) + 1
+    position = decider.line.places()[unit.key]
     problem = decider.problem(unit)
-    placement = Search(cluster, problem).place(unit.key) if problem is not None else None
+    placement = admission.place(cluster, unit, problem) if problem is not None else None
     return Answer(None if placement else explain(cluster, unit), position, placement)

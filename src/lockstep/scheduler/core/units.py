@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from lockstep.api.core import Pod
 from lockstep.api.gang import Gang, TopologyWish
@@ -11,12 +11,19 @@ from lockstep.api.names import (
     GANG_GROUP_LABEL,
     GANG_LABEL,
     GPUS_ANNOTATION,
+    QUEUE_LABEL,
     SCHEDULER_NAME,
 )
 from lockstep.api.selectors import LabelMatch, SelectorError, from_selector
 from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.nodes import natural
 from lockstep.scheduler.core.shapes import PodShape
+
+if TYPE_CHECKING:
+    from lockstep.scheduler.core.queues.account import Account
+
+DEFAULT_QUEUE = "default"
+"""The queue of whatever names none; it need not exist."""
 
 PodKey = tuple[str, str]
 """Namespace and name."""
@@ -52,6 +59,9 @@ class Member:
     phase: str
     started: bool
     ours: bool
+    account: Account | None = field(default=None, repr=False)
+    """The queue's account that this pod is counted in, and what it counts for there."""
+    charged: dict[str, int] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, pod: Pod, shape: PodShape) -> Member:
@@ -101,6 +111,11 @@ class Member:
         if gang:
             return UnitKey("Gang", self.namespace, gang)
         return UnitKey("Pod", self.namespace, self.name)
+
+    @property
+    def queue(self) -> str:
+        """Return the queue that the pod itself names; its gang's goes before that."""
+        return self.labels.get(QUEUE_LABEL) or DEFAULT_QUEUE
 
 
 @dataclass(frozen=True)
@@ -200,6 +215,14 @@ class Unit:
     def wish(self) -> TopologyWish:
         """Return the wish for all members together."""
         return (self.gang.spec.topology if self.gang else None) or NO_WISH
+
+    @property
+    def queue(self) -> str:
+        """Return the name of the queue that the unit waits in."""
+        if self.gang is not None:
+            return self.gang.spec.queue
+        first = next(iter(self.members.values()), None)
+        return first.queue if first is not None else DEFAULT_QUEUE
 
     @property
     def spread(self) -> bool:

@@ -1,0 +1,245 @@
+"""What waits, in order: half-placed gangs, then queue by queue, priority and age within.
+
+Units that ask for the same are of one *kind*. In one queue they fit or fail alike, so only the
+first of a kind is tried: a queue of thousands of jobs of a few sizes costs a few attempts.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import pairwise
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.nodes import natural
+from lockstep.scheduler.core.queues.account import Account
+from lockstep.scheduler.core.queues.ledger import Ledger
+from lockstep.scheduler.core.queues.share import Share, share
+from lockstep.scheduler.core.units import Unit, UnitKey
+
+OrderKey = tuple[bool, int, str, str, tuple[tuple[int, int | str], ...], UnitKey]
+Kind = Hashable
+KindOf = Callable[[Unit], Kind | None]
+"""Says of which kind a unit is; None where it is blocked by itself and not to be tried."""
+
+
+class Lane:
+    """What waits in one queue, by kind; a kind that was tried in vain is shut until the thaw."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[Kind, list[OrderKey]] = {}
+        self._heads: list[tuple[OrderKey, int, Kind]] = []
+        self._serial = 0
+        self._entry: dict[Kind, OrderKey] = {}
+        self._shut: set[Kind] = set()
+
+    def add(self, order: OrderKey, kind: Kind) -> None:
+        """Let a unit wait."""
+        waiting = self._kinds.setdefault(kind, [])
+        heappush(waiting, order)
+        if waiting[0] is order and kind not in self._shut:
+            self._register(kind)
+
+    def head(self, live: Callable[[OrderKey, Kind], bool]) -> tuple[UnitKey, Kind] | None:
+        """Return the next unit to try; *live* says whether one still waits like that."""
+        while self._heads:
+            order, _, kind = self._heads[0]
+            if self._entry.get(kind) is not order:
+                heappop(self._heads)  # shut, or an older one has come since
+                continue
+            if live(order, kind):
+                return order[-1], kind
+            heappop(self._heads)
+            del self._entry[kind]
+            self._drop_gone(kind, live)
+        return None
+
+    def shut(self, kind: Kind) -> None:
+        """Try no more units of a kind until the thaw."""
+        self._entry.pop(kind, None)
+        self._shut.add(kind)
+
+    def thaw(self) -> None:
+        """Let everything be tried again."""
+        for kind in self._shut:
+            if self._kinds.get(kind):
+                self._register(kind)
+        self._shut.clear()
+
+    def _register(self, kind: Kind) -> None:
+        order = self._entry[kind] = self._kinds[kind][0]
+        self._serial += 1  # a unit that changed may be there twice: kinds are not compared
+        heappush(self._heads, (order, self._serial, kind))
+
+    def _drop_gone(self, kind: Kind, live: Callable[[OrderKey, Kind], bool]) -> None:
+        waiting = self._kinds[kind]
+        while waiting and not live(waiting[0], kind):
+            heappop(waiting)
+        if waiting:
+            self._register(kind)
+        else:
+            del self._kinds[kind]
+
+
+class Line:
+    """The waiting units."""
+
+    def __init__(self, cluster: Cluster, kind_of: KindOf) -> None:
+        self._cluster = cluster
+        self._kind_of = kind_of
+        self._keys: dict[UnitKey, OrderKey] = {}
+        self._kinds: dict[UnitKey, tuple[str, Kind | None]] = {}
+        self._sorted: list[OrderKey] = []
+        self._half: set[UnitKey] = set()
+        self.lanes: dict[str, Lane] = {}
+        self.pending: Counter[str] = Counter()
+        """By queue: units of which nothing has a node yet."""
+        self._counted: dict[UnitKey, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def __contains__(self, key: UnitKey) -> bool:
+        return key in self._keys
+
+    def update(self, key: UnitKey) -> bool:
+        """Bring one unit up to date; return whether it waits."""
+        self._drop(key)
+        unit = self._cluster.units.get(key)
+        if unit is None or not unit.open:
+            return False
+        priority = self._cluster.priority(unit)
+        if priority:
+            self._cluster.ledger.activate()
+        half = unit.half_placed
+        new = (not half, -priority, unit.created, key.namespace, natural(key.name), key)
+        self._keys[key] = new
+        insort(self._sorted, new)
+        if half:
+            self._half.add(key)
+        queue = unit.queue if self._cluster.ledger.specs else ""
+        if not unit.bound:
+            self._counted[key] = unit.queue
+            self.pending[unit.queue] += 1
+        self._kinds[key] = queue, None
+        kind = None if half else self._kind_of(unit)
+        if kind is not None:
+            self._kinds[key] = queue, kind
+            self.lanes.setdefault(queue, Lane()).add(new, kind)
+        return True
+
+    def _drop(self, key: UnitKey) -> None:
+        old = self._keys.pop(key, None)
+        if old is None:
+            return
+        del self._sorted[bisect_left(self._sorted, old)]
+        self._kinds.pop(key, None)
+        self._half.discard(key)
+        counted = self._counted.pop(key, None)
+        if counted is not None:
+            self.pending[counted] -= 1
+
+    def live(self, order: OrderKey, kind: Kind) -> bool:
+        """Return whether a unit still waits as it did when it was put into its lane."""
+        key = order[-1]
+        return self._keys.get(key) is order and self._kinds[key][1] == kind
+
+    def shut(self, key: UnitKey) -> None:
+        """Try no more of what is like a unit in its queue until the thaw."""
+        queue, kind = self._kinds.get(key, ("", None))
+        if kind is not None:
+            self.lanes[queue].shut(kind)
+
+    def blocked(self, key: UnitKey) -> bool:
+        """Return whether a unit waits for something about itself, and is not tried."""
+        return key not in self._half and self._kinds[key][1] is None
+
+    def step_aside(self, key: UnitKey) -> None:
+        """Let a unit wait without being tried until it is brought up to date."""
+        if key in self._kinds:
+            self._kinds[key] = self._kinds[key][0], None
+
+    def thaw(self) -> None:
+        """Let everything be tried again."""
+        for lane in self.lanes.values():
+            lane.thaw()
+
+    def half_placed(self) -> list[UnitKey]:
+        """Return the half-placed gangs in order."""
+        return [key[-1] for key in sorted(self._keys[key] for key in self._half)]
+
+    def all(self) -> list[UnitKey]:
+        """Return the waiting units by priority and age, whatever their queues."""
+        return [key[-1] for key in self._sorted]
+
+    def sort(self, keys: set[UnitKey]) -> list[UnitKey]:
+        """Return those of *keys* that wait, by priority and age."""
+        if len(keys) * 8 < len(self._sorted):
+            return [key[-1] for key in sorted(self._keys[k] for k in keys if k in self._keys)]
+        return [key[-1] for key in self._sorted if key[-1] in keys]
+
+    def places(self) -> dict[UnitKey, int]:
+        """Return each waiting unit's place in its queue, 1 for the next one."""
+        counts: Counter[str] = Counter()
+        found = {}
+        for order in self._sorted:
+            key = order[-1]
+            queue = self._kinds[key][0]
+            counts[queue] += 1
+            found[key] = counts[queue]
+        return found
+
+
+class Turns:
+    """Whose turn it is: the queue with the smallest share goes next, part by part of the tree."""
+
+    def __init__(self, line: Line, ledger: Ledger, capacity: dict[str, int]) -> None:
+        self._line = line
+        self._ledger = ledger
+        self._capacity = capacity
+        self._lanes: dict[Account, Lane] = {}
+        self._heaps: dict[Account, list[tuple[Share, str, int, Account]]] = {}
+        for queue, lane in line.lanes.items():
+            if lane.head(line.live) is not None:
+                self._enter(queue, lane)
+        for heap in self._heaps.values():
+            heapify(heap)
+
+    def _enter(self, queue: str, lane: Lane) -> None:
+        account = self._ledger.account(queue)
+        self._lanes[account] = lane
+        while True:
+            above = account.parent or self._ledger.top
+            known = above in self._heaps
+            self._heaps.setdefault(above, []).append(self._entry(account))
+            if known or above is self._ledger.top:
+                return
+            account = above
+
+    def _entry(self, account: Account) -> tuple[Share, str, int, Account]:
+        return share(account, self._capacity), account.name, id(account), account
+
+    def __iter__(self) -> Iterator[UnitKey]:
+        """Yield the units to try; whoever iterates shuts or updates each before the next."""
+        top = self._ledger.top
+        while self._heaps.get(top):
+            path = [top]
+            while path[-1] not in self._lanes:
+                path.append(self._heaps[path[-1]][0][-1])
+            found = self._lanes[path[-1]].head(self._line.live)
+            if found is not None:
+                yield found[0]
+            self._pass_on(path)
+
+    def _pass_on(self, path: list[Account]) -> None:
+        """Move the queue whose turn it was to where its share puts it now."""
+        for above, account in reversed(list(pairwise(path))):
+            heap = self._heaps[above]
+            lane = self._lanes.get(account)
+            more = lane.head(self._line.live) if lane else self._heaps.get(account)
+            if more:
+                heapreplace(heap, self._entry(account))
+            else:
+                heappop(heap)

@@ -1,0 +1,1 @@
+"""Queues: who holds how much, who may have more, and whose turn it is."""

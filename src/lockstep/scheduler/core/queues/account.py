@@ -1,0 +1,124 @@
+"""One queue as the scheduler accounts for it: its amounts, and what it holds of them.
+
+Amounts are integers: thousandths of CPUs and of GPUs, bytes, pieces. The GPUs of one model are a
+resource of their own beside all GPUs: ``nvidia.com/gpu/MODEL``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lockstep.api.core import Quantity
+from lockstep.api.names import CPU, GPU
+from lockstep.api.quantity import to_int, to_milli
+from lockstep.api.queue import QueueSpec
+from lockstep.scheduler.core.units import Member, PodKey, UnitKey
+
+Amounts = dict[str, int]
+MODEL_PREFIX = f"{GPU}/"
+ITSELF = "/"
+"""Ends the name of the account for what is in a queue that has parts, but in none of them."""
+
+
+def in_thousandths(resource: str) -> bool:
+    """Return whether a resource is counted in thousandths: CPUs and, for their shares, GPUs."""
+    return resource in (CPU, GPU) or resource.startswith(MODEL_PREFIX)
+
+
+def amounts_of(quantities: Mapping[str, Quantity]) -> Amounts:
+    """Return the quantities of a queue in the units of accounts; zeros stay, they forbid.
+
+    Raises:
+        ValueError: when one is not a quantity.
+    """
+    return {
+        name: to_milli(value) if in_thousandths(name) else to_int(value)
+        for name, value in quantities.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """The most of one resource that a queue may use, and what says so."""
+
+    amount: int
+    field: str
+    """``limit`` or ``borrowingLimit``."""
+
+
+@dataclass(eq=False, slots=True)
+class Account:
+    """One queue: what it was promised and allowed, and what it and its parts hold."""
+
+    name: str
+    spec: QueueSpec | None = None
+    parent: Account | None = None
+    parts: list[Account] = field(default_factory=list)
+    chain: tuple[Account, ...] = ()
+    """The account and those that it is part of, the outermost last."""
+    guaranteed: Amounts = field(default_factory=dict)
+    ceilings: dict[str, Ceiling] = field(default_factory=dict)
+    kept: Amounts = field(default_factory=dict)
+    """What is guaranteed and not lent: taken from the others even while it is idle."""
+    used: Amounts = field(default_factory=dict)
+    claimed: Amounts = field(default_factory=dict)
+    """What is used and, in the parts, kept; the same object as ``used`` where nobody keeps any."""
+    holding: dict[UnitKey, dict[PodKey, Member]] = field(default_factory=dict)
+    """The units that have pods with nodes directly in this queue."""
+    average: dict[str, float] = field(default_factory=dict)
+    """Decayed use, where past use counts."""
+
+    @classmethod
+    def of(cls, name: str, spec: QueueSpec) -> Account:
+        """Return the account of a queue, without its place among the others.
+
+        Raises:
+            ValueError: when an amount is not a quantity.
+        """
+        guaranteed = amounts_of(spec.guaranteed)
+        lent = amounts_of(spec.lending_limit)
+        if spec.lending == "Never":
+            lent = dict.fromkeys(guaranteed, 0)
+        kept = {name: max(0, most - lent.get(name, most)) for name, most in guaranteed.items()}
+        return cls(
+            name,
+            spec,
+            guaranteed=guaranteed,
+            ceilings=_ceilings(spec, guaranteed),
+            kept={resource: amount for resource, amount in kept.items() if amount},
+        )
+
+    @property
+    def queue(self) -> str:
+        """Return the name of the queue."""
+        return self.name.removesuffix(ITSELF)
+
+    @property
+    def weight(self) -> int:
+        """Return the queue's share of what is left over, against its siblings."""
+        return self.spec.weight if self.spec is not None else 1
+
+    @property
+    def preempts(self) -> bool:
+        """Return whether what waits here may take the place of what is less important."""
+        spec = self.chain[1].spec if self.name.endswith(ITSELF) else self.spec
+        return spec is None or spec.preemption == "LowerPriority"
+
+    def over(self, resource: str, more: int = 0) -> int:
+        """Return how much of a resource is used beyond what is guaranteed, with *more* used."""
+        return max(0, self.used.get(resource, 0) + more - self.guaranteed.get(resource, 0))
+
+    def managed(self) -> set[str]:
+        """Return the resources that this queue or a sibling is guaranteed."""
+        siblings = self.parent.parts if self.parent is not None else [self]
+        return {name for one in siblings for name, amount in one.guaranteed.items() if amount}
+
+
+def _ceilings(spec: QueueSpec, guaranteed: Amounts) -> dict[str, Ceiling]:
+    found = {name: Ceiling(most, "limit") for name, most in amounts_of(spec.limit).items()}
+    for name, most in amounts_of(spec.borrowing_limit).items():
+        total = guaranteed.get(name, 0) + most
+        if name not in found or total < found[name].amount:
+            found[name] = Ceiling(total, "borrowingLimit")
+    return found

@@ -1,0 +1,259 @@
+"""Who holds how much: the accounts of all queues, kept by every pod that gets or loses a node.
+
+The accounts stand in a tree. A queue whose parent is missing, or that would be part of itself, is
+a top queue and says so. What names a queue that does not exist has an account without limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from lockstep.api.names import GPU, PODS
+from lockstep.api.queue import Queue
+from lockstep.scheduler.core.queues.account import (
+    ITSELF,
+    MODEL_PREFIX,
+    Account,
+    Amounts,
+)
+from lockstep.scheduler.core.resources import is_port
+from lockstep.scheduler.core.shapes import PodShape
+from lockstep.scheduler.core.units import Member, UnitKey
+
+
+@dataclass(frozen=True, slots=True)
+class OverQuota:
+    """A resource of which a queue may not use as much as is asked for."""
+
+    account: Account
+    resource: str
+    field: str
+    """What says so: ``limit``, ``borrowingLimit``, or ``lending`` of other queues."""
+    amount: int
+    """The most that may be used."""
+    used: int
+    asked: int
+
+    @property
+    def short(self) -> int:
+        """Return how much is missing."""
+        return self.used + self.asked - self.amount
+
+
+class Ledger:
+    """The accounts. Nothing is counted, and nothing costs, until there is a reason to count."""
+
+    def __init__(self) -> None:
+        self.specs: dict[str, Queue] = {}
+        self.problems: dict[str, str] = {}
+        """By queue: what is odd about its place in the tree."""
+        self.accounts: dict[str, Account] = {}
+        self.top = Account("")
+        self.active = False
+        """Whether pods are counted: there are queues, or priorities."""
+        self.stale = False
+        """Whether the accounts must be built anew before they are read."""
+        self.by_model = False
+        """Whether any queue tells GPU models apart."""
+        self.version = 0
+        """Moves with every change of what queues there are and what they say."""
+        self._keeps = False
+        self._charges: dict[int, Amounts] = {}
+
+    def set(self, queue: Queue) -> bool:
+        """Take in a queue; return whether that changes what anybody may use.
+
+        Raises:
+            ValueError: when an amount is not a quantity.
+        """
+        old = self.specs.get(queue.metadata.name)
+        if old is not None and old.spec == queue.spec:
+            self.specs[queue.metadata.name] = queue
+            return False
+        Account.of(queue.metadata.name, queue.spec)
+        self.specs[queue.metadata.name] = queue
+        self.active = self.stale = True
+        self.version += 1
+        return True
+
+    def remove(self, name: str) -> bool:
+        """Forget a queue; return whether it was known."""
+        known = self.specs.pop(name, None) is not None
+        self.stale |= known
+        self.version += known
+        return known
+
+    def activate(self) -> None:
+        """Count from now on."""
+        if not self.active:
+            self.active = self.stale = True
+
+    def rebuild(self, members: Iterable[tuple[Member, str, str]]) -> None:
+        """Build all accounts from the queues, and count *members* (pod, queue, GPU model)."""
+        averages = {name: account.average for name, account in self.accounts.items()}
+        self._build()
+        for name, account in self.accounts.items():
+            account.average = averages.get(name, account.average)
+        for member, queue, model in members:
+            member.account = None
+            self.enter(member, queue, model)
+        self.stale = False
+
+    def _build(self) -> None:
+        self.top, self.problems = Account(""), {}
+        accounts = {name: Account.of(name, queue.spec) for name, queue in self.specs.items()}
+        for name in sorted(accounts):
+            account = accounts[name]
+            account.parent = accounts.get(self._parent(name), self.top)
+            account.parent.parts.append(account)
+        for name in [name for name, account in accounts.items() if account.parts]:
+            inner = accounts[f"{name}{ITSELF}"] = Account(f"{name}{ITSELF}", parent=accounts[name])
+            accounts[name].parts.append(inner)
+        self._keeps = any(account.kept for account in accounts.values())
+        named = {r for a in accounts.values() for r in (*a.guaranteed, *a.ceilings)}
+        self.by_model = any(name.startswith(MODEL_PREFIX) for name in named)
+        self.accounts = accounts
+        for account in accounts.values():
+            account.chain = tuple(_upward(account, self.top))
+            account.claimed = {} if self._keeps else account.used
+        self.top.claimed = {}
+        if self._keeps:
+            _claim_kept(self.top)
+
+    def _parent(self, name: str) -> str:
+        """Return the parent that a queue really has; empty for a top queue."""
+        parent = self.specs[name].spec.parent
+        if not parent:
+            return ""
+        if parent not in self.specs:
+            self.problems[name] = f"its parent {parent} does not exist; it is taken as a top queue"
+            return ""
+        seen, above = {name}, parent
+        while above in self.specs and above not in seen:
+            seen.add(above)
+            above = self.specs[above].spec.parent or ""
+        if above == name:
+            problem = f"it is part of itself by way of {parent}; it is taken as a top queue"
+            self.problems[name] = problem
+            return ""
+        return parent
+
+    # Pods.
+
+    def account(self, queue: str) -> Account:
+        """Return the account of what is in a queue."""
+        found = self.accounts.get(f"{queue}{ITSELF}") or self.accounts.get(queue)
+        if found is None:
+            found = self.accounts[queue] = Account(queue, parent=self.top)
+            found.chain = (found,)
+            found.claimed = {} if self._keeps else found.used
+            self.top.parts.append(found)
+        return found
+
+    def charges(self, shape: PodShape) -> Amounts:
+        """Return what one pod of a shape counts for."""
+        found = self._charges.get(shape.id)
+        if found is None:
+            found = self._charges[shape.id] = {
+                name: value * 1000 if name == GPU else value
+                for name, value in shape.request.items()
+                if name != PODS and not is_port(name)
+            }
+        return found
+
+    def charged(self, shape: PodShape, model: str) -> Amounts:
+        """Return what one pod of a shape counts for on a node with GPUs of a model."""
+        charges = self.charges(shape)
+        if self.by_model and model and GPU in charges:
+            return {**charges, f"{MODEL_PREFIX}{model}": charges[GPU]}
+        return charges
+
+    def enter(self, member: Member, queue: str, model: str) -> None:
+        """Count a pod that has got a node."""
+        account = self.account(queue)
+        charged = self.charged(member.shape, model)
+        key = member.unit or UnitKey("Pod", member.namespace, member.name)
+        account.holding.setdefault(key, {})[member.key] = member
+        member.account, member.charged = account, charged
+        self._add(account, charged, 1)
+
+    def leave(self, member: Member) -> None:
+        """Count a pod no more."""
+        account = member.account
+        if account is None:
+            return
+        key = member.unit or UnitKey("Pod", member.namespace, member.name)
+        there = account.holding[key]
+        del there[member.key]
+        if not there:
+            del account.holding[key]
+        self._add(account, member.charged, -1)
+        member.account = None
+
+    def renew(self, old: Member, new: Member) -> None:
+        """Let a newer view of a pod stand for the older one."""
+        if old.account is not None:
+            new.account, new.charged, old.account = old.account, old.charged, None
+            key = new.unit or UnitKey("Pod", new.namespace, new.name)
+            new.account.holding[key][new.key] = new
+
+    def _add(self, account: Account, charged: Mapping[str, int], times: int) -> None:
+        for one in account.chain:
+            used = one.used
+            for name, amount in charged.items():
+                used[name] = used.get(name, 0) + amount * times
+        if self._keeps:
+            for name, amount in charged.items():
+                self._claim(account, name, amount * times)
+
+    def _claim(self, account: Account, resource: str, change: int) -> None:
+        one: Account | None = account
+        while one is not None and change:
+            had = one.claimed.get(resource, 0)
+            one.claimed[resource] = had + change
+            kept = one.kept.get(resource, 0)
+            change = max(had + change, kept) - max(had, kept)
+            one = one.parent
+
+    # Questions.
+
+    def lacking(
+        self, account: Account, asked: Mapping[str, int], capacity: Mapping[str, int]
+    ) -> OverQuota | None:
+        """Return the innermost ceiling that *asked* would pass on top of what is used."""
+        for name, amount in asked.items():
+            if not amount:
+                continue
+            change = amount
+            for one in account.chain:
+                had = one.claimed.get(name, 0)
+                ceiling = one.ceilings.get(name)
+                if ceiling is not None and had + change > ceiling.amount:
+                    return OverQuota(one, name, ceiling.field, ceiling.amount, had, change)
+                if self._keeps:
+                    kept = one.kept.get(name, 0)
+                    change = max(had + change, kept) - max(had, kept)
+            had = self.top.claimed.get(name, 0)
+            if self._keeps and change and had + change > capacity.get(name, 0):
+                most = capacity.get(name, 0)
+                return OverQuota(self.top, name, "lending", most, had, change)
+        return None
+
+
+def _claim_kept(account: Account) -> Amounts:
+    """Claim in all outer accounts what queues keep for themselves; return what this one takes."""
+    for part in account.parts:
+        for name, amount in _claim_kept(part).items():
+            account.claimed[name] = account.claimed.get(name, 0) + amount
+    return {
+        name: max(account.claimed.get(name, 0), account.kept.get(name, 0))
+        for name in account.claimed.keys() | account.kept.keys()
+    }
+
+
+def _upward(account: Account, top: Account) -> Iterator[Account]:
+    one: Account | None = account
+    while one is not None and one is not top:
+        yield one
+        one = one.parent

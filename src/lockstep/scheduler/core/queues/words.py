@@ -1,0 +1,142 @@
+"""What is said of queues: which limit binds, by how much, and what a queue holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lockstep.api.names import CPU, GPU, MEMORY
+from lockstep.scheduler.core import words
+from lockstep.scheduler.core.blocked import Verdict
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.problem import Problem
+from lockstep.scheduler.core.queues import admission
+from lockstep.scheduler.core.queues.account import MODEL_PREFIX, Account, Amounts, in_thousandths
+from lockstep.scheduler.core.queues.ledger import OverQuota
+from lockstep.scheduler.core.queues.share import share
+from lockstep.scheduler.core.units import Unit
+
+OVER_QUOTA = "OverQuota"
+_FIELDS = {
+    "limit": "of its limit",
+    "borrowingLimit": "that it may have with its borrowingLimit",
+}
+
+
+def amount(resource: str, value: int) -> str:
+    """Return an amount of an account in words: ``1.5 GPUs``, ``8 H100 GPUs``, ``16Gi memory``."""
+    if resource == GPU or resource.startswith(MODEL_PREFIX):
+        model = resource.removeprefix(MODEL_PREFIX) + " " if resource != GPU else ""
+        return f"{value / 1000:g} {model}GPU{'' if value == 1000 else 's'}"
+    return words.quantity(resource, value)
+
+
+def quantity(resource: str, value: int) -> str | int:
+    """Return an amount of an account as a quantity."""
+    if in_thousandths(resource):
+        return value // 1000 if value % 1000 == 0 else f"{value}m"
+    if resource == MEMORY and value % 2**20 == 0:
+        return f"{value // 2**20}Mi"
+    return value
+
+
+def quota_verdict(cluster: Cluster, unit: Unit, problem: Problem) -> Verdict | None:
+    """Return which limit of which queue keeps the unit waiting; None when none does."""
+    over = admission.over_quota(cluster, unit, problem)
+    if over is None:
+        return None
+    needs = words.listing([amount(n, v) for n, v in _first(admission.asked(cluster, problem))])
+    asked, short = amount(over.resource, over.asked), amount(over.resource, over.short)
+    used, most = amount(over.resource, over.used), amount(over.resource, over.amount)
+    if over.field == "lending":
+        return Verdict(
+            OVER_QUOTA,
+            f"needs {needs}; of {most} in the cluster {used} are in use or kept by queues that do "
+            f"not lend them: {short} short",
+            f"{short} given back, or lending by the queues that keep them",
+        )
+    queue = over.account.queue
+    of = _FIELDS[over.field]
+    return Verdict(
+        OVER_QUOTA,
+        f"needs {needs}; queue {queue} uses {used.partition(' ')[0]} of the {most} {of}: "
+        f"{short} short" + _holders(cluster, over, unit),
+        _remedy(over, asked, short),
+    )
+
+
+def _remedy(over: OverQuota, asked: str, short: str) -> str:
+    queue = over.account.queue
+    raised = amount(over.resource, over.used + over.asked)
+    if over.field == "borrowingLimit":
+        promised = over.account.guaranteed.get(over.resource, 0)
+        raised = amount(over.resource, over.used + over.asked - promised)
+    if over.asked > over.amount:
+        return f"less than {asked} asked for, or a {over.field} of {raised} in queue {queue}"
+    return f"{short} given back in queue {queue}, or a {over.field} of {raised} there"
+
+
+def _holders(cluster: Cluster, over: OverQuota, unit: Unit) -> str:
+    """Return who holds most of it in the queue; only the unit's own namespace is named."""
+    held: dict[str, int] = {}
+    for account in cluster.ledger.accounts.values():
+        if over.account not in account.chain:
+            continue
+        for key, members in account.holding.items():
+            total = sum(m.charged.get(over.resource, 0) for m in members.values())
+            own = key.namespace == unit.key.namespace
+            name = f"{key.kind.lower()} {key.name}" if own else "other namespaces"
+            held[name] = held.get(name, 0) + total
+    ranked = sorted(((n, v) for n, v in held.items() if v), key=lambda one: (-one[1], one[0]))
+    parts = [f"{name} ({amount(over.resource, value)})" for name, value in ranked[:3]]
+    if len(ranked) > 3:
+        parts.append(f"others ({amount(over.resource, sum(v for _, v in ranked[3:]))})")
+    return f"; held by {words.listing(parts)}" if parts else ""
+
+
+def _first(amounts: Mapping[str, int]) -> list[tuple[str, int]]:
+    order = {GPU: 0, CPU: 1, MEMORY: 2}
+    return sorted(amounts.items(), key=lambda one: (order.get(one[0], 3), one[0]))
+
+
+def queue_status(cluster: Cluster, name: str, pending: Mapping[str, int]) -> dict[str, Any]:
+    """Return what a queue should show of itself, but for when its conditions changed.
+
+    *pending* counts the units that wait by the queue that they name.
+
+    Raises:
+        KeyError: when there is no such queue.
+    """
+    account, problem = cluster.ledger.accounts[name], cluster.ledger.problems.get(name)
+    used = {resource: value for resource, value in account.used.items() if value}
+    borrowed: Amounts = {
+        resource: value - account.guaranteed[resource]
+        for resource, value in used.items()
+        if value > account.guaranteed.get(resource, value)
+    }
+    beyond, part, _ = share(account, cluster.capacity())
+    return {
+        "pending": sum(pending.get(one, 0) for one in _names(account)),
+        "running": running(account),
+        "used": {r: quantity(r, used[r]) for r in sorted(used)},
+        "borrowed": {r: quantity(r, borrowed[r]) for r in sorted(borrowed)},
+        "share": f"{100 * part:.1f}%" if beyond else "0.0%",
+        "observedGeneration": cluster.ledger.specs[name].metadata.generation,
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "False" if problem else "True",
+                "reason": "Misplaced" if problem else "Ready",
+                "message": problem or "",
+            }
+        ],
+    }
+
+
+def _names(account: Account) -> list[str]:
+    return [account.name, *(name for part in account.parts for name in _names(part))]
+
+
+def running(account: Account) -> int:
+    """Return how many units of a queue and its parts have nodes."""
+    return len(account.holding) + sum(running(part) for part in account.parts)
