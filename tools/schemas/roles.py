@@ -1,8 +1,8 @@
 """Record the roles and bindings that a cluster starts with, as kube-apiserver makes them.
 
 Run it as ``python tools/schemas/roles.py`` after raising the version in ``tools/kube``; it needs
-what ``make kube`` builds, and writes to ``src/lockstep/apiserver/data/`` the same bytes for the same
-version.
+what ``make kube`` builds. It writes to ``src/lockstep/apiserver/data/``, the same bytes for the
+same version.
 """
 
 from __future__ import annotations
