@@ -24,8 +24,10 @@ SCANS = 400
 """Units whose best swap is looked for, for each start; a scan of few units costs least."""
 SCANNED = 10_000
 """Swaps weighed in all."""
-KICKS = 8
+KICKS = 6
 """Random disturbances from which a better layout is looked for, where there are few units."""
+PULL = 0.2
+"""What drawing a group together counts, beside what it costs to be apart."""
 FEW_UNITS = 48
 """Up to so many units the search goes on after its first local optimum."""
 
@@ -85,6 +87,8 @@ def lay_out(task: Task, seed: int = 0) -> IntArray:
     few = task.talk.units <= FEW_UNITS
     for _, begun in starts[: 3 if few else 1]:
         climber = Climber(task, begun)
+        if few:
+            budget -= climber.climb(min(budget, SCANS), PULL)
         budget -= climber.climb(min(budget, SCANS))
         if climber.seconds < least:
             best, least = climber.place_of_units().copy(), climber.seconds
@@ -226,19 +230,23 @@ class Climber:
         np.add.at(count, (number, ids[self.place[unit]]), 1)
         return count
 
-    def climb(self, budget: int) -> int:
-        """Swap while that helps, within so many scans; return how many were made."""
+    def climb(self, budget: int, pull: float = 0.0) -> int:
+        """Swap while that helps, within so many scans; return how many were made.
+
+        A group that is spread evenly costs what one costs that is nearly whole; with a *pull*,
+        a small part of its cost, steps from the one towards the other count as helping.
+        """
         turn = [int(unit) for unit in self._dearest() if self._free[unit]]
         scans = quiet = 0
         while scans < budget and quiet < len(turn):
             unit = turn[scans % len(turn)]
             scans, quiet = scans + 1, quiet + 1
-            gains = self._gains(unit)
+            gains = self._gains(unit, pull)
             other = int(np.argmin(gains))
             if gains[other] < -1e-12 * self.seconds:
                 self.swap(unit, other)
-                self.seconds += float(gains[other])
                 quiet = 0
+        self.seconds = _cost(self._task, self.place_of_units())
         return scans
 
     def _dearest(self) -> IntArray:
@@ -263,7 +271,7 @@ class Climber:
                 np.add.at(count, (self._of[unit], there), sign)
         self.place[[one, other]] = self.place[[other, one]]
 
-    def _gains(self, unit: int) -> FloatArray:
+    def _gains(self, unit: int, pull: float) -> FloatArray:
         """Return what the cost changes by when a unit swaps places with each other one."""
         own = self._of[unit]
         shared = self._of[:, :, None] == own[None, None, :]
@@ -280,12 +288,17 @@ class Climber:
             leaves = count[own, here] == 1
             comes = count[own][:, domain].T == 0
             change = self._change(own, touched[own], comes.astype(np.int64) - leaves, step, hop)
+            if pull:
+                change += self._drawn(own, count[own, here] - count[own][:, domain].T, pull * step)
             gains += apart * np.where(mine, 0.0, change).sum(axis=1)
             # The other comes here, likewise.
             leaves = count[self._of, domain[:, None]] == 1
             comes = count[self._of, here] == 0
             grown = comes.astype(np.int64) - leaves
             change = self._change(self._of, touched[self._of], grown, step, hop)
+            if pull:
+                from_there = count[self._of, domain[:, None]] - count[self._of, here]
+                change += self._drawn(self._of, from_there, pull * step)
             gains += apart * np.where(both, 0.0, change).sum(axis=1)
         gains[~self._free | (self._kind != self._kind[unit])] = 0.0
         return gains
@@ -297,6 +310,11 @@ class Climber:
         after = touched + grown
         before: FloatArray = (touched > 1) * (volume + calls * touched)
         return (after > 1) * (volume + calls * after) - before
+
+    def _drawn(self, groups: IntArray, more: IntArray, pull: float) -> FloatArray:
+        """Return what leaving a domain counts for where a group has so many *more* units."""
+        found: FloatArray = (more - 1) * self._talk.volume[groups] * pull
+        return found / np.maximum(self._talk.sizes[groups], 1)
 
 
 def _kicked(task: Task, best: IntArray, chance: np.random.Generator) -> IntArray:
@@ -313,6 +331,7 @@ def _kicked(task: Task, best: IntArray, chance: np.random.Generator) -> IntArray
             place[place == slot] = place[one]
             place[one] = slot
         climber = Climber(task, place)
+        climber.climb(SCANS, PULL)
         climber.climb(SCANS)
         if climber.seconds < least * (1 - 1e-12):
             best, least = climber.place_of_units().copy(), climber.seconds

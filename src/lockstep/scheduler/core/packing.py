@@ -25,6 +25,10 @@ WORK_LIMIT = 4_000_000
 """Combinations looked at by one exact search before it gives up."""
 
 
+Block = tuple[int, int]
+"""The number of a tier, and how many members a domain of it takes at a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """Members of one group that share a shape."""
@@ -54,6 +58,8 @@ class Ground:
     tiers: list[spots.Ids]
     """Domain numbers of the tiers inside the domain, widest first."""
     spread: bool = False
+    blocks: list[tuple[spots.Ids, int] | None] = field(default_factory=list)
+    """For each item the domains that take its members in blocks only, and their size."""
 
 
 @dataclass(slots=True)
@@ -92,7 +98,7 @@ def pack(
     greedy.place(_targets(items, [quota.need for quota in quotas]))
     packing = Packing(greedy.counts)
     if not packing.satisfies(items, quotas):
-        if len(items) == 1 or not exactly or _exceeds(items, quotas, ground):
+        if len(items) == 1 or not exactly or any(ground.blocks) or _exceeds(items, quotas, ground):
             return packing
         exact = _Attainable(items, quotas, ground).search()
         packing.exact = exact.exact
@@ -193,11 +199,16 @@ class _Greedy:
     def _place(self, number: int, target: int) -> None:
         ground, shape = self._ground, self._items[number].shape
         fit = members_fit(self._free, shape) * ground.eligible[number]
+        block = ground.blocks[number] if ground.blocks else None
+        if block is not None:
+            fit = spots.whole_blocks(fit, *block)
         wanted = min(target, int(fit.sum()))
+        if block is not None:
+            wanted -= wanted % block[1]
         if wanted == 0:
             return
         room = spots.Room(fit, ground.liking[number], ground.rank)
-        if ground.spread:
+        if ground.spread and block is None:
             taken = spots.spread(room, wanted)
         else:
             talking = target > 1 and shape.gpus > 0

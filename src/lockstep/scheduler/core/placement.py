@@ -17,6 +17,7 @@ from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
 from lockstep.scheduler.core.problem import Bounds, Problem, pinned
 from lockstep.scheduler.core.resources import GPU_COLUMN
+from lockstep.scheduler.core.seats import seated
 from lockstep.scheduler.core.topology import NO_DOMAIN
 from lockstep.scheduler.core.units import Member, UnitKey
 
@@ -75,7 +76,7 @@ class Search:
         if found is None:
             return None
         domain, packing = found
-        return Placement(unit, tuple(self._assign(domain.rows, packing)))
+        return Placement(unit, tuple(self._assign(domain, packing)))
 
     def _find_liked(
         self, bands: Sequence[Sequence[int]], quotas: list[Quota]
@@ -233,6 +234,10 @@ class Search:
             rank=self.table.rank()[rows],
             tiers=[tier.ids[rows] for tier in inner],
             spread=self.problem.spread,
+            blocks=[
+                None if block is None else (tiers[block[0]].ids[rows], block[1])
+                for block in self.problem.blocks
+            ],
         )
 
     def pack_into(
@@ -308,32 +313,29 @@ class Search:
         row = int(rows[np.argmin(self.table.rank()[rows])]) if len(rows) > 1 else int(rows[0])
         return place_on(self.table, row, unit, self.problem.members[0][0])
 
-    def _assign(self, rows: IntArray, packing: Packing) -> Iterator[Assignment]:
-        """Give members their places: neighbours in name order become neighbours in the network."""
-        used = np.flatnonzero(packing.counts.any(axis=0))
-        keys = [self.table.rank()[rows[used]]]
-        for level in range(len(self.table.tiers.indices) - 1, -1, -1):
-            ids = self.table.tiers.indices[level].ids[rows[used]]
-            # A tier may have no domain at all; NO_DOMAIN then finds the place added at the end.
-            keys.append(np.append(self.first(level), -1)[ids])
-        waiting = [iter(members) for members in self.problem.members]
-        for place in used[np.lexsort(keys)]:
-            row = int(rows[place])
-            free, name = self.table.free_devices(row), self.table.name(row)
-            for number in range(len(packing.counts)):
-                for member in islice(waiting[number], int(packing.counts[number, place])):
-                    held = _devices(self.table, row, free, member)
-                    free &= ~held
-                    yield Assignment(member, Spot(name, held))
+    def _assign(self, domain: Domain, packing: Packing) -> Iterator[Assignment]:
+        """Give members their places, and those of one node its devices from one neighbourhood."""
+        for row, members in seated(self, domain, packing):
+            name = self.table.name(row)
+            for member, held in _devices(self.table, row, members):
+                yield Assignment(member, Spot(name, held))
 
 
 def place_on(table: NodeTable, row: int, unit: UnitKey, member: Member) -> Placement:
     """Return the placement of one pod on a node that has room for it."""
-    held = _devices(table, row, table.free_devices(row), member)
+    held = dict(_devices(table, row, [member]))[member]
     return Placement(unit, (Assignment(member, Spot(table.name(row), held)),))
 
 
-def _devices(table: NodeTable, row: int, free: int, member: Member) -> int:
-    if not member.shape.gpus:
-        return 0
-    return devices.choose(table.layout(row), free, member.shape.gpus)
+def _devices(table: NodeTable, row: int, members: Sequence[Member]) -> Iterator[tuple[Member, int]]:
+    """Give members of one unit the devices of their node, neighbours to neighbours."""
+    wanted = sum(member.shape.gpus for member in members)
+    if not wanted:
+        yield from ((member, 0) for member in members)
+        return
+    layout = table.layout(row)
+    pool = devices.choose(layout, table.free_devices(row), wanted)
+    for member in members:
+        held = devices.choose(layout, pool, member.shape.gpus) if member.shape.gpus else 0
+        pool &= ~held
+        yield member, held

@@ -8,11 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
+from lockstep.api.parallelism import Parallelism
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.nodes import IntArray
-from lockstep.scheduler.core.packing import Item, Quota
+from lockstep.scheduler.core.packing import Block, Item, Quota
+from lockstep.scheduler.core.roll import Bundle, Roll, call
+from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.spots import Ids
-from lockstep.scheduler.core.units import Member, Unit
+from lockstep.scheduler.core.units import Member, Muster, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,27 @@ class Bounds:
     """Rows of the members that have nodes; whoever joins must share their domain."""
 
 
+@dataclass(frozen=True, slots=True)
+class RankedUnit:
+    """Members that stand together, with the ranks that they hold."""
+
+    item: int
+    """The item whose places take them; -1 where all of them stand."""
+    number: int
+    """Which of the item's places they get, in blocks the first of them."""
+    ranks: int
+    row: int
+    """Where some of them stand; -1 where none does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The ranks of a unit: how they are split, and what stands together, in rank order."""
+
+    split: Parallelism
+    units: tuple[RankedUnit, ...]
+
+
 @dataclass
 class Problem:
     """Items to be packed, what each group needs, and within which bounds."""
@@ -32,10 +56,16 @@ class Problem:
     items: list[Item]
     members: list[list[Member]]
     """For each item its pending members, in the order in which places are given out."""
+    bundles: list[int]
+    """For each item how many of its members one place takes."""
+    blocks: list[Block | None]
+    """For each item within which domains its places must come in whole blocks, if any."""
     needs: list[Quota]
     bounds: Bounds
     group_bounds: list[Bounds]
     spread: bool
+    ranked: Ranked | None = None
+    """How the members hold ranks, where the unit states its parallelism."""
     wants: list[Quota] = field(init=False)
     """The same with everything that is wanted taken as needed."""
 
@@ -51,6 +81,7 @@ class Problem:
             and self.bounds == _FREE
             and self.group_bounds[0] == _FREE
             and not self.spread
+            and self.ranked is None
         )
 
     @property
@@ -63,6 +94,8 @@ class Problem:
         """Return what decides the outcome: equal signatures fail or fit alike."""
         return (
             tuple((item.shape.key, item.group, item.available) for item in self.items),
+            tuple(self.bundles),
+            tuple(self.blocks),
             tuple(self.needs),
             self.bounds,
             tuple(self.group_bounds),
@@ -75,29 +108,157 @@ _FREE = Bounds(None, None, ())
 
 def problem_of(cluster: Cluster, unit: Unit) -> Problem:
     """Return what the unit's pending members ask for."""
-    items: list[Item] = []
-    members: list[list[Member]] = []
-    needs: list[Quota] = []
-    group_bounds: list[Bounds] = []
-    for number, muster in enumerate(unit.musters):
-        by_shape: dict[int, list[Member]] = {}
-        for member in muster.pending:
-            by_shape.setdefault(member.shape.id, []).append(member)
-        for alike in by_shape.values():
-            items.append(Item(alike[0].shape, number, len(alike)))
-            members.append(alike)
-        needs.append(Quota(muster.need, muster.want))
-        wish = muster.group.wish
-        group_bounds.append(_bounds(cluster, wish.required, wish.preferred, muster.bound))
+    builder = _Builder(cluster, unit)
+    roll = call(unit)
+    if roll is None or roll.size == 1:
+        for number, muster in enumerate(unit.musters):
+            builder.add_members(number, muster)
+    else:
+        builder.add_bundles(roll)
     wish = unit.wish
     return Problem(
-        items,
-        members,
-        needs,
+        builder.items,
+        builder.members,
+        builder.bundles,
+        builder.blocks,
+        builder.needs,
         _bounds(cluster, wish.required, wish.preferred, unit.bound),
-        group_bounds,
+        builder.group_bounds,
         unit.spread,
+        builder.ranked(roll) if roll is not None else None,
     )
+
+
+class _Builder:
+    """Collects the items of a problem group by group."""
+
+    def __init__(self, cluster: Cluster, unit: Unit) -> None:
+        self._cluster = cluster
+        self._unit = unit
+        self.items: list[Item] = []
+        self.members: list[list[Member]] = []
+        self.bundles: list[int] = []
+        self.blocks: list[Block | None] = []
+        self.needs: list[Quota] = []
+        self.group_bounds: list[Bounds] = []
+        self._begun: list[Bundle] = []
+        self._place: dict[tuple[str, str], tuple[int, int]] = {}
+        """By the first member of a place its item and its number among the places of that."""
+
+    def add_members(self, number: int, muster: Muster) -> None:
+        """Add a group whose members are placed one by one."""
+        for shape, alike in _alike(sorted(muster.pending, key=lambda m: m.order)).items():
+            self._add(shape, number, [(member,) for member in alike])
+        self._close(muster, Quota(muster.need, muster.want))
+
+    def add_bundles(self, roll: Roll) -> None:
+        """Add the groups of a roll as one, its bundles whole, and the other groups as they are."""
+        ranked = sorted({group for bundle in roll.bundles for group in bundle.groups})
+        for number, muster in enumerate(self._unit.musters):
+            if number not in ranked:
+                self.add_members(number, muster)
+            elif number != ranked[0]:
+                self._close(muster, Quota(0, 0))
+            else:
+                musters = [self._unit.musters[group] for group in ranked]
+                self._add_roll(number, muster, musters, roll)
+        self._complete(self._cluster.table.tiers.nvlink)
+
+    def _add_roll(self, number: int, muster: Muster, ranked: list[Muster], roll: Roll) -> None:
+        waiting = [bundle for bundle in roll.bundles if bundle.waiting]
+        # Those that have begun come first: nobody else can complete them.
+        waiting.sort(key=lambda bundle: not bundle.standing)
+        level = self._cluster.table.tiers.nvlink
+        need, want = sum(m.need for m in ranked), sum(m.want for m in ranked)
+        if level is None:
+            for shape, alike in self._by_shape(waiting).items():
+                self._add(shape, number, [bundle.waiting for bundle in alike])
+            sizes = [len(bundle.waiting) for bundle in waiting]
+            self._close(muster, Quota(_places(sizes, need), _places(sizes, want)))
+            return
+        self._begun = [bundle for bundle in waiting if bundle.standing]
+        whole = [bundle for bundle in waiting if len(bundle.waiting) == roll.size]
+        members = [(member,) for bundle in whole for member in bundle.waiting]
+        if members:
+            self._add(members[0][0].shape, number, members, (level, roll.size))
+        begun = sum(len(bundle.waiting) for bundle in self._begun)
+        need, want = need - begun, want - begun
+        sizes = [roll.size] * len(whole)
+        self._close(
+            muster, Quota(_places(sizes, need) * roll.size, _places(sizes, want) * roll.size)
+        )
+
+    def _complete(self, level: int | None) -> None:
+        """Add what is missing of bundles that have begun in a domain, each as a group."""
+        rows = self._cluster.table.rows
+        for bundle in self._begun:
+            group, number = len(self.needs), len(bundle.waiting)
+            for shape, alike in _alike(bundle.waiting).items():
+                self._add(shape, group, [(member,) for member in alike])
+            standing = tuple(sorted({rows[m.node] for m in bundle.standing if m.node in rows}))
+            self.needs.append(Quota(number, number))
+            self.group_bounds.append(Bounds(level, None, standing))
+
+    def _by_shape(self, bundles: list[Bundle]) -> dict[PodShape, list[Bundle]]:
+        found: dict[PodShape, list[Bundle]] = {}
+        for bundle in bundles:
+            node = bundle.standing[0].node if bundle.standing else ""
+            parts = [member.shape for member in bundle.waiting]
+            found.setdefault(self._cluster.shapes.together(parts, node), []).append(bundle)
+        return found
+
+    def _add(
+        self,
+        shape: PodShape,
+        group: int,
+        places: Sequence[tuple[Member, ...]],
+        block: Block | None = None,
+    ) -> None:
+        for number, place in enumerate(places):
+            self._place[place[0].key] = len(self.items), number
+        self.items.append(Item(shape, group, len(places)))
+        self.members.append([member for place in places for member in place])
+        self.bundles.append(len(places[0]))
+        self.blocks.append(block)
+
+    def _close(self, muster: Muster, quota: Quota) -> None:
+        self.needs.append(quota)
+        wish = muster.group.wish
+        self.group_bounds.append(
+            _bounds(self._cluster, wish.required, wish.preferred, muster.bound)
+        )
+
+    def ranked(self, roll: Roll) -> Ranked:
+        """Return where in the problem the bundles of a roll stand."""
+        rows = self._cluster.table.rows
+        units = []
+        for bundle in roll.bundles:
+            standing = [rows[m.node] for m in bundle.standing if m.node in rows]
+            item, number = self._place.get(
+                bundle.waiting[0].key if bundle.waiting else ("", ""), (-1, -1)
+            )
+            if item >= 0 or standing:
+                units.append(
+                    RankedUnit(item, number, bundle.ranks, standing[0] if standing else -1)
+                )
+        return Ranked(roll.split, tuple(units))
+
+
+def _alike(members: Sequence[Member]) -> dict[PodShape, list[Member]]:
+    found: dict[PodShape, list[Member]] = {}
+    for member in members:
+        found.setdefault(member.shape, []).append(member)
+    return found
+
+
+def _places(sizes: Sequence[int], members: int) -> int:
+    """Return how many of the first places it takes to hold so many members."""
+    held = 0
+    for number, size in enumerate(sizes):
+        if held >= members:
+            return number
+        held += size
+    return len(sizes)
 
 
 def _bounds(

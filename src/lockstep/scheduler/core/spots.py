@@ -71,6 +71,23 @@ def _enter(
         left[roomiest] = 0
 
 
+def whole_blocks(count: IntArray, ids: Ids, size: int) -> IntArray:
+    """Return *count* cut so that the nodes of every domain hold whole blocks together.
+
+    A node outside all domains counts as one by itself.
+    """
+    own = np.where(ids >= 0, ids, ids.max(initial=0) + 1 + np.arange(len(ids)))
+    order = np.argsort(own, kind="stable")
+    filled = np.cumsum(count[order])
+    starts = np.flatnonzero(np.diff(own[order], prepend=-1))
+    ahead = np.repeat(np.concatenate([[0], filled])[starts], np.diff(np.append(starts, len(order))))
+    total = np.bincount(own, weights=count).astype(np.int64)
+    limit = (total // size * size)[own[order]]
+    cut = np.zeros_like(count)
+    cut[order] = np.clip(limit - (filled - count[order] - ahead), 0, count[order])
+    return cut
+
+
 def _in_turn(count: IntArray, wanted: int) -> IntArray:
     """Return how many each takes when they are filled one after the other."""
     before = np.cumsum(count) - count

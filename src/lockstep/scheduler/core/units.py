@@ -12,8 +12,10 @@ from lockstep.api.names import (
     GANG_LABEL,
     GPUS_ANNOTATION,
     QUEUE_LABEL,
+    RANK_ANNOTATION,
     SCHEDULER_NAME,
 )
+from lockstep.api.parallelism import Parallelism
 from lockstep.api.selectors import LabelMatch, SelectorError, from_selector
 from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.nodes import natural
@@ -59,6 +61,8 @@ class Member:
     phase: str
     started: bool
     ours: bool
+    rank: int | None = None
+    """Its place among the pods of its job, as whoever made it says; None where nobody does."""
     account: Account | None = field(default=None, repr=False)
     """The queue's account that this pod is counted in, and what it counts for there."""
     charged: dict[str, int] = field(default_factory=dict, repr=False)
@@ -85,12 +89,18 @@ class Member:
             started=pod.status.phase == "Running"
             or any(s.state.running for s in pod.status.container_statuses),
             ours=pod.spec.scheduler_name == SCHEDULER_NAME,
+            rank=_rank(meta.annotations.get(RANK_ANNOTATION, "")),
         )
 
     @property
     def key(self) -> PodKey:
         """Return namespace and name."""
         return self.namespace, self.name
+
+    @property
+    def order(self) -> tuple[bool, int, tuple[tuple[int, int | str], ...]]:
+        """Return a sort key: by rank where it is known, then by name."""
+        return self.rank is None, self.rank or 0, natural(self.name)
 
     @property
     def over(self) -> bool:
@@ -118,6 +128,10 @@ class Member:
         return self.labels.get(QUEUE_LABEL) or DEFAULT_QUEUE
 
 
+def _rank(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
 @dataclass(frozen=True)
 class Group:
     """One group of a gang as it was asked for."""
@@ -128,6 +142,8 @@ class Group:
     """None where any number of members may be placed."""
     wish: TopologyWish
     match: LabelMatch | None = None
+    processes: int | None = None
+    """Ranks that a member runs; None stands for one for each of its GPUs."""
 
     def has(self, labels: dict[str, str], *, only: bool) -> bool:
         """Return whether a pod with these labels belongs to the group; *only* one takes all."""
@@ -190,7 +206,16 @@ def _groups_of(key: UnitKey, gang: Gang | None) -> tuple[list[Group], str]:
                 problems.append(f"the selector of group {group.name}: {error}")
                 match = LabelMatch(nothing=True)
         wanted = group.desired or group.min
-        groups.append(Group(group.name, group.min, wanted, group.topology or NO_WISH, match))
+        groups.append(
+            Group(
+                group.name,
+                group.min,
+                wanted,
+                group.topology or NO_WISH,
+                match,
+                group.processes,
+            )
+        )
     return groups, "; ".join(problems)
 
 
@@ -223,6 +248,12 @@ class Unit:
             return self.gang.spec.queue
         first = next(iter(self.members.values()), None)
         return first.queue if first is not None else DEFAULT_QUEUE
+
+    @property
+    def parallelism(self) -> Parallelism | None:
+        """Return how the ranks are split, where the gang states it."""
+        stated = self.gang.spec.parallelism if self.gang is not None else None
+        return stated if stated is not None and stated.stated else None
 
     @property
     def spread(self) -> bool:

@@ -1,0 +1,91 @@
+"""The members of a gang that hold ranks, in rank order, and which of them stay together.
+
+A tensor group never leaves a node (or an NVLink domain that spans nodes). Where it is larger than
+one pod, the pods that hold it are a *bundle*: they are placed as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import lcm
+
+from lockstep.api.parallelism import Parallelism
+from lockstep.scheduler.core.units import Group, Member, Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Members with consecutive ranks that are placed as one."""
+
+    members: tuple[Member, ...]
+    groups: tuple[int, ...]
+    """For each member the number of its group."""
+    ranks: int
+
+    @property
+    def waiting(self) -> tuple[Member, ...]:
+        """Return the members that have no node yet."""
+        return tuple(member for member in self.members if not member.node)
+
+    @property
+    def standing(self) -> tuple[Member, ...]:
+        """Return the members that have one."""
+        return tuple(member for member in self.members if member.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """All bundles of a gang in rank order."""
+
+    split: Parallelism
+    size: int
+    """Members in a whole bundle."""
+    bundles: tuple[Bundle, ...]
+
+
+def call(unit: Unit) -> Roll | None:
+    """Return the roll of a gang that states its parallelism; None for any other unit."""
+    split = unit.parallelism
+    if split is None:
+        return None
+    placed = sorted(_numbered(unit), key=lambda found: found[0])
+    if not placed:
+        return None
+    ranks = {_processes(unit.musters[group].group, member) for _, group, member in placed}
+    size = lcm(split.tensor, *ranks) // min(ranks) if len(ranks) == 1 else 1
+    parts: dict[int, list[tuple[int, Member]]] = {}
+    for place, group, member in placed:
+        parts.setdefault(place // size, []).append((group, member))
+    bundles = (
+        Bundle(
+            tuple(member for _, member in part),
+            tuple(group for group, _ in part),
+            sum(_processes(unit.musters[group].group, member) for group, member in part),
+        )
+        for part in parts.values()
+    )
+    return Roll(split, size, tuple(bundles))
+
+
+def _numbered(unit: Unit) -> Iterator[tuple[int, int, Member]]:
+    """Yield the place among all that hold ranks, the group and the member, for each of them.
+
+    The place is the rank that whoever made the pods gave them, less those before that hold none;
+    without it their order by name.
+    """
+    ahead = before = 0
+    for number, muster in enumerate(unit.musters):
+        members = [*muster.bound, *muster.pending]
+        group = muster.group
+        if members and not _processes(group, members[0]):
+            ahead += group.desired or group.minimum
+            continue
+        for place, member in enumerate(sorted(members, key=lambda m: m.order)):
+            known = member.rank is not None and member.rank >= ahead
+            yield (member.rank or 0) - ahead if known else before + place, number, member
+        before += len(members)
+
+
+def _processes(group: Group, member: Member) -> int:
+    return (member.shape.gpus or 1) if group.processes is None else group.processes

@@ -1,0 +1,231 @@
+"""Who of a unit gets which of the places that its packing found.
+
+Members without ranks get neighbouring places in the order of their names. Those that hold ranks
+are laid out by what their ranks say to each other; where the domain has room to spare, other
+places than those of the packing are looked at too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from lockstep.scheduler.core.fabric import domain_ids, links_of
+from lockstep.scheduler.core.fit import Fit, members_fit
+from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.layout import Talk
+from lockstep.scheduler.core.layout_search import Slots, Task, lay_out
+from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.packing import Packing
+from lockstep.scheduler.core.problem import Problem, Ranked, RankedUnit
+from lockstep.scheduler.core.topology import NO_DOMAIN
+from lockstep.scheduler.core.traffic import Collective, collectives, grids
+from lockstep.scheduler.core.units import Member
+
+SPARE = 64
+"""Places beyond those of the packing that a layout may choose from, at least."""
+
+
+class Ground(Protocol):
+    """What is known where a unit has found room."""
+
+    table: NodeTable
+    problem: Problem
+    fits: Sequence[Fit]
+
+
+class Area(Protocol):
+    """The nodes of a domain."""
+
+    rows: IntArray
+
+
+def seated(ground: Ground, area: Area, packing: Packing) -> Iterator[tuple[int, list[Member]]]:
+    """Yield each node that gets members, by row and in network order, with those members."""
+    problem = ground.problem
+    rows = _network_order(ground.table, area.rows[np.flatnonzero(packing.counts.any(axis=0))])
+    column = {int(row): place for place, row in enumerate(area.rows)}
+    counts = packing.counts[:, [column[int(row)] for row in rows]]
+    places = [np.repeat(rows, count) for count in counts]
+    if problem.ranked is not None:
+        places = _laid_out(ground, area, packing, problem.ranked, places)
+    found: dict[int, list[Member]] = {int(row): [] for row in rows}
+    for members, taken, size in zip(problem.members, places, problem.bundles, strict=True):
+        for number, row in enumerate(taken):
+            bundle = members[number * size : (number + 1) * size]
+            found.setdefault(int(row), []).extend(bundle)
+    yield from ((row, members) for row, members in found.items() if members)
+
+
+def _network_order(table: NodeTable, rows: IntArray) -> IntArray:
+    """Return rows so that neighbours in the order are neighbours in the network."""
+    keys = [table.rank()[rows]]
+    for index in reversed(table.tiers.indices):
+        first = np.full(len(index) + 1, table.capacity, dtype=np.int64)
+        inside = index.ids != NO_DOMAIN
+        np.minimum.at(first, index.ids[inside], table.rank()[inside])
+        first[-1] = -1  # where the tier has no domain for a row
+        keys.append(first[index.ids[rows]])
+    return rows[np.lexsort(keys)]
+
+
+def _laid_out(
+    ground: Ground, area: Area, packing: Packing, ranked: Ranked, places: list[IntArray]
+) -> list[IntArray]:
+    """Return by item the rows of its places, in the order in which its members take them."""
+    problem, table = ground.problem, ground.table
+    chosen = [unit for unit in ranked.units if _has_place(problem, unit, places)]
+    try:
+        talking = collectives(ranked.split, sum(unit.ranks for unit in chosen))
+    except ValueError:  # no whole copy of the model yet: nothing to go by
+        return places
+    slots = _Seats(ground, area, packing, chosen, places)
+    if not slots.movable:
+        return places
+    task = _task(table, chosen, ranked, talking, slots)
+    return slots.filled(lay_out(task))
+
+
+def _has_place(problem: Problem, unit: RankedUnit, places: list[IntArray]) -> bool:
+    return unit.item < 0 or unit.number < len(places[unit.item])
+
+
+@dataclass(slots=True)
+class _Seats:
+    """Places of units as slots: what is chosen for each unit now, and what could be instead."""
+
+    ground: Ground
+    chosen: list[RankedUnit]
+    places: list[IntArray]
+    rows: IntArray
+    """By slot the row of its (first) node."""
+    kind: IntArray
+    start: IntArray
+    fixed: BoolArray
+    whole: list[IntArray]
+    """By slot the rows of all its places."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        area: Area,
+        packing: Packing,
+        chosen: list[RankedUnit],
+        places: list[IntArray],
+    ) -> None:
+        self.ground, self.chosen, self.places = ground, chosen, places
+        self.whole = []
+        kinds: list[int] = []
+        first: dict[int, int] = {}
+        items = sorted({unit.item for unit in chosen if unit.item >= 0 and unit.row < 0})
+        for item in items:
+            first[item] = len(kinds)
+            block = ground.problem.blocks[item]
+            size = block[1] if block is not None else 1
+            self.whole += np.split(places[item], np.arange(size, len(places[item]), size))
+            kinds += [item] * (len(self.whole) - len(kinds))
+        start = []
+        for unit in chosen:
+            if unit.row >= 0:
+                start.append(len(kinds))
+                self.whole.append(np.array([unit.row]))
+                kinds.append(-1 - len(kinds))
+            else:
+                block = ground.problem.blocks[unit.item]
+                start.append(first[unit.item] + unit.number // (block[1] if block else 1))
+        if len(items) == 1:
+            spare = _spare(ground, area, packing, items[0], places[items[0]])
+            self.whole += [np.array([row]) for row in spare]
+            kinds += [items[0]] * len(spare)
+        self.rows = np.array([rows[0] for rows in self.whole], dtype=np.int64)
+        self.kind = np.array(kinds, dtype=np.int64)
+        self.start = np.array(start, dtype=np.int64)
+        self.fixed = np.array([unit.row >= 0 for unit in chosen], dtype=bool)
+
+    @property
+    def movable(self) -> bool:
+        """Return whether there is anything to choose."""
+        return bool((~self.fixed).sum() > 1 or len(self.rows) > len(self.chosen))
+
+    def filled(self, taken: IntArray) -> list[IntArray]:
+        """Return by item the rows of its places once each unit has the slot *taken* for it."""
+        places = [rows.copy() for rows in self.places]
+        for unit, slot in zip(self.chosen, taken, strict=True):
+            if unit.row < 0:
+                rows = self.whole[slot]
+                places[unit.item][unit.number : unit.number + len(rows)] = rows
+        return places
+
+
+def _spare(ground: Ground, area: Area, packing: Packing, item: int, taken: IntArray) -> IntArray:
+    """Return rows of places that the packing leaves over, those nearest to what it takes first."""
+    problem, table = ground.problem, ground.table
+    bounds = problem.group_bounds[problem.items[item].group]
+    apart = bounds.required is not None or bounds.preferred is not None or bool(bounds.standing)
+    if problem.spread or problem.blocks[item] is not None or apart:
+        return np.zeros(0, dtype=np.int64)
+    left = table.free[:, area.rows].copy()
+    for other, count in zip(problem.items, packing.counts, strict=True):
+        left[other.shape.columns] -= other.shape.amounts[:, None] * count
+    room = members_fit(left, problem.items[item].shape) * ground.fits[item].eligible[area.rows]
+    open_to = _network_order(table, area.rows[np.flatnonzero(room)])
+    held = dict(zip(area.rows.tolist(), room.tolist(), strict=True))
+    # Narrowest tiers first: what lies in a domain in use before what does not.
+    far = np.zeros(len(open_to), dtype=np.int64)
+    for index in table.tiers.indices:
+        far += ~np.isin(index.ids[open_to], index.ids[taken])
+    nearest = open_to[np.argsort(far, kind="stable")]
+    rows = np.repeat(nearest, [held[int(row)] for row in nearest])
+    return rows[: max(SPARE, len(taken) // 4)]
+
+
+def _task(
+    table: NodeTable,
+    chosen: Sequence[RankedUnit],
+    ranked: Ranked,
+    talking: Sequence[Collective],
+    slots: _Seats,
+) -> Task:
+    sizes = [unit.ranks for unit in chosen]
+    unit_of = np.repeat(np.arange(len(chosen)), sizes)
+    firsts: IntArray = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+    return Task(
+        talk=Talk(len(chosen), talking, unit_of),
+        kind=slots.kind[slots.start],
+        keys=axes_of(ranked, firsts, len(unit_of), talking),
+        slots=Slots(domain_ids(table, slots.rows), slots.kind),
+        links=links_of(table.tiers),
+        start=slots.start,
+        fixed=slots.fixed,
+    )
+
+
+AXIS_OF: Mapping[str, str] = {
+    "tensor": "tp",
+    "context": "cp",
+    "data": "dp",
+    "pipeline": "pp",
+    "expert": "ep",
+    "expert data": "dp",
+}
+
+
+def axes_of(
+    ranked: Ranked, firsts: IntArray, ranks: int, talking: Sequence[Collective]
+) -> list[IntArray]:
+    """Return the coordinates of the first ranks, the axis that says least first.
+
+    The axis that says most is then the innermost of the blocks that stay together.
+    """
+    said = dict.fromkeys(AXIS_OF.values(), 0.0)
+    for one in talking:
+        said[AXIS_OF[one.name]] = max(said[AXIS_OF[one.name]], one.volume)
+    found: list[tuple[float, IntArray]] = []
+    for grid in grids(ranked.split, ranks):
+        here = grid.coordinates(firsts)
+        found += [(said[axis], here[axis]) for axis in grid.order]
+    found.sort(key=lambda one: one[0])
+    return [axis for _, axis in found]

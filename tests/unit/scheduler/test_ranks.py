@@ -1,0 +1,184 @@
+"""Where ranks go: clusters drawn in a few lines, jobs that state their parallelism."""
+
+import pytest
+from tests.support.drawn import draw, gang, pod
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+
+TWO_LEAVES = """
+    s1/l1: a1:8 a2:8 a3:8 a4:8
+    s1/l2: b1:8 b2:8 b3:8 b4:8
+"""
+
+
+def add_job(cluster: Cluster, pods: int, gpus: int, *, on: dict[int, str] | None = None, **spec):
+    """Add a gang ``j`` of pods ``j-0``... with their ranks, some of which may have nodes."""
+    topology = spec.pop("topology", None)
+    split = {"model": spec.pop("model")} if "model" in spec else {}
+    groups = [{"name": "w", "min": spec.pop("min", pods), "desired": pods}]
+    one = gang("j", groups=groups, topology=topology, parallelism={**spec, **split})
+    cluster.set_gang(one)
+    for i in range(pods):
+        name, held = (on or {}).get(i, ""), ""
+        if ":" in name:
+            name, _, held = name.partition(":")
+        cluster.set_pod(
+            pod(
+                f"j-{i}",
+                gpus=gpus,
+                gang="j",
+                group="w",
+                on=name,
+                held=held,
+                annotations={"lockstep.dev/rank": str(i)},
+            )
+        )
+
+
+def nodes(cluster: Cluster, pods: int) -> list[str]:
+    return [cluster.pods["default", f"j-{i}"].node for i in range(pods)]
+
+
+def placed(drawing: str, pods: int, gpus: int, **spec) -> list[str]:
+    cluster = draw(Cluster(), drawing)
+    add_job(cluster, pods, gpus, **spec)
+    Decider(cluster).decide(0.0)
+    return nodes(cluster, pods)
+
+
+def leaves(found: list[str]) -> list[str]:
+    return [name[:1] for name in found]
+
+
+def test_stages_talk_less_than_copies_so_the_cut_goes_between_stages():
+    # Megatron's order: ranks 0-3 are the copies of the first stage, 4-7 those of the second.
+    found = placed(TWO_LEAVES, 8, 8, tensor=8, pipeline=2)
+    assert leaves(found[:4]) in (list("aaaa"), list("bbbb"))
+    assert len(set(leaves(found[4:]))) == 1
+
+
+def test_stages_stay_together_where_they_talk_more_than_copies():
+    many = {"microBatches": 4096, "parameters": "1G"}
+    found = placed(TWO_LEAVES, 8, 8, tensor=1, pipeline=2, model=many, order="tp-dp-pp")
+    first, second = leaves(found[:4]), leaves(found[4:])
+    assert first == second
+
+
+def test_the_order_of_ranks_decides_who_is_a_copy_of_whom():
+    found = placed(TWO_LEAVES, 8, 8, tensor=8, pipeline=2, order="tp-pp-dp")
+    assert leaves(found[0::2]) in (list("aaaa"), list("bbbb"))
+    assert len(set(leaves(found[1::2]))) == 1
+
+
+def test_uneven_leaves_hold_whole_groups_where_they_can():
+    drawing = "s1/l1: a1:8 a2:8 a3:8\n s1/l2: b1:8 b2:8 b3:8\n s1/l3: c1:8 c2:8 c3:8 c4:8"
+    found = placed(drawing, 6, 8, tensor=8, pipeline=2)
+    assert len(set(leaves(found[:3]))) == 1
+    assert len(set(leaves(found[3:]))) == 1
+
+
+TENSOR = [
+    # what is shown, cluster, pods, GPUs a pod, parallelism, how the pods share nodes
+    (
+        "tensor groups of several pods never leave a node",
+        "s1/l1: a:8-3 b:8-4 c:8",
+        8,
+        1,
+        {"tensor": 4},
+        [(0, 1, 2, 3), (4, 5, 6, 7)],
+    ),
+    ("a node holds several of them", "s1/l1: a:8", 4, 2, {"tensor": 4}, [(0, 1, 2, 3)]),
+    (
+        "and they need not be powers of two",
+        "s1/l1: a:6 b:6",
+        4,
+        3,
+        {"tensor": 6},
+        [(0, 1), (2, 3)],
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("what", "drawing", "pods", "gpus", "split", "together"), TENSOR, ids=[t[0] for t in TENSOR]
+)
+def test_tensor_groups(what, drawing, pods, gpus, split, together):
+    found = placed(drawing, pods, gpus, **split)
+    assert all(found)
+    for group in together:
+        assert len({found[i] for i in group}) == 1, found
+
+
+def test_a_tensor_group_that_no_node_holds_waits():
+    assert placed("s1/l1: a:4 b:4", 2, 4, tensor=8) == ["", ""]
+
+
+def test_an_nvlink_tier_holds_tensor_groups_across_its_nodes():
+    from lockstep.api.topology import Topology, TopologySpec
+    from lockstep.api.wire import convert
+
+    tiers = [
+        {"name": "spine", "label": "spine"},
+        {"name": "rack", "label": "leaf", "nvlink": True},
+        {"name": "node", "label": "kubernetes.io/hostname"},
+    ]
+    cluster = Cluster()
+    spec = convert({"tiers": tiers}, TopologySpec)
+    cluster.set_topology(convert({"metadata": {"name": "default"}, "spec": spec}, Topology))
+    draw(cluster, "s1/l1: a1:4 a2:4 a3:4\n s1/l2: b1:4 b2:4 b3:4")
+    add_job(cluster, 4, 4, tensor=8)
+    Decider(cluster).decide(0.0)
+    found = leaves(nodes(cluster, 4))
+    assert all(found)
+    assert found[0] == found[1]
+    assert found[2] == found[3]
+
+
+def test_a_lost_member_comes_back_to_the_node_of_its_tensor_group():
+    cluster = draw(Cluster(), "s1/l1: a:8 b:8")
+    add_job(cluster, 4, 2, on={0: "a:0,1", 1: "a:2,3", 2: "b:0,1"}, tensor=4)
+    Decider(cluster).decide(0.0)
+    assert nodes(cluster, 4) == ["a", "a", "b", "b"]
+
+
+def test_members_that_stand_draw_their_groups_to_them():
+    cluster = draw(Cluster(), TWO_LEAVES)
+    whole = ",".join(str(i) for i in range(8))
+    add_job(cluster, 8, 8, on={1: f"b1:{whole}", 6: f"a1:{whole}"}, tensor=8, pipeline=2)
+    Decider(cluster).decide(0.0)
+    found = leaves(nodes(cluster, 8))
+    assert found == list("bbbbaaaa")
+
+
+def test_members_without_ranks_are_placed_beside():
+    cluster = draw(Cluster(), "s1/l1: a:8 b:8 z:0")
+    groups = [
+        {"name": "launcher", "min": 1, "processes": 0},
+        {"name": "worker", "min": 4, "processes": 4},
+    ]
+    cluster.set_gang(gang("j", groups=groups, parallelism={"tensor": 8}))
+    cluster.set_pod(pod("j-launcher", cpu=1, gang="j", group="launcher"))
+    for i in range(4):
+        rank = {"lockstep.dev/rank": str(i + 1)}
+        cluster.set_pod(pod(f"j-{i}", gpus=4, gang="j", group="worker", annotations=rank))
+    Decider(cluster).decide(0.0)
+    found = nodes(cluster, 4)
+    assert cluster.pods["default", "j-launcher"].node == "z"
+    assert sorted(found) == ["a", "a", "b", "b"]
+    assert found[0] == found[1]
+
+
+def test_pods_of_one_tensor_group_get_gpus_of_one_nvlink_domain():
+    from tests.support.drawn import node
+
+    cluster = Cluster()
+    pairs = [{"index": i, "nvlink": i // 4} for i in range(8)]
+    cluster.set_node(node("a", gpus=8, labels={"spine": "s", "leaf": "l"}, devices=pairs))
+    cluster.set_pod(pod("other", gpus=1, on="a", held="1", scheduler="x"))
+    add_job(cluster, 4, 1, tensor=4)
+    Decider(cluster).decide(0.0)
+    held = 0
+    for i in range(4):
+        held |= cluster.pods["default", f"j-{i}"].gpus
+    assert held == 0b11110000
