@@ -98,6 +98,11 @@ class Stage:
     """The parts that nothing happens to."""
     lives: list[Incarnation] = field(default_factory=list)
     _supervisor: asyncio.Task[None] | None = None
+    _joined: list[Incarnation] = field(default_factory=list)
+
+    def join(self, part: Run) -> None:
+        """Start a part that nothing happens to, for this run."""
+        self._joined.append(Incarnation(self.config, part, _nothing))
 
     def start(self) -> None:
         """Start the component; it is started again whenever it was killed."""
@@ -127,19 +132,19 @@ class Stage:
     async def _checked(self, probe: Callable[[], Awaitable[Any]]) -> Any:
         if self._supervisor is not None and self._supervisor.done():
             self._supervisor.result()
-        for other in self.beside:
+        for other in (*self.beside, *self._joined):
             if other.task.done():
                 other.task.result()
         return await probe()
 
     async def quiet(self, seconds: float = QUIET) -> None:
-        """Wait until the component has made no call for so long."""
+        """Wait until the component has made no call for so long, other than about leases."""
         loop = asyncio.get_running_loop()
         seen, since = -1, 0.0
 
         async def still() -> bool:
             nonlocal seen, since
-            now = sum(len(life.faults.requests) for life in self.lives)
+            now = sum(not _renews(r) for life in self.lives for r in life.faults.requests)
             under_way = any(life.faults.under_way for life in self.lives if not life.faults.dead)
             if now != seen or under_way:
                 seen, since = now, loop.time()
@@ -152,6 +157,12 @@ class Stage:
         if self._supervisor is not None:
             self._supervisor.cancel()
             await asyncio.gather(self._supervisor, return_exceptions=True)
+        for other in self._joined:
+            await other.kill()
+
+
+def _renews(request: Request) -> bool:
+    return "/leases" in request.target
 
 
 def _nothing(_number: int, _request: Request) -> Fault | None:
@@ -169,6 +180,8 @@ class Scenario:
     """Everything that must be the same however it went."""
     beside: tuple[Run, ...] = ()
     """Parts that nothing happens to; they go on from one run to the next."""
+    keeps_nodes: bool = False
+    """Whether the nodes do so too, because one of those parts makes them."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +248,7 @@ class Ground:
     @contextlib.asynccontextmanager
     async def stage(self, plan: Plan) -> AsyncIterator[Stage]:
         """Set the stage for one run."""
-        await empty(self.client, nodes=not self.beside)
+        await empty(self.client, nodes=not self.scenario.keeps_nodes)
         await eventually(lambda: not len(self.audit.pods), what="the audit has seen the pods go")
         self.audit.begin()
         stage = Stage(self.client, self.config, self.audit, self.scenario.run, plan, self.beside)
@@ -258,7 +271,7 @@ async def explore(
             await stage.quiet(LONG_QUIET)
             expected = await scenario.outcome(stage)
             stage.audit.check()
-            found.calls = stage.lives[0].faults.requests
+            found.calls = _but_for_the_last_renewals(stage.lives[0].faults.requests)
         began = time.monotonic()
         for point in choose(list(_points(found.calls))):
             found.points.append(point)
@@ -271,6 +284,12 @@ async def explore(
                 found.failures.append(f"{point}: {error}")
         found.seconds = (time.monotonic() - began) / max(1, len(found.points))
     return found
+
+
+def _but_for_the_last_renewals(calls: list[Request]) -> list[Request]:
+    """Leave out what a leader does for as long as it lives, when all else is done."""
+    last = max(number for number, request in enumerate(calls, 1) if not _renews(request))
+    return calls[:last]
 
 
 def _points(calls: Iterable[Request]) -> Iterable[Point]:

@@ -232,7 +232,11 @@ async def test_it_ends_the_same_wherever_the_controller_ends(
     server: ApiServer, story: str, record_property: Callable[[str, object], None]
 ) -> None:
     scenario = Scenario(
-        parts.controllers, STORIES[story], outcome, beside=(parts.nodes, parts.scheduler)
+        parts.controllers,
+        STORIES[story],
+        outcome,
+        beside=(parts.nodes, parts.scheduler),
+        keeps_nodes=True,
     )
     explored = await explore(server, scenario)
     record_property("crashes", str(explored))

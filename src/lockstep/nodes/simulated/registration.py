@@ -15,7 +15,7 @@ from lockstep.api import names, quantity
 from lockstep.api.core import LEASES, NAMESPACES, NODES, Node, Quantity
 from lockstep.api.wire import to_builtins
 from lockstep.kube.client import Client
-from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
+from lockstep.kube.errors import AlreadyExists, ApiError, NotFound, Unreachable
 from lockstep.nodes.simulated import fleet
 from lockstep.nodes.simulated.fleet import SimulatedNode
 
@@ -82,7 +82,16 @@ class Registration:
             await self._put(node, there)
             await (self._first_lease if there is None else self.renew)(node.name)
 
-        await in_parallel(self._nodes.values(), put)
+        async def put_surely(node: SimulatedNode) -> None:
+            try:
+                await put(node)
+            except Unreachable as error:
+                # The answer to a creation was lost, which the client does not send again by itself.
+                if error.reason != "Connection":
+                    raise
+                await put(node)
+
+        await in_parallel(self._nodes.values(), put_surely)
 
     async def _lease_namespace(self) -> None:
         try:
