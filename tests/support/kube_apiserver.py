@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import ssl
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ from lockstep.apiserver.auth.pki import Pki
 from lockstep.apiserver.main import write_kubeconfigs
 
 READY_SECONDS = 60.0
+MORE_OPTIONS = "KUBE_APISERVER_OPTIONS"
+"""Environment variable with more options for kube-apiserver; {port} in them is its port."""
 DEFAULT = "namespaces/default"
 LOCKSTEP = f"/apis/{names.GROUP}/v1alpha1"
 LEFT_BEHIND = (
@@ -123,7 +126,8 @@ class KubeApiServer(ApiServer):
         serving = pki.serving(["127.0.0.1", "localhost"])
         kubelet = pki.kubelet_client()
         signing = pki.signing_key()
-        return options(
+        more = os.environ.get(MORE_OPTIONS, "").format(port=self.port).split()
+        return more + options(
             etcd_servers=f"http://127.0.0.1:{self.etcd_port}",
             cert_dir=self.data / "certs",
             bind_address="127.0.0.1",

@@ -39,7 +39,8 @@ def node(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ProcessNode]:
     """This machine as a node, and the scheduler that places pods on it."""
-    scheduler = PartProcess(jobs_server.kubeconfig).start()
+    config = jobs_server.data / "kubeconfigs" / "scheduler.kubeconfig"
+    scheduler = PartProcess(config).start()
     running = ProcessNode(jobs_server, tmp_path_factory.mktemp("node")).start()
     yield running
     running.stop()
