@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bench
-from bench.figure import Figure
+from bench.figure import Figure, NotMeasured
 
 
 def benchmarks() -> list[str]:
@@ -44,14 +44,23 @@ def chosen(everything: bool, console: Console) -> list[str]:
     return [name for name in names if name not in slow]
 
 
-def measure(names: list[str], console: Console) -> list[Figure]:
+def measure(names: list[str], console: Console) -> tuple[list[Figure], dict[str, str]]:
+    """Return the figures, and why some benchmarks could not run."""
     figures: list[Figure] = []
+    not_run: dict[str, str] = {}
     for name in names:
         start = time.perf_counter()
         console.print(f"bench: {name} ...", style="dim")
-        figures += importlib.import_module(f"bench.{name}").run()
+        try:
+            figures += importlib.import_module(f"bench.{name}").run()
+        except NotMeasured as error:
+            not_run[name] = str(error)
+        except Exception as error:
+            # Hours of other figures must not be lost over one.
+            console.print_exception()
+            not_run[name] = f"{type(error).__name__}: {error}"
         console.print(f"bench: {name} took {time.perf_counter() - start:.1f} s", style="dim")
-    return figures
+    return figures, not_run
 
 
 def table(figures: list[Figure]) -> Table:
@@ -77,13 +86,18 @@ def main() -> None:
             f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(benchmarks())}"
         )
     console = Console(stderr=True)
-    figures = measure(args.name or chosen(args.all, console), console)
+    figures, not_run = measure(args.name or chosen(args.all, console), console)
     Console().print(table(figures))
+    for name, reason in not_run.items():
+        Console().print(f"[red]not run[/red]: {name}: {reason}")
     args.json.parent.mkdir(parents=True, exist_ok=True)
     machine = {"cpus": os.cpu_count(), "python": sys.version.split()[0], "os": platform.platform()}
-    args.json.write_text(
-        json.dumps({"machine": machine, "figures": [f.as_json() for f in figures]}, indent=1)
-    )
+    result = {
+        "machine": machine,
+        "figures": [f.as_json() for f in figures],
+        "not_run": not_run,
+    }
+    args.json.write_text(json.dumps(result, indent=1))
     console.print(f"written to {args.json}", style="dim")
 
 

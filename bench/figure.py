@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
+
+SAME_RUN = "same run"
+EARLIER = "measured earlier on the same kind of machine"
+"""For programs that cannot be built from public modules."""
+
+
+class NotMeasured(Exception):
+    """A benchmark cannot run on this machine; the message says what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +45,10 @@ class Figure:
         if not self.peer or not self.value:
             return None
         return self.value / self.peer if self.better == "higher" else self.peer / self.value
+
+    def beside(self, name: str, value: float, source: str = SAME_RUN) -> Figure:
+        """Return this figure held against the peer *name*, which reaches *value*."""
+        return replace(self, peer=value, peer_name=name, source=source)
 
     def as_json(self) -> dict[str, Any]:
         """Return the figure with its verdict and ratio as plain data."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
 import time
 from dataclasses import dataclass, field
@@ -30,6 +31,7 @@ class BindWatch:
     def __post_init__(self) -> None:
         version = self.server.request("GET", "/api/v1/pods?limit=1").json["metadata"]
         self._changed = threading.Condition()
+        self._ended = False
         self._connection: http.client.HTTPSConnection = self.server.connect()
         self._connection.timeout = None
         self._connection.request(
@@ -45,16 +47,21 @@ class BindWatch:
 
         Raises:
             TimeoutError: when fewer came within *deadline* seconds.
+            ConnectionError: when the server ended the watch, as it does to slow readers.
         """
         with self._changed:
-            if not self._changed.wait_for(lambda: len(self.times) >= count, deadline):
-                raise TimeoutError(f"only {len(self.times)} of {count} pods were bound")
-            return self.times[count - 1]
+            self._changed.wait_for(lambda: len(self.times) >= count or self._ended, deadline)
+            if len(self.times) >= count:
+                return self.times[count - 1]
+            seen = f"only {len(self.times)} of {count} pods were seen to be bound"
+            raise ConnectionError(f"the watch ended: {seen}") if self._ended else TimeoutError(seen)
 
-    def close(self) -> None:
-        """Stop watching."""
+    def __enter__(self) -> BindWatch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         if self._connection.sock is not None:
-            self._connection.sock.shutdown(2)
+            self._connection.sock.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._connection.close()
 
@@ -69,6 +76,9 @@ class BindWatch:
                 with self._changed:
                     self.times += [time.perf_counter()] * seen
                     self._changed.notify_all()
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
 
 
 def _read_some(answer: http.client.HTTPResponse) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any
 
 from tests.support import kube_binaries
 from tests.support.kube_apiserver import KubeApiServer
+from tools.kube import build
 
+from bench.figure import NotMeasured
 from lockstep.api.core import NODES, PODS
 from lockstep.api.gang import GANGS
 from lockstep.api.names import GANG_LABEL, SCHEDULER_NAME
@@ -24,9 +27,26 @@ PARALLEL = 64
 Json = dict[str, Any]
 
 
-def missing(*programs: str) -> list[str]:
-    """Return which of the real programs this machine does not have."""
+def require(*programs: str) -> None:
+    """See to it that the real programs are there, and build them where they are not.
+
+    Raises:
+        NotMeasured: when they cannot be built here.
+    """
+    if _missing(programs):
+        build.main()
+    if missing := _missing(programs):
+        raise NotMeasured(f"no {', '.join(missing)}: see `make kube`")
+
+
+def _missing(programs: Iterable[str]) -> list[str]:
     return [name for name in programs if kube_binaries.find(name) is None]
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextlib.contextmanager

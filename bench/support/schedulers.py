@@ -40,10 +40,17 @@ def kube_scheduler(kubeconfig: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield process
 
 
+def wait_ready(process: subprocess.Popen[bytes]) -> None:
+    """Return once a part of Lockstep has said that it is ready."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line.startswith(b"ready"), line
+
+
 @contextlib.contextmanager
 def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output)
         try:
             yield process
         finally:
