@@ -1,0 +1,81 @@
+"""Nothing is missing among the rights that the manifest gives, and nothing is granted in vain."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support import kube_binaries
+from tests.support.kube_apiserver import MORE_OPTIONS
+from tests.support.rights import Right, granted, used
+from tools.deploy.generate import IN_CHART, NAMESPACE
+
+ROOT = Path(__file__).parents[3]
+SUITES = (
+    "scheduler/test_process.py",
+    "scheduler/test_simulated.py",
+    "jobs/test_lifecycle.py",
+    "jobs/test_reasons.py",
+    "nodes_simulated",
+    "deploy/test_parts.py",
+)
+"""Tests that make the parts do all that they do; with the others they have the same accounts."""
+UNSEEN = {
+    # No request: whoever names an owner that is not to go first must be able to change it.
+    "controllers": {Right("lockstep.dev", "trainingjobs/finalizers", "update")},
+}
+POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata"}],
+}
+
+
+def options(log: Path, policy: Path) -> str:
+    """Return options that log every request; older servers, too, make informers list."""
+    return " ".join(
+        (
+            f"--audit-log-path={log}/{{port}}.log",
+            f"--audit-policy-file={policy}",
+            "--feature-gates=WatchList=false",
+            "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
+        )
+    )
+
+
+@pytest.mark.timeout(900)
+def test_each_part_may_do_what_it_does_and_no_more(tmp_path: Path) -> None:
+    kube_binaries.need("kube-apiserver")
+    logs, policy = tmp_path / "logs", tmp_path / "policy.json"
+    logs.mkdir()
+    policy.write_text(json.dumps(POLICY))
+    command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider"]
+    command += ["-k", "not embedded", f"--basetemp={tmp_path / 'run'}"]
+    done = subprocess.run(
+        [*command, *(f"tests/integration/{suite}" for suite in SUITES)],
+        cwd=ROOT,
+        env={**os.environ, MORE_OPTIONS: options(logs, policy)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    lines = [line for log in logs.glob("*.log") for line in log.read_text().splitlines()]
+    wrong: dict[str, list[Right]] = {}
+    for part in IN_CHART:
+        user = f"system:serviceaccount:{NAMESPACE}:lockstep-{part}"
+        got, refused = used(lines, user)
+        assert got, f"{part} asked for nothing: was it its account that was used?"
+        unseen = UNSEEN.get(part, set())
+        vain = [
+            right
+            for right in sorted(granted(part, NAMESPACE) - unseen)
+            if not any(right.covers(use) for use in got)
+        ]
+        wrong |= {f"{part} lacks": sorted(refused), f"{part} needs no": vain}
+    assert not any(wrong.values()), {what: rights for what, rights in wrong.items() if rights}
