@@ -24,6 +24,7 @@ from lockstep.apiserver.controllers.accounts import DefaultAccounts
 from lockstep.apiserver.controllers.budgets import BudgetStatus
 from lockstep.apiserver.controllers.crds import CrdWatch
 from lockstep.apiserver.controllers.housekeeping import Housekeeper
+from lockstep.apiserver.controllers.quotas import QuotaStatus
 from lockstep.apiserver.controllers.rbac import RbacWatch
 from lockstep.apiserver.gate import Gate, uid_of
 from lockstep.apiserver.handlers.logs import Logs
@@ -95,6 +96,7 @@ class _Parts:
             asyncio.create_task(housekeeper.run()),
             DefaultAccounts(self.objects).start(),
             BudgetStatus(self.objects).start(),
+            QuotaStatus(self.objects, self.objects.limits.ledger).start(),
         ]
 
     def api(self, address: str) -> Api:

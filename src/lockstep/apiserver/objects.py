@@ -16,6 +16,7 @@ from lockstep.apiserver.catalog import Catalog, Served
 from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.deletion import Deletion, is_held, plan_deletion
 from lockstep.apiserver.isolation import isolate
+from lockstep.apiserver.limits.guard import LimitGuard
 from lockstep.apiserver.preparation import claim, complete, read_fields, validate
 from lockstep.apiserver.store import Key, Record, Store
 
@@ -74,6 +75,7 @@ class Objects:
         self.clock = clock
         self._admission = Admission(store)
         self._addresses = ServiceAddresses(store)
+        self.limits = LimitGuard(store)
 
     def find(self, served: Served, namespace: str, name: str) -> Record:
         """Return the newest state of an object, for those about to change it.
@@ -106,7 +108,10 @@ class Objects:
         now = self.clock()
         metadata.begin(obj, kind, namespace, now)
         self._admission.create(served, namespace, obj)
+        if served.storage == "pods":
+            self.limits.fill_in(namespace, obj)
         complete(served, obj, None)
+        self.limits.check(served, namespace, obj, None)
         validate(served, obj, None)
         if not applied:
             claim(served, obj, None, manager=options.manager, now=now)
@@ -192,6 +197,8 @@ class Objects:
         metadata.carry_over(new, old)
         self._admission.change(served, new, old)
         complete(served, new, old)
+        if draft.subresource in ("", "resize"):
+            self.limits.check(served, draft.key.namespace, new, old)
         if draft.subresource in ("", "scale", "status"):
             validate(served, new, old)
         if kind.counts_generation and draft.subresource not in ("status", "binding"):

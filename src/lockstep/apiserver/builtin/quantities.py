@@ -26,18 +26,28 @@ def canonical(text: str) -> str:
         # Finer than a billionth rounds away from zero.
         steps = -(-abs(value) // _SMALLEST)
         value = steps * _SMALLEST * (1 if value > 0 else -1)
-    if text.endswith("i") and not (-1024 < value < 1024) and value.denominator == 1:
+    if text.rstrip("0123456789+-")[-1:] in ("e", "E") and text[-1:].isdigit():
+        mantissa, exponent = _scientific(value)
+        return f"{mantissa}e{exponent}" if exponent else str(mantissa)
+    return written(value, binary=text.endswith("i"))
+
+
+def written(value: Fraction, *, binary: bool = False) -> str:
+    """Return a multiple of a billionth in its canonical form, in powers of two or of ten."""
+    if binary and not (-1024 < value < 1024) and value.denominator == 1:
         return _in_powers(value.numerator, 1024, _BINARY)
+    mantissa, exponent = _scientific(value)
+    return f"{mantissa}{_DECIMAL[exponent]}"
+
+
+def _scientific(value: Fraction) -> tuple[int, int]:
+    """Return mantissa and exponent, which is a multiple of three."""
     exponent = -9
     mantissa = (value / _SMALLEST).numerator
     while mantissa and mantissa % 1000 == 0 and exponent < 18:
         mantissa //= 1000
         exponent += 3
-    if mantissa == 0:
-        exponent = 0
-    if text.rstrip("0123456789+-")[-1:] in ("e", "E") and text[-1:].isdigit():
-        return f"{mantissa}e{exponent}" if exponent else str(mantissa)
-    return f"{mantissa}{_DECIMAL[exponent]}"
+    return mantissa, exponent if mantissa else 0
 
 
 def _in_powers(value: int, base: int, suffixes: tuple[str, ...]) -> str:

@@ -86,6 +86,10 @@ class Store:
         durable = [record for record in self.objects(resource) if record.key not in ahead]
         return durable + [event.record for event in ahead.values() if not event.deleted]
 
+    def ahead(self, namespace: str) -> list[Event]:
+        """Return the newest changes in a namespace that are decided, but not yet durable."""
+        return [event for key, event in self._ahead.items() if key.namespace == namespace]
+
     def put(self, key: Key, obj: dict[str, Any]) -> asyncio.Future[Record]:
         """Write *obj*, giving it its resource version; the future is done once it is durable."""
         return self._decide(key, obj, deleted=False)

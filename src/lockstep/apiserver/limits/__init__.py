@@ -1,0 +1,1 @@
+"""What a namespace may hold: resource quotas over all of it, limit ranges for each object in it."""
