@@ -165,13 +165,15 @@ class Decider:
         problem = self.problem(unit)
         if problem is None:
             return None
+        if problem.single:
+            return problem.items[0].shape.id, self.cluster.priority(unit)
         if unit.bound:  # where the others stand follows from this one
             return unit.key
         return problem.signature, self.cluster.priority(unit)
 
     def _place(self, unit: Unit) -> Placement | None:
         problem = self.problem(unit)
-        if problem is None or problem.signature in self._failed:
+        if problem is None or (self._failed and problem.signature in self._failed):
             return None
         if admission.over_quota(self.cluster, unit, problem) is not None:
             return None

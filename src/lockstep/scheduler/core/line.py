@@ -32,6 +32,7 @@ class Lane:
         self._kinds: dict[Kind, list[OrderKey]] = {}
         self._heads: list[tuple[OrderKey, int, Kind]] = []
         self._serial = 0
+        """Tells entries of one unit apart, so that kinds are never compared by the heap."""
         self._entry: dict[Kind, OrderKey] = {}
         self._shut: set[Kind] = set()
 
@@ -70,11 +71,12 @@ class Lane:
 
     def _register(self, kind: Kind) -> None:
         order = self._entry[kind] = self._kinds[kind][0]
-        self._serial += 1  # a unit that changed may be there twice: kinds are not compared
+        self._serial += 1
         heappush(self._heads, (order, self._serial, kind))
 
     def _drop_gone(self, kind: Kind, live: Callable[[OrderKey, Kind], bool]) -> None:
         waiting = self._kinds[kind]
+        heappop(waiting)
         while waiting and not live(waiting[0], kind):
             heappop(waiting)
         if waiting:
@@ -120,9 +122,9 @@ class Line:
         if half:
             self._half.add(key)
         queue = unit.queue if self._cluster.ledger.specs else ""
-        if not unit.bound:
-            self._counted[key] = unit.queue
-            self.pending[unit.queue] += 1
+        if self._cluster.ledger.specs and not unit.bound:
+            self._counted[key] = queue
+            self.pending[queue] += 1
         self._kinds[key] = queue, None
         kind = None if half else self._kind_of(unit)
         if kind is not None:
@@ -223,6 +225,11 @@ class Turns:
 
     def __iter__(self) -> Iterator[UnitKey]:
         """Yield the units to try; whoever iterates shuts or updates each before the next."""
+        if len(self._lanes) == 1:
+            (lane,) = self._lanes.values()
+            while found := lane.head(self._line.live):
+                yield found[0]
+            return
         top = self._ledger.top
         while self._heaps.get(top):
             path = [top]
