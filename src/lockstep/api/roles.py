@@ -60,3 +60,8 @@ def processes(role: Role) -> int:
 def world_size(roles: Sequence[Role]) -> int:
     """Return the number of processes of all pods of *roles*."""
     return sum(role.replicas * processes(role) for role in roles)
+
+
+def ranked(framework: str, roles: Sequence[Role]) -> list[Role]:
+    """Return the roles whose processes are ranks: under MPI the workers, else all."""
+    return [role for role in roles if framework != "mpi" or role.name == "worker"]

@@ -15,7 +15,7 @@ from lockstep.api.label_syntax import value_problems
 from lockstep.api.names import SCHEDULER_NAME
 from lockstep.api.parallelism import Parallelism
 from lockstep.api.quantity import to_int
-from lockstep.api.roles import containers, gpus, most, pod_name, processes, world_size
+from lockstep.api.roles import containers, gpus, most, pod_name, processes, ranked, world_size
 from lockstep.api.training import Role, TrainingJob
 
 _DNS_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -148,8 +148,7 @@ def _mpi(job: TrainingJob) -> Iterator[Problem]:
 
 
 def _parallelism(job: TrainingJob) -> Iterator[Problem]:
-    mpi = job.spec.framework == "mpi"
-    ranks = [role for role in job.spec.roles if not mpi or role.name == "worker"]
+    ranks = ranked(job.spec.framework, job.spec.roles)
     world = world_size(ranks)
     split = job.spec.parallelism
     yield from _order_and_model(split)

@@ -22,8 +22,8 @@ from lockstep.api.names import (
     SCHEDULER_NAME,
     SIZE_ANNOTATION,
 )
-from lockstep.api.roles import least
-from lockstep.api.training import TrainingJob
+from lockstep.api.roles import least, processes, ranked
+from lockstep.api.training import Role, TrainingJob
 from lockstep.api.wire import to_builtins
 from lockstep.jobs.frameworks.base import (
     CONFIG_SUFFIX,
@@ -63,7 +63,7 @@ def pod(job: TrainingJob, framework: Framework, member: Member, everyone: Sequen
     meta["annotations"] = {
         **(given.get("annotations") or {}),
         SIZE_ANNOTATION: size(job),
-        RANK_ANNOTATION: str(member.rank),
+        RANK_ANNOTATION: str(framework.rank(job, member)),
     }
     return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": meta, "spec": spec}
 
@@ -81,19 +81,27 @@ def gang(job: TrainingJob) -> Json:
 
 def gang_spec(job: TrainingJob) -> GangSpec:
     """Return what has to be placed together for *job* to run."""
+    split = job.spec.parallelism if job.spec.parallelism.stated else None
     return GangSpec(
         groups=[
             GangGroup(
                 name=role.name,
                 min=least(role),
                 desired=role.replicas if role.replicas > least(role) else None,
+                processes=_ranks(job, role) if split is not None else None,
             )
             for role in job.spec.roles
         ],
+        parallelism=split,
         topology=job.spec.topology,
         queue=job.spec.queue,
         priority_class_name=job.spec.priority_class_name,
     )
+
+
+def _ranks(job: TrainingJob, role: Role) -> int:
+    """Return how many ranks a pod of the role holds."""
+    return processes(role) if role in ranked(job.spec.framework, job.spec.roles) else 0
 
 
 def service(job: TrainingJob) -> Json:

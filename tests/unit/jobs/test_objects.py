@@ -112,3 +112,36 @@ def test_a_template_keeps_what_is_the_users_and_is_never_changed() -> None:
     assert pod["spec"]["nodeSelector"] == {"a": "b"}
     assert pod["spec"]["containers"][0]["terminationMessagePolicy"] == "File"
     assert str(template) == before
+
+
+def test_a_gang_without_parallelism_says_nothing_of_ranks() -> None:
+    assert "parallelism" not in objects.gang(job())["spec"]
+
+
+def test_a_gang_carries_how_its_ranks_are_split_and_who_holds_how_many() -> None:
+    workers = role(replicas=2, processesPerNode=4)
+    spec = objects.gang(job(workers, parallelism={"tensor": 4}))["spec"]
+    assert spec["parallelism"] == {"tensor": 4}
+    assert [group["processes"] for group in spec["groups"]] == [4]
+
+
+def test_an_mpi_launcher_holds_no_rank() -> None:
+    given = job(*mpi_roles(workers=2), framework="mpi", parallelism={"tensor": 2})
+    groups = objects.gang(given)["spec"]["groups"]
+    assert [group["processes"] for group in groups] == [0, 1]
+
+
+def test_members_of_an_elastic_torchrun_rank_by_host_name_as_its_rendezvous_sorts_them() -> None:
+    given = job(role(replicas=11, min=2, max=12), framework="pytorch")
+    ranks = {
+        m.name: int(built(given, m.rank)["metadata"]["annotations"]["lockstep.dev/rank"])
+        for m in members(given)
+    }
+    by_rank = sorted(ranks, key=lambda name: ranks[name])
+    assert by_rank == sorted(ranks)
+    assert by_rank[:4] == [
+        "digits-worker-0",
+        "digits-worker-1",
+        "digits-worker-10",
+        "digits-worker-2",
+    ]

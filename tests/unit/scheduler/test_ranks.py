@@ -5,6 +5,8 @@ from tests.support.drawn import draw, gang, pod
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.units import UnitKey
 
 TWO_LEAVES = """
     s1/l1: a1:8 a2:8 a3:8 a4:8
@@ -100,18 +102,60 @@ TENSOR = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("what", "drawing", "pods", "gpus", "split", "together"), TENSOR, ids=[t[0] for t in TENSOR]
-)
-def test_tensor_groups(what, drawing, pods, gpus, split, together):
+@pytest.mark.parametrize("case", TENSOR, ids=[t[0] for t in TENSOR])
+def test_tensor_groups(case):
+    _, drawing, pods, gpus, split, together = case
     found = placed(drawing, pods, gpus, **split)
     assert all(found)
     for group in together:
         assert len({found[i] for i in group}) == 1, found
 
 
-def test_a_tensor_group_that_no_node_holds_waits():
-    assert placed("s1/l1: a:4 b:4", 2, 4, tensor=8) == ["", ""]
+WAITING = [
+    # what is shown, cluster, pods, GPUs a pod, parallelism, reason, words of the message
+    (
+        "no node holds the tensor group",
+        "s1/l1: a:4 b:4",
+        2,
+        4,
+        {"tensor": 8},
+        "TooLargeForNodes",
+        "a tensor group of 2 pods asks for 8 GPUs",
+    ),
+    (
+        "there is room for some of them only",
+        "s1/l1: a:8-2 b:8-6 c:4",
+        6,
+        2,
+        {"tensor": 4},
+        "NotEnoughRoom",
+        "needs 3 tensor groups of 2 pods (4 GPUs a group); the cluster has room for 4 of 6 now: "
+        "2 pods (4 GPUs) short",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", WAITING, ids=[w[0] for w in WAITING])
+def test_what_waits_says_so_in_tensor_groups(case):
+    _, drawing, pods, gpus, split, reason, message = case
+    cluster = draw(Cluster(), drawing)
+    add_job(cluster, pods, gpus, **split)
+    Decider(cluster).decide(0.0)
+    assert not any(nodes(cluster, pods))
+    found = explain(cluster, cluster.units[UnitKey("Gang", "default", "j")])
+    assert found.reason == reason
+    assert message in found.message
+
+
+def test_pods_of_a_tensor_group_that_ask_for_different_nodes_are_told_so():
+    cluster = draw(Cluster(), "s1/l1: a:8")
+    add_job(cluster, 2, 4, tensor=8)
+    rank = {"lockstep.dev/rank": "1"}
+    odd = pod("j-1", gpus=4, gang="j", group="w", annotations=rank, nodeSelector={"leaf": "l1"})
+    cluster.set_pod(odd)
+    found = explain(cluster, cluster.units[UnitKey("Gang", "default", "j")])
+    assert found.reason == "TensorGroupTorn"
+    assert "j-0 and j-1" in found.message
 
 
 def test_an_nvlink_tier_holds_tensor_groups_across_its_nodes():

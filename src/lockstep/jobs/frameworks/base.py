@@ -59,6 +59,9 @@ class Framework(Protocol):
     def ssh_files(self, job: TrainingJob) -> dict[str, str] | None:
         """Return what lies next to the ssh keys of the job's Secret (None: no Secret)."""
 
+    def rank(self, job: TrainingJob, member: Member) -> int:
+        """Return the place of *member* in the order in which the framework numbers processes."""
+
     def deciding(self, job: TrainingJob) -> list[Member]:
         """Return the members that must all succeed for the job to succeed."""
 

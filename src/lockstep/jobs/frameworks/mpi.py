@@ -102,6 +102,10 @@ class Mpi:
         pinned = not has_own_command(worker(job))
         return {"config": files.ssh_config(ssh_port(job), pinned=pinned)}
 
+    def rank(self, job: TrainingJob, member: Member) -> int:
+        """Return its place among all members."""
+        return member.rank
+
     def deciding(self, job: TrainingJob) -> list[Member]:
         """Return the launcher."""
         return [m for m in members(job) if m.role.name == LAUNCHER]

@@ -44,6 +44,10 @@ class Plain:
         """Return none: its pods do not log in to each other."""
         return None
 
+    def rank(self, job: TrainingJob, member: Member) -> int:
+        """Return its place among all members."""
+        return member.rank
+
     def deciding(self, job: TrainingJob) -> list[Member]:
         """Return all members."""
         return members(job)

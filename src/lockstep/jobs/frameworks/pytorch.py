@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from msgspec import structs
+
 from lockstep.api.roles import least, most, processes, world_size
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
@@ -79,6 +81,15 @@ class PyTorch:
     def ssh_files(self, job: TrainingJob) -> dict[str, str] | None:
         """Return none: its pods do not log in to each other."""
         return None
+
+    def rank(self, job: TrainingJob, member: Member) -> int:
+        """Return its place among all members; the c10d rendezvous sorts them by host name."""
+        if not is_elastic(job):
+            return member.rank
+        largest = [structs.replace(role, replicas=most(role)) for role in job.spec.roles]
+        spec = structs.replace(job.spec, roles=largest)
+        hosts = sorted(m.host for m in members(structs.replace(job, spec=spec)))
+        return hosts.index(member.host)
 
     def deciding(self, job: TrainingJob) -> list[Member]:
         """Return all members of a fixed job, and the host of the rendezvous of an elastic one."""

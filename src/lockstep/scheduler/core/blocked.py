@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.roll import torn
 from lockstep.scheduler.core.units import DEFAULT_QUEUE, Member, Muster, Unit
 
 
@@ -30,7 +31,7 @@ def blocked(cluster: Cluster, unit: Unit) -> Verdict | None:
         )
     if unit.unreadable:
         return Verdict("BadSelector", unit.unreadable)
-    return _missing(unit) or _unknown_tier(cluster, unit)
+    return _missing(unit) or _unknown_tier(cluster, unit) or _torn(cluster, unit)
 
 
 def _missing(unit: Unit) -> Verdict | None:
@@ -87,6 +88,11 @@ def _unknown_tier(cluster: Cluster, unit: Unit) -> Verdict | None:
                 f"its tiers are {', '.join(tiers.names)}",
             )
     return None
+
+
+def _torn(cluster: Cluster, unit: Unit) -> Verdict | None:
+    why = torn(unit, across=cluster.table.tiers.nvlink is not None)
+    return Verdict("TensorGroupTorn", why, "pods of a tensor group that are alike") if why else None
 
 
 def warnings(cluster: Cluster, unit: Unit) -> list[Verdict]:

@@ -105,7 +105,7 @@ class _Inquiry:
                 asked = words.request(item.shape.request)
                 return Verdict(
                     "TooLargeForNodes",
-                    f"a pod asks for {asked}; no node is that large, even empty: "
+                    f"{self._one(items[0])} asks for {asked}; no node is that large, even empty: "
                     f"the {view.eligible} that may hold it have at most "
                     f"{words.request(view.largest)}{_also(view)}",
                 )
@@ -180,7 +180,9 @@ class _Inquiry:
         inside = np.zeros(self.table.capacity, dtype=bool)
         inside[domain.rows] = True
         where = self._where(domain)
-        held, needed = int(packing.placed.sum()), sum(q.need for q in self.problem.needs)
+        sizes = np.array(self.problem.bundles)
+        held = int((packing.placed * sizes).sum())
+        needed = held + int((np.array(short) * sizes).sum())
         parts = [
             f"{self._asks()}{self._under()}; {where} has room for {held} of {needed} now: "
             f"{self._lacks(short)} short"
@@ -202,14 +204,24 @@ class _Inquiry:
         """Return what must be placed, group by group: ``needs 32 pods x 8 GPUs``."""
         parts = []
         for number, quota in enumerate(self.problem.needs):
-            items = [item for item in self.problem.items if item.group == number]
+            items = [i for i, item in enumerate(self.problem.items) if item.group == number]
             if not quota.need or not items or group not in (None, number):
                 continue
-            sizes = list(dict.fromkeys(words.request(item.shape.request) for item in items))
+            asked = (self.problem.items[i].shape.request for i in items)
+            sizes = list(dict.fromkeys(words.request(request) for request in asked))
             each = words.listing(sizes[:3], "or")
-            more = "more pod" if self.unit.bound else "pod"
-            parts.append(f"{words.count(quota.need, more)} x {each}")
+            more = "more " if self.unit.bound else ""
+            size = self.problem.bundles[items[0]]
+            if size == 1:
+                parts.append(f"{words.count(quota.need, f'{more}pod')} x {each}")
+            else:
+                groups = words.count(quota.need, f"{more}tensor group")
+                parts.append(f"{groups} of {size} pods ({each} a group)")
         return f"needs {words.listing(parts)}"
+
+    def _one(self, item: int) -> str:
+        size = self.problem.bundles[item]
+        return "a pod" if size == 1 else f"a tensor group of {size} pods"
 
     def _under(self) -> str:
         if self.level == EVERYWHERE:
@@ -229,7 +241,8 @@ class _Inquiry:
         for item, number in zip(self.problem.items, short, strict=True):
             for name, value in item.shape.request.items():
                 total[name] = total.get(name, 0) + value * number
-        return f"{words.count(sum(short), 'pod')} ({words.request(total)})"
+        pods = sum(n * size for n, size in zip(short, self.problem.bundles, strict=True))
+        return f"{words.count(pods, 'pod')} ({words.request(total)})"
 
 
 def _one_extra(problem: Problem) -> Problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lockstep.api.names import HOSTNAME_LABEL
-from lockstep.scheduler.core.layout import FloatArray, Links
+from lockstep.scheduler.core.layout import Links
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.topology import NO_DOMAIN, Tiers
 

@@ -68,6 +68,35 @@ def call(unit: Unit) -> Roll | None:
     return Roll(split, size, tuple(bundles))
 
 
+def torn(unit: Unit, *, across: bool) -> str:
+    """Return why tensor groups of several pods cannot be kept together, empty where they can.
+
+    *across* says that they may stand on several nodes of an NVLink domain.
+    """
+    roll = call(unit)
+    if roll is None or roll.size == 1:
+        return ""
+    groups = sorted({group for bundle in roll.bundles for group in bundle.groups})
+    musters = [unit.musters[group] for group in groups]
+    names = ", ".join(muster.group.name for muster in musters)
+    if len({muster.group.wish for muster in musters}) > 1:
+        return f"the groups {names} share tensor groups and have wishes of their own"
+    if len(musters) > 1 and any(m.want < len(m.pending) for m in musters):
+        return (
+            f"the groups {names} share tensor groups, and one of them has more pods than it wants"
+        )
+    for bundle in roll.bundles:
+        first = bundle.members[0].shape
+        unlike = (m for m in bundle.members if m.shape.whereabouts != first.whereabouts)
+        if across:
+            first = roll.bundles[0].members[0].shape
+            unlike = (m for m in bundle.members if m.shape is not first)
+        if (other := next(unlike, None)) is not None:
+            name = bundle.members[0].name
+            return f"the pods {name} and {other.name} hold ranks of tensor groups and are not alike"
+    return ""
+
+
 def _numbered(unit: Unit) -> Iterator[tuple[int, int, Member]]:
     """Yield the place among all that hold ranks, the group and the member, for each of them.
 
