@@ -31,7 +31,9 @@ def kubernetes(
         for program in programs:
             program.require()
             said = program.log.read_text()
-            assert "is forbidden" not in said, "a program lacks a right that a cluster gives it"
+            assert "is forbidden: User" not in said, (
+                "a program lacks a right that a cluster gives it"
+            )
             assert "decode" not in said, "a program cannot read an answer"
     finally:
         for program in programs:
@@ -214,6 +216,30 @@ def test_a_namespace_goes_with_all_its_workloads(kubernetes: Kubectl) -> None:
     kubernetes("-n", "doomed", "rollout", "status", "deployment/deployment", "--timeout=60s")
     kubernetes("delete", "namespace", "doomed", "--timeout=60s")
     assert kubernetes("get", "pods,rs,deploy,sts", "-n", "doomed") == ""
+
+
+def test_a_quota_holds_a_deployment_back_until_there_is_room(kubernetes: Kubectl) -> None:
+    kubernetes("create", "namespace", "small")
+    small = ("-n", "small")
+    kubernetes(*small, "create", "quota", "three", "--hard=pods=3,count/deployments.apps=1")
+    kubernetes(*small, "create", "-f", "-", stdin=workload("Deployment", "five", replicas=5))
+
+    def ready() -> str:
+        return kubernetes(
+            *small, "get", "deployment", "five", "-o", "jsonpath={.status.readyReplicas}"
+        )
+
+    eventually_sync(lambda: ready() == "3", what="three pods")
+    said = kubernetes(*small, "get", "rs", "-o", "jsonpath={..conditions[0].message}")
+    assert "exceeded quota: three, requested: pods=1, used: pods=3, limited: pods=3" in said
+    refused = kubernetes(*small, "create", "deployment", "more", "--image=x", fails=True)
+    assert "exceeded quota: three, requested: count/deployments.apps=1" in refused
+    described = kubernetes(*small, "describe", "quota", "three").split()
+    assert described[-3:] == ["pods", "3", "3"]
+    more = json.dumps({"spec": {"hard": {"pods": "9"}}})
+    kubernetes(*small, "patch", "quota", "three", "--type=merge", "-p", more)
+    eventually_sync(lambda: ready() == "5", 40, what="all five pods")
+    kubernetes("delete", "namespace", "small", "--timeout=60s")
 
 
 def test_metrics_that_nobody_serves_are_said_to_be_missing(kubernetes: Kubectl) -> None:
