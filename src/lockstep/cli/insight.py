@@ -52,6 +52,9 @@ class Subject(StrEnum):
 def explain(
     name: Named,
     *,
+    layout: Annotated[
+        bool, typer.Option("--layout", help="Draw which ranks are on which node, and the cost.")
+    ] = False,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -64,13 +67,21 @@ def explain(
     Examples:
       lockstep explain digits
       lockstep explain gang/g1
+      lockstep explain llm --layout
     """
     with usage("NAME"):
         wanted = kinds.reference(name)
         if wanted.kind not in ("job", "gang", "pod"):
             raise ValueError(f"{wanted} does not wait; explain takes a job, a gang or a pod")
     plain = "/" not in name
-    lines = run(Target(kubeconfig, context, namespace), lambda s: _explain(s, wanted, plain))
+    target = Target(kubeconfig, context, namespace)
+    if layout:
+        # The scheduler's arrays take longer to load than all the rest that explain needs.
+        from lockstep.cli.layout import layout_of
+
+        print_lines(run(target, lambda session: layout_of(session, wanted.name)))
+        return
+    lines = run(target, lambda s: _explain(s, wanted, plain))
     print_lines(lines)
 
 

@@ -1,0 +1,61 @@
+"""``explain --layout``: which ranks are on which node, and what that costs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from lockstep.api.core import NODES, PODS, PRIORITY_CLASSES
+from lockstep.api.gang import GANGS
+from lockstep.api.topology import TOPOLOGIES
+from lockstep.cli.connect import Session
+from lockstep.cli.failure import CommandFailed
+from lockstep.cli.views.layout import layout_lines
+from lockstep.scheduler.core.offline import cluster_of, inquire
+from lockstep.scheduler.core.picture import picture, places_of
+from lockstep.scheduler.core.units import UnitKey
+
+
+async def layout_of(session: Session, name: str) -> list[str]:
+    """Return the drawing of the layout that a gang has, or would have if it were placed now.
+
+    Raises:
+        CommandFailed: when there is no such gang, or it has no ranks to be laid out.
+    """
+    client = session.client
+    nodes, pods, gangs, topologies, classes = await asyncio.gather(
+        client.list(NODES),
+        client.list(PODS),
+        client.list(GANGS),
+        client.list(TOPOLOGIES),
+        client.list(PRIORITY_CLASSES),
+    )
+    cluster = cluster_of(
+        nodes=nodes.items,
+        pods=pods.items,
+        gangs=gangs.items,
+        topologies=topologies.items,
+        priority_classes=classes.items,
+    )
+    unit = cluster.units.get(UnitKey("Gang", session.namespace, name))
+    if unit is None:
+        raise CommandFailed(
+            f"there is no gang {name!r} in namespace {session.namespace}",
+            "a job that has ended, or is suspended, has none; -n chooses the namespace",
+        )
+    if unit.parallelism is None:
+        raise CommandFailed(
+            f"{name} does not state how its ranks are split, so any layout is as good",
+            "spec.parallelism of the TrainingJob says it: tensor, pipeline, context, expert, data",
+        )
+    places, placed = places_of(unit.members), True
+    if not unit.whole:
+        answer = inquire(cluster, session.namespace, name)
+        if answer.placement is not None:
+            placed = False
+            places |= {a.member.key: a.spot.node for a in answer.placement.assignments}
+    drawn = picture(cluster, unit, places)
+    if drawn is None:
+        raise CommandFailed(
+            f"{name} has no place for all its ranks now", f"lockstep explain {name} says why"
+        )
+    return layout_lines(drawn, placed=placed)

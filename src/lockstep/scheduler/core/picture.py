@@ -1,0 +1,144 @@
+"""Where a gang's ranks are, or would be, and what it costs them: for people to look at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.fabric import domain_ids, ends_in_nodes, links_of
+from lockstep.scheduler.core.layout import IntArray, Links, Talk, cost
+from lockstep.scheduler.core.roll import Bundle, Roll, call
+from lockstep.scheduler.core.traffic import Collective, collectives, grids
+from lockstep.scheduler.core.units import Member, Unit
+
+SHUFFLES = 32
+"""Random layouts whose mean is what chance would cost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One pod: its node, the domains above that, widest first, and the ranks that it holds."""
+
+    pod: str
+    node: str
+    domains: tuple[str, ...]
+    ranks: range
+    coordinates: Mapping[str, range]
+    """By axis which places along it the ranks take, for axes longer than one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What the groups of one kind cost."""
+
+    name: str
+    groups: int
+    size: int
+    volume: float
+    """Bytes a rank moves in a step."""
+    under: Mapping[str, int]
+    """How many of the groups fit under one domain of which tier, and no narrower one."""
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The layout of one gang."""
+
+    seats: tuple[Seat, ...]
+    shares: tuple[Share, ...]
+    seconds: float
+    """Communication a step, averaged over the ranks, without overlap."""
+    by_chance: float
+    """The same with the pods on the same nodes in random order, on average."""
+
+
+def picture(cluster: Cluster, unit: Unit, places: Mapping[tuple[str, str], str]) -> Picture | None:
+    """Return the layout of a gang whose members are on the nodes of *places*, by pod.
+
+    None where it states no parallelism, or some member of those it needs has no node.
+    """
+    roll = call(unit)
+    if roll is None:
+        return None
+    rows = cluster.table.rows
+    known = [b for b in roll.bundles if all(places.get(m.key) in rows for m in b.members)]
+    sizes = [bundle.ranks for bundle in known]
+    try:
+        talking = collectives(roll.split, sum(sizes))
+    except ValueError:
+        return None
+    standing = np.array([rows[places[b.members[0].key]] for b in known], dtype=np.int64)
+    ids, links = domain_ids(cluster.table, standing), links_of(cluster.table.tiers)
+    unit_of = np.repeat(np.arange(len(known)), sizes)
+    talk = Talk(len(known), talking, unit_of)
+    names = [*cluster.table.tiers.names]
+    if not ends_in_nodes(cluster.table.tiers):
+        names.append("node")
+    shares = [_share(one, unit_of, ids, links, names) for one in talking]
+    chance = np.random.default_rng(0)
+    shuffled = [cost(talk, ids[:, chance.permutation(len(known))], links) for _ in range(SHUFFLES)]
+    return Picture(
+        tuple(_seats(cluster, roll, known, places)),
+        tuple(shares),
+        cost(talk, ids, links),
+        float(np.mean(shuffled)),
+    )
+
+
+def _share(
+    one: Collective, unit_of: IntArray, ids: IntArray, links: Links, names: list[str]
+) -> Share:
+    talk = Talk(ids.shape[1], [one], unit_of)
+    under: Counter[str] = Counter()
+    for group in one.groups:
+        domains = ids[:, unit_of[group]]
+        whole = (domains == domains[:, :1]).all(axis=1)
+        under[names[int(np.flatnonzero(whole)[-1])] if whole.any() else "cluster"] += 1
+    return Share(
+        one.name, len(one.groups), one.groups.shape[1], one.volume, under, cost(talk, ids, links)
+    )
+
+
+def _seats(
+    cluster: Cluster, roll: Roll, known: list[Bundle], places: Mapping[tuple[str, str], str]
+) -> list[Seat]:
+    first, found = 0, []
+    ranks = sum(bundle.ranks for bundle in known)
+    dense = grids(roll.split, ranks)[0]
+    tiers = cluster.table.tiers
+    outer = tiers.indices[:-1] if ends_in_nodes(tiers) else tiers.indices
+    for bundle in known:
+        each = bundle.ranks // len(bundle.members)
+        for member in bundle.members:
+            node = places[member.key]
+            row = cluster.table.rows[node]
+            domains = tuple(
+                index.paths[number][-1] if (number := int(index.ids[row])) >= 0 else "-"
+                for index in outer
+            )
+            here = dense.coordinates(np.arange(first, first + each))
+            found.append(
+                Seat(
+                    member.name,
+                    node,
+                    domains,
+                    range(first, first + each),
+                    {
+                        axis: range(int(at.min()), int(at.max()) + 1)
+                        for axis, at in here.items()
+                        if dense.sizes[axis] > 1
+                    },
+                )
+            )
+            first += each
+    return found
+
+
+def places_of(members: Mapping[str, Member]) -> dict[tuple[str, str], str]:
+    """Return the nodes of the members that have one."""
+    return {member.key: member.node for member in members.values() if member.node}
