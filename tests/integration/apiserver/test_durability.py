@@ -1,119 +1,120 @@
-"""kill -9 at any time loses no acknowledged write, and doubles none."""
+"""kill -9 at any time loses no acknowledged write, doubles none, and leaves no gap in a watch."""
 
 from __future__ import annotations
 
-import http.client
-import threading
-import time
+import asyncio
+import random
+from collections.abc import Sequence
 
+import pytest
 from tests.support.apiserver import ApiServer
-from tests.support.waiting import eventually_sync
+from tests.support.storm import SPACE, Told, Watcher, Writer
+from tests.support.waiting import eventually
 
-ROUNDS = 4
-WRITERS = 4
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+from lockstep.api.core import CONFIG_MAPS
+from lockstep.kube.client import Client
+from lockstep.kube.config import ClusterConfig
+
+WRITERS, WATCHERS = 8, 3
+PATIENCE = 2.0
+"""Seconds for which a writer tries again before it goes on to something else."""
 
 
-class Writer(threading.Thread):
-    """Creates, changes and deletes its own objects until the server dies; keeps what was said."""
-
-    def __init__(self, server: ApiServer, name: str) -> None:
-        super().__init__(daemon=True)
-        self._server = server
-        self._prefix = name
-        self.acknowledged: dict[str, tuple[str, str] | None] = {}
-        """By name: resource version and value that the last answer told, None when deleted."""
-        self.uncertain: set[str] = set()
-        """Objects of requests that were never answered: either outcome is right."""
-        self.highest = 0
-
-    def run(self) -> None:
-        connection = self._server.connect()
-        number = 0
+async def storm(server: ApiServer, writes: int, kills: int) -> None:
+    """Let writers get *writes* acknowledged, with *kills* kills in between, and check it all."""
+    dice = random.Random(kills)  # noqa: S311  a seeded choice of cases
+    config = ClusterConfig.load(server.kubeconfig)
+    async with Client(config, deadline=PATIENCE) as client:
+        start = (await client.list(CONFIG_MAPS, SPACE)).resource_version
+        writers = [Writer(client, f"w{i}", random.Random(i)) for i in range(WRITERS)]  # noqa: S311
+        watchers = [Watcher(client, start) for _ in range(WATCHERS)]
+        writing = [asyncio.create_task(writer.run()) for writer in writers]
+        watching = [asyncio.create_task(watcher.run()) for watcher in watchers]
+        moments = sorted(dice.randrange(writes) for _ in range(kills))
         try:
-            while True:
-                number += 1
-                self._write(connection, f"{self._prefix}-{number}", "created", "POST", CONFIG_MAPS)
-                if number % 3 == 0:
-                    self._change(connection, f"{self._prefix}-{number - 1}")
-                if number % 5 == 0:
-                    self._remove(connection, f"{self._prefix}-{number - 2}")
-        except (OSError, http.client.HTTPException):
-            connection.close()
+            for moment in (*moments, writes):
+                await eventually(
+                    lambda moment=moment: acknowledged(writers, writing) >= moment, 60, "the writes"
+                )
+                if moment < writes:
+                    server.kill()
+                    await asyncio.to_thread(server.start)
+        finally:
+            await end(writing)
+        try:
+            await check(client, writers, watchers, watching)
+        finally:
+            await end(watching)
 
-    def _write(
-        self, connection: http.client.HTTPSConnection, name: str, value: str, method: str, path: str
-    ) -> None:
-        body = {"metadata": {"name": name}, "data": {"value": value}}
-        self.uncertain.add(name)
-        answer = self._server.request(
-            method,
-            path,
-            body,
-            content_type="application/json" if method == "POST" else "application/merge-patch+json",
-            connection=connection,
+
+def acknowledged(writers: Sequence[Writer], tasks: Sequence[asyncio.Task[None]]) -> int:
+    for task in tasks:
+        if task.done():
+            task.result()
+    return sum(len(writer.acknowledged) for writer in writers)
+
+
+async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def check(
+    client: Client,
+    writers: Sequence[Writer],
+    watchers: Sequence[Watcher],
+    watching: Sequence[asyncio.Task[None]],
+) -> None:
+    """What was acknowledged is there, with its very content and version, and was told once."""
+    last = await client.create(
+        CONFIG_MAPS, {"metadata": {"name": "last", "namespace": SPACE}, "data": {"value": ""}}
+    )
+    newest = int(last.metadata.resource_version)
+    for watcher in watchers:
+        await eventually(
+            lambda watcher=watcher: watcher.version == str(newest), what="the last event"
         )
-        assert answer.status in (200, 201), answer.body
-        version = answer.json["metadata"]["resourceVersion"]
-        self.highest = max(self.highest, int(version))
-        self.acknowledged[name] = (version, value)
-        self.uncertain.discard(name)
-
-    def _change(self, connection: http.client.HTTPSConnection, name: str) -> None:
-        if self.acknowledged.get(name):
-            self._write(connection, name, "changed", "PATCH", f"{CONFIG_MAPS}/{name}")
-
-    def _remove(self, connection: http.client.HTTPSConnection, name: str) -> None:
-        self.uncertain.add(name)
-        answer = self._server.request("DELETE", f"{CONFIG_MAPS}/{name}", connection=connection)
-        assert answer.status == 200, answer.body
-        self.acknowledged[name] = None
-        self.uncertain.discard(name)
-
-
-def stored(server: ApiServer) -> dict[str, tuple[str, str]]:
-    items = server.request("GET", CONFIG_MAPS).json["items"]
-    return {
-        item["metadata"]["name"]: (item["metadata"]["resourceVersion"], item["data"]["value"])
-        for item in items
+    assert not any(task.done() for task in watching)
+    stored: dict[str, Told] = {
+        obj.metadata.name: (int(obj.metadata.resource_version), obj.data.get("value", ""))
+        for obj in (await client.list(CONFIG_MAPS, SPACE)).items
     }
+    known = {name for writer in writers for name, _ in writer.acknowledged}
+    for writer in writers:
+        for name, told in dict(writer.acknowledged).items():
+            if name not in writer.uncertain:
+                assert stored.get(name) == told, name
+        for name, values in writer.uncertain.items():
+            before = dict(writer.acknowledged).get(name)
+            now = stored[name][1] if name in stored else None
+            assert now in (*values, before and before[1]), name
+            known.add(name)
+    assert {name for name in stored if name.startswith("w")} <= known
+    versions = [told[0] for w in writers for _, told in w.acknowledged if told]
+    assert len(versions) == len(set(versions)), "a version was given twice"
+    assert max(versions) < newest
+    for writer in writers:
+        own = [told[0] for _, told in writer.acknowledged if told]
+        assert own == sorted(own)
+    for watcher in watchers:
+        told_versions = [told[0] for _, _, told in watcher.events]
+        assert told_versions == sorted(set(told_versions)), "told twice, or out of order"
+        assert set(versions) <= set(told_versions), "a gap"
+        assert watcher.events == watchers[0].events
+        there = watcher.replayed()
+        assert there == {name: told for name, told in stored.items() if name in there}
+        assert {n for n in stored if n.startswith("w")} <= set(there)
 
 
-def test_a_storm_of_writes_survives_kill_9(server: ApiServer) -> None:
-    known: dict[str, tuple[str, str] | None] = {}
-    for round_ in range(ROUNDS):
-        writers = [Writer(server, f"r{round_}-w{number}") for number in range(WRITERS)]
-        for writer in writers:
-            writer.start()
-        target = 40 + 25 * round_
-        eventually_sync(
-            lambda writers=writers, target=target: (
-                sum(len(w.acknowledged) for w in writers) > target
-            ),
-            what="enough acknowledged writes",
-        )
-        server.kill()
-        for writer in writers:
-            writer.join(10)
-        began = time.monotonic()
-        server.start()
-        assert time.monotonic() - began < 5.0
-        after = stored(server)
-        uncertain: set[str] = set()
-        for writer in writers:
-            uncertain |= writer.uncertain
-            known |= writer.acknowledged
-        for name, value in known.items():
-            if name not in uncertain:
-                assert after.get(name) == value, name
-        assert set(after) - {n for n, v in known.items() if v} <= uncertain
-        # What came through without an answer is a fact from now on.
-        known |= {name: after.get(name) for name in uncertain}
-        fresh = server.request(
-            "POST",
-            CONFIG_MAPS,
-            {"metadata": {"name": f"fresh-{round_}"}, "data": {"value": "created"}},
-        )
-        version = int(fresh.json["metadata"]["resourceVersion"])
-        assert version > max(writer.highest for writer in writers)
-        known[f"fresh-{round_}"] = (str(version), "created")
+@pytest.mark.parametrize(
+    ("writes", "kills"),
+    [
+        (1_000, 5),
+        pytest.param(10_000, 40, marks=[pytest.mark.soak, pytest.mark.timeout(900)]),
+    ],
+)
+async def test_a_storm_of_writes_survives_kill_9(
+    server: ApiServer, writes: int, kills: int
+) -> None:
+    await storm(server, writes, kills)
