@@ -32,6 +32,8 @@ Run = Callable[[Client, Callable[[str], None]], Awaitable[None]]
 Tasks = weakref.WeakSet[asyncio.Task[Any]]
 
 DEADLINE = 20.0
+ENOUGH = 2
+"""Failures after which no more are looked for: each of them lasts as long as the deadline."""
 QUIET, LONG_QUIET = 0.06, 0.5
 """Seconds without a call after which nothing more is to be expected; the longer for the end that
 all others are compared with."""
@@ -261,9 +263,10 @@ class Ground:
 async def explore(
     server: ApiServer,
     scenario: Scenario,
-    choose: Callable[[list[Point]], list[Point]] = lambda points: points,
+    *,
+    most: int | None = None,
 ) -> Explored:
-    """Play *scenario* undisturbed, then once for each of the points that *choose* leaves."""
+    """Play *scenario* undisturbed, then once for each point, or for *most* of them."""
     found = Explored()
     async with Ground.laid(server, scenario) as ground:
         async with ground.stage(_nothing) as stage:
@@ -273,7 +276,7 @@ async def explore(
             stage.audit.check()
             found.calls = _but_for_the_last_renewals(stage.lives[0].faults.requests)
         began = time.monotonic()
-        for point in choose(list(_points(found.calls))):
+        for point in _spread(list(_points(found.calls)), most):
             found.points.append(point)
             try:
                 async with ground.stage(only(point.number, point.fault)) as stage:
@@ -282,8 +285,25 @@ async def explore(
                     found.missed += len(stage.lives[0].faults.requests) < point.number
             except AssertionError as error:
                 found.failures.append(f"{point}: {error}")
+                if len(found.failures) == ENOUGH:
+                    break
         found.seconds = (time.monotonic() - began) / max(1, len(found.points))
     return found
+
+
+@dataclass(frozen=True)
+class Arena:
+    """A server, how many points of a scenario are tried on it, and whom to tell what was."""
+
+    server: ApiServer
+    most: int | None
+    record: Callable[[str, object], None]
+
+    async def endures(self, scenario: Scenario) -> None:
+        """Fail unless *scenario* ends the same whatever happens at any one call."""
+        explored = await explore(self.server, scenario, most=self.most)
+        self.record("crashes", str(explored))
+        assert not explored.failures, "\n".join(explored.failures)
 
 
 def _but_for_the_last_renewals(calls: list[Request]) -> list[Request]:
@@ -298,7 +318,13 @@ def _points(calls: Iterable[Request]) -> Iterable[Point]:
         yield Point(number, request, Kill.AFTER)
         if request.method != "GET":
             yield Point(number, request, Kill.BEFORE)
-            yield Point(number, request, Break.UNANSWERED)
+            yield Point(number, request, Break.UNSEEN)
+
+
+def _spread(points: list[Point], most: int | None) -> list[Point]:
+    if most is None or most >= len(points):
+        return points
+    return [points[number * len(points) // most] for number in range(most)]
 
 
 async def _ends_as(stage: Stage, scenario: Scenario, expected: object) -> None:
@@ -314,5 +340,6 @@ async def _ends_as(stage: Stage, scenario: Scenario, expected: object) -> None:
         await stage.quiet()
         assert await same(), "does not stay as it was"
     except AssertionError as error:
+        stage.audit.check()
         raise AssertionError(f"{error}\n  expected {expected}\n  seen     {seen}") from None
     stage.audit.check()

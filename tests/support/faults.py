@@ -25,6 +25,7 @@ class Break(Enum):
 
     UNSENT = "before anything was sent"
     UNANSWERED = "after the server acted, before it answered"
+    UNSEEN = "after the server acted, before it answered, and watches tell of it late"
 
 
 class Kill(Enum):
@@ -90,6 +91,9 @@ class Faults:
     requests: list[Request] = field(default_factory=list)
     under_way: int = 0
     dead: bool = False
+    late: float = 0.3
+    """For how long streams bring nothing after ``Break.UNSEEN``, in seconds."""
+    _seeing: asyncio.Event = field(default_factory=asyncio.Event)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def transport(self, config: ClusterConfig, credential: Credential) -> Transport:
@@ -108,6 +112,18 @@ class Faults:
                 yield self.plan(len(self.requests), request)
             finally:
                 self.under_way -= 1
+
+    def __post_init__(self) -> None:
+        self._seeing.set()
+
+    def look_away(self) -> None:
+        """Let streams bring nothing for a while."""
+        self._seeing.clear()
+        asyncio.get_running_loop().call_later(self.late, self._seeing.set)
+
+    async def seeing(self) -> None:
+        """Wait until streams bring something again."""
+        await self._seeing.wait()
 
     async def kill(self) -> None:
         """End the process as far as its requests go."""
@@ -129,6 +145,8 @@ class FaultyTransport:
             answer = await self._before(fault)
             if answer is not None:
                 return answer
+            if fault is Break.UNSEEN:
+                self._faults.look_away()
             response = await self._inner.send(request)
             if isinstance(fault, Twice):
                 response = await self._inner.send(request)
@@ -149,7 +167,7 @@ class FaultyTransport:
         """Do what happens once the server has acted."""
         if fault is Kill.AFTER:
             await self._faults.kill()
-        if fault is Break.UNANSWERED:
+        if fault in (Break.UNANSWERED, Break.UNSEEN):
             raise Unreachable("Connection", "made to break before the answer")
 
     async def open(self, request: Request) -> Stream:
@@ -164,7 +182,7 @@ class FaultyTransport:
             except Unreachable:
                 await stream.close()
                 raise
-            return FaultyStream(stream, fault)
+            return FaultyStream(stream, fault, self._faults)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -174,9 +192,10 @@ class FaultyTransport:
 class FaultyStream:
     """A stream that ends, breaks or falls silent at a given byte."""
 
-    def __init__(self, inner: Stream, fault: Fault | None) -> None:
+    def __init__(self, inner: Stream, fault: Fault | None, faults: Faults) -> None:
         self._inner = inner
         self._fault = fault
+        self._faults = faults
         self.status = inner.status
         self.headers: Mapping[str, str] = inner.headers
 
@@ -188,6 +207,7 @@ class FaultyStream:
             await self._go_wrong()
             return
         async for chunk in self._inner.chunks():
+            await self._faults.seeing()
             if left is not None and len(chunk) >= left:
                 yield chunk[:left]
                 await self._go_wrong()

@@ -1,8 +1,23 @@
-"""What the crash tests share: components that wait for less long."""
+"""What the crash tests share: servers to crash against, and components that wait for less long."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from tests.support.apiserver import ApiServer
+from tests.support.crashing import Arena
+
+SOME, FEW = 24, 6
+"""Points of a scenario in a usual run; a real server, where each costs more, sees fewer."""
+
+SOAK = [pytest.mark.soak, pytest.mark.timeout(1800)]
+ARENAS = [
+    pytest.param(("server", SOME), id="embedded"),
+    pytest.param(("real_server", FEW), id="kube-apiserver"),
+    pytest.param(("server", None), id="embedded-everywhere", marks=SOAK),
+    pytest.param(("real_server", None), id="kube-apiserver-everywhere", marks=SOAK),
+]
 
 HURRIED = {
     "lockstep.scheduler.status.PACE": 0.01,
@@ -22,3 +37,27 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     quick = Backoff(initial=0.02, cap=0.2, jitter=0.5)
     for name, value in HURRIED.items():
         monkeypatch.setattr(name, quick if value is None else value)
+
+
+@pytest.fixture(params=ARENAS)
+def arena(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Arena:
+    """Each server in turn, and how many points of a scenario are tried there."""
+    name, most = request.param
+    return Arena(_server(request, name), most, record_property)
+
+
+@pytest.fixture(params=ARENAS)
+def furnished_arena(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Arena:
+    """The same, where the real server has the controllers that collect garbage beside it."""
+    name, most = request.param
+    name = name.replace("real_server", "real_cluster")
+    return Arena(_server(request, name), most, record_property)
+
+
+def _server(request: pytest.FixtureRequest, name: str) -> ApiServer:
+    server: ApiServer = request.getfixturevalue(name)
+    if name == "real_server":
+        request.getfixturevalue(name).empty()
+    return server

@@ -5,9 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-import pytest
-from tests.support.apiserver import ApiServer
-from tests.support.crashing import Scenario, Stage, explore
+from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.scheduler import add_gang, add_nodes
 
 from lockstep.api.core import LEASES, PODS
@@ -59,11 +57,6 @@ async def outcome(stage: Stage) -> object:
     }
 
 
-@pytest.mark.timeout(600)
-async def test_it_ends_the_same_wherever_the_leader_ends(
-    server: ApiServer, record_property: Callable[[str, object], None]
-) -> None:
+async def test_it_ends_the_same_wherever_the_leader_ends(arena: Arena) -> None:
     scenario = Scenario(candidate, two_gangs, outcome)
-    explored = await explore(server, scenario)
-    record_property("crashes", str(explored))
-    assert not explored.failures, "\n".join(explored.failures)
+    await arena.endures(scenario)

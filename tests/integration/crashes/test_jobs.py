@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 from tests.support import parts
-from tests.support.apiserver import ApiServer
-from tests.support.crashing import Scenario, Stage, explore
+from tests.support.crashing import Arena, Scenario, Stage
 
 from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from lockstep.api.gang import GANGS
@@ -229,7 +228,7 @@ STORIES: dict[str, Story] = {
 
 @pytest.mark.parametrize("story", STORIES)
 async def test_it_ends_the_same_wherever_the_controller_ends(
-    server: ApiServer, story: str, record_property: Callable[[str, object], None]
+    furnished_arena: Arena, story: str
 ) -> None:
     scenario = Scenario(
         parts.controllers,
@@ -238,6 +237,4 @@ async def test_it_ends_the_same_wherever_the_controller_ends(
         beside=(parts.nodes, parts.scheduler),
         keeps_nodes=True,
     )
-    explored = await explore(server, scenario)
-    record_property("crashes", str(explored))
-    assert not explored.failures, "\n".join(explored.failures)
+    await furnished_arena.endures(scenario)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
-import pytest
 from tests.support import parts
-from tests.support.apiserver import ApiServer
-from tests.support.crashing import Scenario, Stage, explore
+from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.scheduler import add_gang, pod_body
 
 from lockstep.api.core import LEASES, NODES, PODS
@@ -81,11 +78,6 @@ async def outcome(stage: Stage) -> object:
     }
 
 
-@pytest.mark.timeout(600)
-async def test_it_ends_the_same_wherever_the_nodes_end(
-    server: ApiServer, record_property: Callable[[str, object], None]
-) -> None:
+async def test_it_ends_the_same_wherever_the_nodes_end(arena: Arena) -> None:
     scenario = Scenario(parts.nodes, a_day, outcome, beside=(parts.scheduler,))
-    explored = await explore(server, scenario)
-    record_property("crashes", str(explored))
-    assert not explored.failures, "\n".join(explored.failures)
+    await arena.endures(scenario)
