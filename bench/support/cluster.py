@@ -22,6 +22,7 @@ from lockstep.kube.client import Client
 
 NODES_A_LEAF = 16
 LEAVES_A_SPINE = 8
+GPUS_A_NODE = 8
 PARALLEL = 64
 
 Json = dict[str, Any]
@@ -64,7 +65,7 @@ def node(number: int) -> Json:
     """A ready node of 96 CPUs and 8 GPUs, 16 a leaf and 8 leaves a spine."""
     leaf = number // NODES_A_LEAF
     name = f"node-{number}"
-    offer = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": "8"}
+    offer = {"cpu": "96", "memory": "1Ti", "pods": "110", "nvidia.com/gpu": str(GPUS_A_NODE)}
     labels = {
         "kubernetes.io/hostname": name,
         "leaf": f"leaf-{leaf}",
