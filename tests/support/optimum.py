@@ -35,7 +35,8 @@ def random_task(seed: int) -> Task:
     tensor, context, expert, data, pipeline, ranks = chance.choice(SPLITS)
     order = chance.choice(ORDERS if context == expert == 1 else ORDERS[:2])
     model = Model(
-        micro_batches=chance.choice([4, 16, 64, 256]), parameters=int(10 ** chance.uniform(9.5, 11.5))
+        micro_batches=chance.choice([4, 16, 64, 256]),
+        parameters=int(10 ** chance.uniform(9.5, 11.5)),
     )
     split = Parallelism(
         tensor=tensor, context=context, expert=expert, pipeline=pipeline, order=order, model=model

@@ -323,7 +323,8 @@ class Search:
 
 def place_on(table: NodeTable, row: int, unit: UnitKey, member: Member) -> Placement:
     """Return the placement of one pod on a node that has room for it."""
-    held = dict(_devices(table, row, [member]))[member]
+    wanted = member.shape.gpus
+    held = devices.choose(table.layout(row), table.free_devices(row), wanted) if wanted else 0
     return Placement(unit, (Assignment(member, Spot(table.name(row), held)),))
 
 
