@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from lockstep.scheduler.core.fragmentation_demand import Demand
 from lockstep.scheduler.core.fragmentation_state import Request, SharedNodes
+from lockstep.sim.fgd.foresight import ForesightPlaces
 from lockstep.sim.fgd.gradient import GradientDescent, typical_requests
 from lockstep.sim.fgd.policies import BestFit, DotProduct, Policy, RandomPlaces, Rated
 
@@ -21,12 +23,13 @@ class Setting:
 
 
 POLICIES: dict[str, Callable[[Setting], Policy]] = {
+    "lockstep": lambda s: ForesightPlaces(s.nodes, Demand.of(s.usual)),
     "fgd": lambda s: Rated(s.nodes, GradientDescent(s.nodes, typical_requests(s.usual))),
     "best-fit": lambda s: Rated(s.nodes, BestFit()),
     "dot-product": lambda s: Rated(s.nodes, DotProduct()),
     "random": lambda s: RandomPlaces(s.nodes, s.random),
 }
-DEFAULT = "fgd"
+DEFAULT = "lockstep"
 
 
 def policy_named(name: str) -> str:

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from lockstep.scheduler.core.fragmentation import NO_CARD
 from lockstep.scheduler.core.fragmentation_state import WHOLE, IntArray, Request, SharedNodes
-from lockstep.sim.fgd.policies import NONE, FloatArray
+from lockstep.sim.fgd.policies import FloatArray
 
 POPULARITY = 0.95
 """Share of all pods that the typical requests stand for, the most popular first."""
@@ -96,7 +97,7 @@ class GradientDescent:
 def _spots(milli: IntArray, request: Request) -> tuple[IntArray, IntArray]:
     """Return the choices as pairs of a row's index and a card: one for each amount that is left."""
     if not request.shared:
-        return np.arange(len(milli)), np.full(len(milli), NONE)
+        return np.arange(len(milli)), np.full(len(milli), NO_CARD)
     first = np.ones(milli.shape, dtype=bool)
     for card in range(1, milli.shape[1]):
         first[:, card] = (milli[:, :card] != milli[:, card : card + 1]).all(axis=1)
@@ -115,7 +116,7 @@ def _best_of_each(
     """Return each row's best choice, the first among equals."""
     best = np.full(count, -np.inf)
     np.maximum.at(best, spot, rating)
-    chosen = np.full(count, NONE)
+    chosen = np.full(count, NO_CARD)
     top = np.flatnonzero(rating == best[spot])[::-1]
     chosen[spot[top]] = card[top]
     return best, chosen

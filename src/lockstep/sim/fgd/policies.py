@@ -12,11 +12,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lockstep.scheduler.core.fragmentation import NO_CARD
 from lockstep.scheduler.core.fragmentation_state import WHOLE, IntArray, Request, SharedNodes
 
 FloatArray = NDArray[np.float64]
-NONE = -1
-"""In place of a card: the first free ones, or none at all."""
 
 LARGEST_CPU = 128_000
 LARGEST_GPU = 8_000
@@ -55,7 +54,7 @@ class Rating(Protocol):
 def tightest_card(nodes: SharedNodes, rows: IntArray, request: Request) -> IntArray:
     """Return for each row the card with the least left that holds the share."""
     if not request.shared:
-        return np.full(len(rows), NONE)
+        return np.full(len(rows), NO_CARD)
     free = nodes.milli[rows]
     tightest: IntArray = np.where(free >= request.milli, free, WHOLE + 1).argmin(axis=1)
     return tightest
@@ -98,7 +97,7 @@ class RandomPlaces:
         if not len(rows):
             return None
         row = int(self._random.choice(rows))
-        card = NONE
+        card = NO_CARD
         if request.shared:
             card = int(self._random.choice(np.flatnonzero(self._nodes.milli[row] >= request.milli)))
         return place_of(self._nodes, row, card, request)
@@ -107,8 +106,8 @@ class RandomPlaces:
         """Need no note: every choice looks at all nodes."""
 
 
-class Rated:
-    """Takes the place with the best rating; each request's ratings are kept between arrivals."""
+class Ratings:
+    """Every request's ratings of all nodes, brought up to date when the request comes again."""
 
     def __init__(self, nodes: SharedNodes, rating: Rating) -> None:
         self._nodes = nodes
@@ -116,8 +115,8 @@ class Rated:
         self._changed: list[int] = []
         self._known: dict[Request, _Known] = {}
 
-    def choose(self, request: Request) -> Place | None:
-        """Return the place with the highest rating."""
+    def of(self, request: Request) -> tuple[FloatArray, IntArray]:
+        """Return each node's rating, minus infinity where there is no room, and card to share."""
         known = self._known.get(request)
         if known is None:
             known = self._known[request] = _Known(len(self._nodes))
@@ -126,14 +125,16 @@ class Rated:
             rows = np.array(list(set(self._changed[known.seen :])), dtype=np.int64)
             self._rate(known, request, rows)
         known.seen = len(self._changed)
-        row = int(known.rating.argmax())
-        if known.rating[row] == -np.inf:
-            return None
-        return place_of(self._nodes, row, int(known.card[row]), request)
+        return known.rating, known.card
 
     def changed(self, row: int) -> None:
         """Note that what is free on a row is not what it was."""
         self._changed.append(row)
+
+    def forget(self) -> None:
+        """Rate everything anew."""
+        self._known.clear()
+        self._changed.clear()
 
     def _rate(self, known: _Known, request: Request, rows: IntArray) -> None:
         fits = self._nodes.fits(request, rows)
@@ -150,10 +151,30 @@ class _Known:
 
     def __init__(self, count: int) -> None:
         self.rating: FloatArray = np.full(count, -np.inf)
-        self.card: IntArray = np.full(count, NONE)
+        self.card: IntArray = np.full(count, NO_CARD)
         self.seen = 0
+
+
+class Rated:
+    """Takes the place with the best rating, the smallest row among equals."""
+
+    def __init__(self, nodes: SharedNodes, rating: Rating) -> None:
+        self._nodes = nodes
+        self._ratings = Ratings(nodes, rating)
+
+    def choose(self, request: Request) -> Place | None:
+        """Return the place with the best rating."""
+        rating, card = self._ratings.of(request)
+        row = int(rating.argmax())
+        if rating[row] == -np.inf:
+            return None
+        return place_of(self._nodes, row, int(card[row]), request)
+
+    def changed(self, row: int) -> None:
+        """Note that what is free on a row is not what it was."""
+        self._ratings.changed(row)
 
 
 def place_of(nodes: SharedNodes, row: int, card: int, request: Request) -> Place:
     """Return the place on a row: the *card* to share, or as many free ones as are asked for."""
-    return Place(row, (card,) if card != NONE else nodes.whole_cards(row, request.cards))
+    return Place(row, (card,) if card != NO_CARD else nodes.whole_cards(row, request.cards))

@@ -1,0 +1,57 @@
+"""Lockstep's own policy: the core's ratings, kept between arrivals and refreshed in strides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lockstep.scheduler.core.fragmentation import Foresight
+from lockstep.scheduler.core.fragmentation_demand import Demand
+from lockstep.scheduler.core.fragmentation_state import Request, SharedNodes
+from lockstep.sim.fgd.policies import Place, Ratings, place_of
+
+REWEIGH = 0.05
+"""Part of the cluster's GPUs that is given out between two looks at what room is left to whom."""
+REPRICE = 0.01
+"""The same for how sought-after each model is."""
+
+
+class ForesightPlaces:
+    """Takes the place that leaves the most for what usually comes."""
+
+    def __init__(self, nodes: SharedNodes, usual: Demand) -> None:
+        self._nodes = nodes
+        self._foresight = Foresight(nodes, usual)
+        self._ratings = Ratings(nodes, self._foresight)
+        self._price = self._foresight.sought(nodes)
+        self._given = 0
+        """GPU milli given out so far, and when the two looks were last taken."""
+        self._weighed = self._priced = 0
+
+    def choose(self, request: Request) -> Place | None:
+        """Return the place with the best rating, less the price of the node's model."""
+        self._keep_up()
+        # Which models will do changes nothing in the ratings, so requests that differ only in
+        # that share them.
+        rating, card = self._ratings.of(replace(request, models=frozenset()))
+        price = np.where(self._nodes.allowed(request), request.gpu * self._price, np.inf)
+        net = rating - price[self._nodes.model]
+        row = int(net.argmax())
+        if net[row] == -np.inf:
+            return None
+        self._given += request.gpu
+        return place_of(self._nodes, row, int(card[row]), request)
+
+    def changed(self, row: int) -> None:
+        """Note that what is free on a row is not what it was."""
+        self._ratings.changed(row)
+
+    def _keep_up(self) -> None:
+        if self._given - self._priced >= REPRICE * self._nodes.capacity:
+            self._priced = self._given
+            self._price = self._foresight.sought(self._nodes)
+        if self._given - self._weighed >= REWEIGH * self._nodes.capacity:
+            self._weighed = self._given
+            self._foresight.reweigh(self._nodes)
+            self._ratings.forget()
