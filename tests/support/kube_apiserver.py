@@ -46,6 +46,8 @@ class KubeApiServer(ApiServer):
     without_plugins: ClassVar[str] = "ServiceAccount,TaintNodesByCondition"
     left_behind: ClassVar[tuple[str, ...]] = LEFT_BEHIND
 
+    installs: bool = True
+    """Whether Lockstep is installed from the first start on."""
     etcd_port: int = 0
     etcd_peer_port: int = 0
     log: Path = field(init=False)
@@ -66,9 +68,10 @@ class KubeApiServer(ApiServer):
         self.programs = Programs(commands, self.log).start()
         self.process = self.programs.process
         eventually_sync(self._ready, READY_SECONDS, f"kube-apiserver ready ({self.log})")
-        if fresh:
-            installed.install(self)
-        installed.write_tokens(self)
+        if self.installs:
+            if fresh:
+                installed.install(self)
+            installed.write_tokens(self)
         return self
 
     def stop(self) -> int:

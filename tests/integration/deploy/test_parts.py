@@ -20,7 +20,8 @@ from tests.support.scheduler import PartProcess, add_gang, add_nodes, nodes_of, 
 from tests.support.training import role
 from tests.support.waiting import eventually
 
-from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS
+from lockstep.api.core import CONFIG_MAPS, NODES, PODS, SECRETS
+from lockstep.api.gang import GANGS
 from lockstep.api.queue import QUEUES
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.jobs.frameworks.base import CONFIG_SUFFIX, SSH_SUFFIX
@@ -86,6 +87,7 @@ def test_metrics_are_for_those_who_may_read_them_and_probes_for_all(any_server, 
         status, text = get(url, scraper(any_server, "prometheus", may_read=True))
         assert status == 200
         assert f'lockstep_leader{{name="lockstep-{part}"}}' in text
+        assert process.stop() == 0, "it gives the lease back"
     finally:
         process.kill()
 
@@ -150,7 +152,7 @@ MPI: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("resource", "suffix"), [(CONFIG_MAPS, CONFIG_SUFFIX), (SECRETS, SSH_SUFFIX)]
+    ("resource", "suffix"), [(CONFIG_MAPS, CONFIG_SUFFIX), (SECRETS, SSH_SUFFIX), (GANGS, "")]
 )
 async def test_what_somebody_else_made_under_a_jobs_name_is_left_alone(
     any_server, client, resource, suffix
@@ -167,26 +169,48 @@ async def test_what_somebody_else_made_under_a_jobs_name_is_left_alone(
             return f"{resource.kind} {name} exists already" in status.message
 
         await eventually(said)
-        assert (await client.get(resource, name, "default")).data == {}
+        assert not (await client.get(resource, name, "default")).metadata.owner_references
     finally:
         controllers.kill()
 
 
-async def test_a_jobs_secret_that_somebody_changed_is_put_right(any_server, client):
+@pytest.mark.parametrize(
+    ("resource", "suffix", "file"),
+    [(CONFIG_MAPS, CONFIG_SUFFIX, "hostfile"), (SECRETS, SSH_SUFFIX, "config")],
+)
+async def test_what_somebody_changed_of_a_jobs_files_is_put_right(
+    any_server, client, resource, suffix, file
+):
     await ensure_crds(client)
     controllers = PartProcess(config(any_server, "controllers"), part="controllers").start()
-    name = f"m{SSH_SUFFIX}"
-    path = f"/api/v1/namespaces/default/secrets/{name}"
+    path = resource.path("default", f"m{suffix}")
 
-    def settings() -> Any:
+    def content() -> Any:
         answer = any_server.request("GET", path)
-        return json.loads(answer.body).get("data", {}).get("config")
+        return json.loads(answer.body).get("data", {}).get(file)
 
     try:
         await client.create(TRAINING_JOBS, MPI)
-        made = await eventually(settings)
+        made = await eventually(content)
         wrong = base64.b64encode(b"nonsense").decode()
-        await client.patch(SECRETS, name, {"data": {"config": wrong}}, "default")
-        await eventually(lambda: settings() == made)
+        await client.patch(resource, f"m{suffix}", {"data": {file: wrong}}, "default")
+        await eventually(lambda: content() == made)
     finally:
         controllers.kill()
+
+
+async def test_nodes_that_are_there_become_what_is_simulated_now(any_server, client):
+    kubeconfig = config(any_server, "simulate-nodes")
+    part = PartProcess(kubeconfig, options=("2x4",), part="simulate-nodes").start()
+    part.kill()
+    first, second = (await client.list(NODES)).items
+    await client.delete(NODES, second.metadata.name)
+    await client.create(NODES, {"metadata": {"name": second.metadata.name}})
+    part = PartProcess(kubeconfig, options=("2x8",), part="simulate-nodes").start()
+    try:
+        for name in (first.metadata.name, second.metadata.name):
+            node = await client.get(NODES, name)
+            assert node.status.capacity["nvidia.com/gpu"] == "8"
+            assert node.metadata.labels["lockstep.dev/node"] == "simulated"
+    finally:
+        part.kill()

@@ -78,4 +78,5 @@ def test_each_part_may_do_what_it_does_and_no_more(tmp_path: Path) -> None:
             if not any(right.covers(use) for use in got)
         ]
         wrong |= {f"{part} lacks": sorted(refused), f"{part} needs no": vain}
-    assert not any(wrong.values()), {what: rights for what, rights in wrong.items() if rights}
+    found = [f"{what} {right}" for what, rights in wrong.items() for right in rights]
+    assert not found, "\n".join(found)

@@ -1,0 +1,133 @@
+"""The plain manifest on a real control plane: applied, applied again, running, and gone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support import kube_binaries, kube_programs
+from tests.support.kube_cluster import KubeCluster
+from tests.support.kubectl import Kubectl
+from tests.support.scheduler import PartProcess
+from tests.support.waiting import eventually_sync
+from tools.deploy.generate import MANIFEST, NAMESPACE
+
+LOCKSTEP_KINDS = ("trainingjobs", "gangs", "queues", "topologies")
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
+    """A control plane on which nothing of Lockstep was ever installed."""
+    running = KubeCluster(tmp_path_factory.mktemp("bare") / "cluster", installs=False)
+    try:
+        yield running.start()
+    finally:
+        running.kill()
+
+
+@pytest.fixture
+def kubectl(bare: KubeCluster, tmp_path: Path) -> Iterator[Kubectl]:
+    """kubectl, after which nothing of the manifest is left."""
+    program = Kubectl(str(kube_binaries.need("kubectl")), bare.kubeconfig, tmp_path)
+    yield program
+    program("delete", "--ignore-not-found", "-f", str(MANIFEST))
+
+
+def get(kubectl: Kubectl, *what: str) -> list[dict[str, Any]]:
+    printed = kubectl("-n", NAMESPACE, "get", *what, "-o", "json")
+    items: list[dict[str, Any]] = json.loads(printed)["items"]
+    return items
+
+
+@pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["client-side", "server-side"])
+def test_applied_twice_nothing_changes(kubectl: Kubectl, how: tuple[str, ...]) -> None:
+    wanted = len(list(yaml.safe_load_all(MANIFEST.read_text())))
+    first = kubectl("apply", *how, "-f", str(MANIFEST)).splitlines()
+    assert len(first) == wanted
+    assert not [line for line in first if line.startswith("Warning")]
+
+    def versions() -> dict[str, str]:
+        printed = kubectl("get", "-f", str(MANIFEST), "-o", "json")
+        return {
+            f"{o['kind']}/{o['metadata']['name']}": str(o["metadata"].get("generation"))
+            for o in json.loads(printed)["items"]
+        }
+
+    before = versions()
+    again = kubectl("apply", *how, "-f", str(MANIFEST)).splitlines()
+    expected = "serverside-applied" if how else "unchanged"
+    # kubectl replaces a budget's selector whole, even by the same.
+    said = [line for line in again if how or not line.startswith("poddisruptionbudget")]
+    assert [line for line in said if not line.endswith(expected)] == []
+    assert versions() == before
+    kubectl("diff", *how, "-f", str(MANIFEST))
+
+
+def test_everything_comes_up_under_the_restricted_level(
+    bare: KubeCluster, kubectl: Kubectl
+) -> None:
+    """Pods are made, bound and started where nodes are simulated; their images are not run."""
+    nodes = PartProcess(bare.kubeconfig, options=("4x8",), part="simulate-nodes").start()
+    binder = kube_programs.scheduler(bare).start()
+    try:
+        kubectl("apply", "--server-side", "-f", str(MANIFEST))
+        (space,) = get_namespace(kubectl)
+        assert space["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+        for name in ("scheduler", "controllers"):
+            kubectl(
+                "-n", NAMESPACE, "rollout", "status", f"deploy/lockstep-{name}", "--timeout=40s"
+            )
+        pods = get(kubectl, "pods", "-l", "app.kubernetes.io/name=lockstep")
+        places = {
+            part: {
+                p["spec"]["nodeName"]
+                for p in pods
+                if p["metadata"]["labels"]["app.kubernetes.io/component"] == part
+            }
+            for part in ("scheduler", "controllers")
+        }
+        assert {part: len(found) for part, found in places.items()} == {
+            "scheduler": 2,
+            "controllers": 2,
+        }, "two of a kind are on two nodes"
+
+        def budgets() -> bool:
+            found = [b["status"] for b in get(kubectl, "poddisruptionbudgets")]
+            return [s.get("disruptionsAllowed") for s in found] == [1, 1]
+
+        eventually_sync(budgets)
+        kubectl("delete", "-f", str(MANIFEST))
+    finally:
+        nodes.kill()
+        binder.kill()
+
+
+def get_namespace(kubectl: Kubectl) -> list[dict[str, Any]]:
+    return [json.loads(kubectl("get", "namespace", NAMESPACE, "-o", "json"))]
+
+
+def test_people_who_may_edit_may_edit_jobs(kubectl: Kubectl) -> None:
+    kubectl("apply", "--server-side", "-f", str(MANIFEST))
+    kubectl("create", "rolebinding", "ann", "--clusterrole=edit", "--user=ann", "-n", "default")
+
+    def may(verb: str, what: str) -> bool:
+        asked = ("auth", "can-i", verb, what, "--as=ann", "-n", "default")
+        return kubectl.run(*asked).stdout.strip() == "yes"
+
+    eventually_sync(lambda: may("create", "trainingjobs.lockstep.dev"))
+    assert may("list", "gangs.lockstep.dev")
+    assert not may("create", "queues.lockstep.dev")
+
+
+def test_deleted_it_leaves_nothing_behind(kubectl: Kubectl) -> None:
+    kubectl("apply", "--server-side", "-f", str(MANIFEST))
+    kubectl("delete", "-f", str(MANIFEST))
+    kubectl("get", "namespace", NAMESPACE, fails=True)
+    left = kubectl("get", "crds,clusterroles,clusterrolebindings", "-o", "name")
+    assert [name for name in left.splitlines() if "lockstep" in name] == []
+    for plural in LOCKSTEP_KINDS:
+        kubectl("get", plural, "-A", fails=True)
