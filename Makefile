@@ -63,10 +63,12 @@ helm:
 manifests: install
 	@$(BIN)/python -m tools.deploy.generate
 
-# Needs uv; rewrites both lock files to the newest versions that fit.
+# Needs uv; rewrites all lock files to the newest versions that fit.
 lock:
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-annotate --no-header -q \
 	  pyproject.toml --group dev --extra gpu -o requirements.lock
+	uv pip compile --universal --generate-hashes --python-version 3.11 --no-annotate --no-header -q \
+	  pyproject.toml -c requirements.lock -o requirements-run.lock
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-annotate --no-header -q \
 	  pyproject.toml --extra train -c requirements.lock -o requirements-train.lock
 

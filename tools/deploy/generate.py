@@ -1,4 +1,4 @@
-"""Write what deploy/ holds of the program: CRDs and permissions for the chart, and the manifest.
+"""Write what deploy/ and its page hold of the program: CRDs, permissions, and the manifest.
 
 The manifest is the chart as Helm renders it with its own values, into one namespace.
 """
@@ -15,14 +15,17 @@ import yaml
 from tools.helm import build
 
 from lockstep.api import crd
-from lockstep.api.permissions import METRICS, PEOPLE, PERMISSIONS
+from lockstep.api.permissions import METRICS, OWN, PEOPLE, PERMISSIONS
 
 ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "deploy" / "chart" / "lockstep"
 MANIFEST: Final = ROOT / "deploy" / "lockstep.yaml"
+PAGE: Final = ROOT / "docs" / "install-cluster.md"
 NAMESPACE: Final = "lockstep-system"
 IN_CHART: Final = ("scheduler", "controllers", "simulate-nodes")
 """Process nodes run on machines without Kubernetes and are no part of it."""
+_BEGIN: Final = "<!-- permissions: written by `make manifests` -->"
+_END: Final = "<!-- end of permissions -->"
 _HEAD: Final = (
     "# Lockstep on a cluster: kubectl apply --server-side -f lockstep.yaml\n"
     "# Rendered from chart/lockstep by `make manifests`.\n"
@@ -43,7 +46,35 @@ def generated() -> dict[Path, str]:
     table = {"components": components, "metrics": list(METRICS), "people": people}
     permissions = "# Written by `make manifests` from lockstep.api.permissions.\n" + _dump(table)
     files = CHART / "files"
-    return {files / "crds.yaml": crd.to_yaml(), files / "permissions.yaml": permissions}
+    return {
+        files / "crds.yaml": crd.to_yaml(),
+        files / "permissions.yaml": permissions,
+        PAGE: _page(PAGE.read_text()),
+    }
+
+
+def _page(text: str) -> str:
+    """Return the documentation's page with the table of permissions as it is now."""
+    before, rest = text.split(_BEGIN)
+    _, after = rest.split(_END)
+    lines = ["| part | where | what | may |", "| --- | --- | --- | --- |"]
+    for part in IN_CHART:
+        may = PERMISSIONS[part]
+        for where, rules in (("everywhere", may.cluster), *may.namespaced.items()):
+            lines += [_row(part, NAMESPACE if where == OWN else where, rule) for rule in rules]
+        if may.serves:
+            lines += [_row(part, "everywhere, to serve metrics", rule) for rule in METRICS]
+    return "\n".join((before + _BEGIN, *lines, _END + after))
+
+
+def _row(part: str, where: str, rule: dict[str, Any]) -> str:
+    what = ", ".join(f"`{one}`" for one in rule["resources"])
+    names = ", ".join(rule.get("resourceNames", ()))
+    group = rule["apiGroups"][0]
+    whose = f" of {group}" if group else ""
+    return (
+        f"| {part} | {where} | {what}{whose} {names}".rstrip() + f" | {', '.join(rule['verbs'])} |"
+    )
 
 
 def render(helm: Path, *values: str) -> str:
