@@ -125,7 +125,7 @@ class FakeServer:
         start = int(query.get("continue") or 0)
         limit = int(query.get("limit") or 10**9)
         objects = sorted(self.history.objects.items())
-        page = [_plain(obj) for _, obj in objects[start : start + limit]]
+        page = [as_object(obj) for _, obj in objects[start : start + limit]]
         metadata = {"resourceVersion": str(self.history.version)}
         if start + limit < len(objects):
             metadata["continue"] = str(start + limit)
@@ -153,7 +153,7 @@ class FakeServer:
 
     async def _fail(self, request: web.Request, response: web.StreamResponse, fault: Fault) -> None:
         if fault.kind == "gone":
-            await response.write(_event("ERROR", _gone()))
+            await response.write(as_event("ERROR", _gone()))
         elif fault.kind == "stall":
             await asyncio.Event().wait()
         elif fault.kind == "cut":
@@ -164,24 +164,24 @@ class FakeServer:
         if streaming:
             at = self.history.version
             for event in self.history.initial():
-                yield _line(event)
+                yield as_line(event)
         else:
             at = int(version)
             if at < self.history.compacted:
-                yield _event("ERROR", _gone())
+                yield as_event("ERROR", _gone())
                 return
         while True:
             self._changed.clear()
             for event in [e for e in self.history.events if int(e.resource_version) > at]:
                 at = int(event.resource_version)
                 for _ in range(2 if self.repeats else 1):
-                    yield _line(event)
+                    yield as_line(event)
             # A bookmark now and then, so that faults have something to come after.
-            yield _event("BOOKMARK", {"metadata": {"resourceVersion": str(at)}})
+            yield as_event("BOOKMARK", {"metadata": {"resourceVersion": str(at)}})
             await self._changed.wait()
 
 
-def _plain(obj: ConfigMap) -> dict[str, Any]:
+def as_object(obj: ConfigMap) -> dict[str, Any]:
     meta = obj.metadata
     return {
         "metadata": {
@@ -195,16 +195,16 @@ def _plain(obj: ConfigMap) -> dict[str, Any]:
     }
 
 
-def _line(event: Any) -> bytes:
+def as_line(event: Any) -> bytes:
     if event.type == "BOOKMARK":
         meta: dict[str, Any] = {"resourceVersion": event.resource_version}
         if event.synced:
             meta["annotations"] = {"k8s.io/initial-events-end": "true"}
-        return _event("BOOKMARK", {"metadata": meta})
-    return _event(event.type, _plain(event.object))
+        return as_event("BOOKMARK", {"metadata": meta})
+    return as_event(event.type, as_object(event.object))
 
 
-def _event(type_: str, obj: dict[str, Any]) -> bytes:
+def as_event(type_: str, obj: dict[str, Any]) -> bytes:
     return json.dumps({"type": type_, "object": obj}).encode() + b"\n"
 
 

@@ -94,7 +94,7 @@ class Connection:
         Raises:
             ApiError: the subclass that says what went wrong.
         """
-        end = time.monotonic() + deadline
+        end = asyncio.get_running_loop().time() + deadline
         try:
             async with asyncio.timeout(deadline):
                 return await self._send_until(call, end)
@@ -108,7 +108,7 @@ class Connection:
             try:
                 return (await self._attempt(call)).body
             except ApiError as error:
-                attempt = Attempt(number, end - time.monotonic(), call.repeatable)
+                attempt = Attempt(number, end - asyncio.get_running_loop().time(), call.repeatable)
                 wait = wait_before_retry(error, attempt, self._rng)
                 if wait is None:
                     raise

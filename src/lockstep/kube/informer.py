@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Generic, TypeVar
@@ -118,9 +117,10 @@ class Informer(Generic[T]):
 
     async def run(self) -> None:
         """Follow the collection until cancelled."""
+        clock = asyncio.get_running_loop().time
         while True:
             plan = self._follower.plan()
-            started = time.monotonic()
+            started = clock()
             error: ApiError | None = None
             try:
                 await self._carry_out(plan)
@@ -130,7 +130,7 @@ class Informer(Generic[T]):
                 # Such as a token that cannot be read now.
                 error = ApiError(0, "Config", str(failure))
             self._note(error)
-            ending = self._follower.ended(error, time.monotonic() - started)
+            ending = self._follower.ended(error, clock() - started)
             if ending.healthy:
                 self._pauses.worked()
             if ending.wait:
