@@ -46,6 +46,10 @@ class Elector:
         self._rng = random.Random()  # noqa: S311 - jitter, not a secret
         self._version = ""
         self._task: asyncio.Task[None] | None = None
+        self.tried = asyncio.Event()
+        """Set once it is known for the first time whether this process leads."""
+        self.led_since = 0.0
+        """Since what time of the event loop this process leads, if it does."""
 
     @property
     def leading(self) -> bool:
@@ -71,6 +75,7 @@ class Elector:
             while True:
                 await self._campaign()
                 await self._follow(lead)
+                self.tried.set()
                 await self._pause()
         finally:
             await self._stop()
@@ -126,6 +131,7 @@ class Elector:
         leading = self.leading
         if leading and self._task is None:
             log.info("%s leads", self._election.identity)
+            self.led_since = asyncio.get_running_loop().time()
             self._task = asyncio.ensure_future(_run(lead))
         elif not leading and self._task is not None:
             log.warning("%s no longer leads", self._election.identity)

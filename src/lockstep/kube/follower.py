@@ -70,6 +70,11 @@ class Follower(Generic[T]):
         self._step = Step.WATCH
         self._progressed = False
 
+    def not_older_than(self, resource_version: str) -> None:
+        """Let the first state that is taken be at least as new as *resource_version*."""
+        if newer(resource_version, self._floor):
+            self._floor = resource_version
+
     def plan(self) -> Plan:
         """Return the request to make now; it has begun from here on."""
         self._progressed = False

@@ -54,6 +54,14 @@ class Informer(Generic[T]):
         rng: random.Random | None = None,
     ) -> None:
         self.resource = res
+        self.fresh = False
+        """Whether the first state must hold all that was written before it was asked for.
+
+        A server may answer from a cache that lags behind; whoever must not act on that asks first
+        what the newest version is.
+        """
+        self.known_at: float | None = None
+        """A fresh informer holds all that was written before this time of the event loop."""
         self.problem = ""
         """Why the server cannot be followed at the moment; empty while it can."""
         self._client = client
@@ -119,11 +127,12 @@ class Informer(Generic[T]):
         """Follow the collection until cancelled."""
         clock = asyncio.get_running_loop().time
         while True:
-            plan = self._follower.plan()
             started = clock()
             error: ApiError | None = None
             try:
-                await self._carry_out(plan)
+                if self.fresh and self.known_at is None:
+                    await self._freshen()
+                await self._carry_out(self._follower.plan())
             except ApiError as failure:
                 error = failure
             except ConfigError as failure:
@@ -135,6 +144,12 @@ class Informer(Generic[T]):
                 self._pauses.worked()
             if ending.wait:
                 await asyncio.sleep(self._pauses.failed())
+
+    async def _freshen(self) -> None:
+        """Ask for the newest version, which the first state then has to reach."""
+        asked = asyncio.get_running_loop().time()
+        self._follower.not_older_than(await self._client.version(self.resource))
+        self.known_at = asked
 
     async def _carry_out(self, plan: Plan) -> None:
         if plan.step is Step.LIST:

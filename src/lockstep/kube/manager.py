@@ -30,6 +30,8 @@ Task = Callable[[], Awaitable[None]]
 
 SYSTEM_NAMESPACE = "lockstep-system"
 """Where leases are unless somebody says otherwise."""
+FIRST_TRY_SECONDS = 2.0
+"""How long reading may wait until it is known who leads."""
 DRAIN_SECONDS = 5.0
 """How long calls that are under way may take to finish when the process is told to end."""
 
@@ -62,6 +64,7 @@ class Manager:
         self._controllers: list[Controller] = []
         self._tasks: list[Task] = []
         self._recorders: dict[str, Recorder] = {}
+        self._synced = asyncio.Event()
         self._elector: Elector | None = None
         if leader_elect:
             election = Election(self.identity, timing)
@@ -74,6 +77,11 @@ class Manager:
         """Whether controllers may write: this process leads, or there is no election."""
         return self._elector is None or self._elector.leading
 
+    @property
+    def led_since(self) -> float:
+        """Return since what time of the event loop this process leads, if it does."""
+        return 0.0 if self._elector is None else self._elector.led_since
+
     def informer(
         self,
         res: Resource[T],
@@ -83,8 +91,12 @@ class Manager:
         field_selector: str = "",
         indices: Mapping[str, Index] | None = None,
         transform: Callable[[T], T] | None = None,
+        fresh: bool = False,
     ) -> Informer[T]:
-        """Return the informer of a collection: one for all who ask for the same."""
+        """Return the informer of a collection: one for all who ask for the same.
+
+        A *fresh* one begins with nothing older than its own beginning.
+        """
         key = (res, namespace, label_selector, field_selector, transform)
         if key not in self._informers:
             self._informers[key] = Informer(
@@ -97,6 +109,7 @@ class Manager:
             )
             self.metrics.watch_informer(res.plural, self._informers[key])
         informer = cast("Informer[T]", self._informers[key])
+        informer.fresh = informer.fresh or fresh
         for name, function in (indices or {}).items():
             informer.add_index(name, function)
         return informer
@@ -126,16 +139,18 @@ class Manager:
             Exception: whatever a task raised; controllers try again by themselves.
         """
         await self.endpoints.start()
-        following = [asyncio.create_task(one.run()) for one in self._informers.values()]
+        leading = asyncio.create_task(self._run_election())
+        following: list[asyncio.Task[None]] = []
         try:
-            await self._first_sync(following)
+            if self._elector is not None:
+                await self._first_try(self._elector, leading)
+            following += [asyncio.create_task(one.run()) for one in self._informers.values()]
+            await self._first_sync([*following, leading])
             ready(f"{self.name} is synced")
-            if self._elector is None:
-                await self._lead()
-            else:
-                self.client.fence(self._elector.check)
-                await self._elector.run(self._lead)
+            self._synced.set()
+            await leading
         finally:
+            await _cancel([leading])
             for recorder in self._recorders.values():
                 await recorder.close()
             await _cancel(following)
@@ -147,6 +162,24 @@ class Manager:
             for informer in self._informers.values()
             if not informer.synced
         ]
+
+    async def _run_election(self) -> None:
+        if self._elector is None:
+            await self._lead()
+        else:
+            self.client.fence(self._elector.check)
+            await self._elector.run(self._lead)
+
+    async def _first_try(self, elector: Elector, leading: asyncio.Task[None]) -> None:
+        """Give the election a moment before anything is read.
+
+        What a leader reads from then on holds all that its predecessor wrote, and need not be
+        read a second time.
+        """
+        tried = asyncio.create_task(elector.tried.wait())
+        first: list[asyncio.Future[Any]] = [tried, leading]
+        await asyncio.wait(first, timeout=FIRST_TRY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        tried.cancel()
 
     async def _first_sync(self, following: Sequence[asyncio.Task[None]]) -> None:
         waits = [asyncio.create_task(one.wait_synced()) for one in self._informers.values()]
@@ -165,6 +198,7 @@ class Manager:
         gc.freeze()
 
     async def _lead(self) -> None:
+        await self._synced.wait()
         controllers = [asyncio.create_task(one.run()) for one in self._controllers]
         tasks = [asyncio.create_task(_run(task)) for task in self._tasks]
         everything: list[asyncio.Task[None]] = [*controllers, *tasks]

@@ -37,12 +37,20 @@ class Feed:
 
     def __init__(self, manager: Manager) -> None:
         self._informers: dict[str, Informer[Any]] = {
-            res.plural: manager.informer(res) for res in WATCHED
+            res.plural: manager.informer(res, fresh=res is PODS) for res in WATCHED
         }
 
     def informer(self, res: Resource[Any]) -> Informer[Any]:
         """Return the informer of one of the watched resources."""
         return self._informers[res.plural]
+
+    def pods_known_since(self, moment: float) -> bool:
+        """Return whether the first read of the pods began after *moment* and missed nothing.
+
+        All that the last leader bound is then known already.
+        """
+        known = self._informers[PODS.plural].known_at
+        return known is not None and known >= moment
 
     def attach(
         self, cluster: Cluster, wake: Callable[[], None], report: Report

@@ -42,11 +42,12 @@ class Scheduler:
         )
         self._queues = QueueWriter(client, self._decider, feed.informer(QUEUES))
 
-    async def run(self) -> None:
-        """Schedule until cancelled."""
+    async def run(self, led_since: float) -> None:
+        """Schedule until cancelled; *led_since* is the event loop's time when the lead was won."""
         detach = self._feed.attach(self.cluster, self._woken, self._status.cannot_read)
         try:
-            await self._catch_up()
+            if not self._feed.pods_known_since(led_since):
+                await self._catch_up()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._binder.run())
                 group.create_task(self._status.run())

@@ -55,6 +55,7 @@ def add_scheduler(manager: Manager) -> None:
     recorder = manager.recorder()
 
     async def term() -> None:
-        await Scheduler(manager.client, feed, recorder, metrics).run()
+        scheduler = Scheduler(manager.client, feed, recorder, metrics)
+        await scheduler.run(manager.led_since)
 
     manager.add_task(term)

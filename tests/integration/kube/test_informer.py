@@ -58,6 +58,25 @@ def values(fake: FakeServer) -> dict[str, str]:
     return {name: obj.data["value"] for name, obj in fake.history.objects.items()}
 
 
+async def test_a_fresh_copy_begins_with_nothing_older_than_the_newest_version(
+    fake: FakeServer,
+) -> None:
+    fake.put("c", "x")
+    fake.faults.append(Fault("status", status=403))
+    async with fake.client() as client:
+        informer = Informer(client, CONFIG_MAPS, backoff=QUICK)
+        informer.fresh = True
+        task = asyncio.create_task(informer.run())
+        await informer.wait_synced()
+        task.cancel()
+    refused, asked, streamed = fake.seen
+    assert not refused.watch
+    assert asked.query == {"limit": "1"}
+    assert streamed.query["resourceVersion"] == str(fake.history.version)
+    assert streamed.query["resourceVersionMatch"] == "NotOlderThan"
+    assert informer.known_at is not None
+
+
 def a_fault(rng: random.Random) -> Fault | None:
     kind = rng.choice(["status", "drop", "cut", "stall", "gone", "end", ""])
     if not kind:

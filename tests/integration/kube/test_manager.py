@@ -136,6 +136,29 @@ async def test_informers_are_shared(any_shared_server: ApiServer) -> None:
         assert manager.informer(CONFIG_MAPS, namespace="default") is not one
 
 
+async def test_a_leader_from_the_start_reads_once_it_leads_and_a_later_one_has_read_before(
+    any_shared_server: ApiServer,
+) -> None:
+    async with any_shared_server.client() as a, any_shared_server.client() as b:
+        managers = [
+            Manager(client, name="fresh", identity=identity, timing=FAST)
+            for client, identity in ((a, "first"), (b, "second"))
+        ]
+        first, second = (manager.informer(CONFIG_MAPS, fresh=True) for manager in managers)
+        async with running(managers[0]):
+            await eventually(lambda: managers[0].leading)
+            assert first.known_at is not None
+            assert first.known_at >= managers[0].led_since
+            running_second = running(managers[1])
+            await running_second.__aenter__()
+        try:
+            await eventually(lambda: managers[1].leading)
+            assert second.known_at is not None
+            assert second.known_at < managers[1].led_since
+        finally:
+            await running_second.__aexit__(None, None, None)
+
+
 async def test_one_leads_and_the_next_takes_over_when_it_ends(any_shared_server: ApiServer) -> None:
     async with any_shared_server.client() as a, any_shared_server.client() as b:
         first, called_first = build(a, identity="first", lease_namespace="elections")

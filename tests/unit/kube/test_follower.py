@@ -19,7 +19,7 @@ from lockstep.kube.errors import (
     ServerFailed,
     Unreachable,
 )
-from lockstep.kube.follower import Follower, Step, newer
+from lockstep.kube.follower import Follower, Plan, Step, newer
 
 BROKEN = Unreachable("Connection", "broken")
 GONE = Gone(410, "Expired", "too old")
@@ -268,3 +268,17 @@ def test_what_cannot_be_read_advances_the_version_only() -> None:
 )
 def test_versions_are_compared_as_numbers(version: str, than: str, expected: bool) -> None:
     assert newer(version, than) is expected
+
+
+@pytest.mark.parametrize(
+    ("versions", "first"),
+    [([], "0"), (["7"], "7"), (["7", "9"], "9"), (["9", "7"], "9")],
+    ids=["any", "one", "newer", "older"],
+)
+def test_the_first_state_is_not_older_than_the_newest_that_was_named(
+    versions: list[str], first: str
+) -> None:
+    follower: Follower[ConfigMap] = Follower()
+    for version in versions:
+        follower.not_older_than(version)
+    assert follower.plan() == Plan(Step.STREAM, first)
