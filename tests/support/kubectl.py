@@ -15,6 +15,8 @@ import pytest
 import yaml
 from tests.support import kube_binaries
 
+EDITOR = "sed -i s/before/after/"
+"""What ``kubectl edit`` opens: it changes one word."""
 KUBECTLS = ("built", "installed")
 """The kubectl of the Kubernetes that is built here, and the one that the machine came with."""
 
@@ -76,4 +78,6 @@ class Kubectl:
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
             "KUBECONFIG": str(self.kubeconfig),
+            "KUBE_EDITOR": EDITOR,
+            "KUBECTL_APPLYSET": "true",
         }

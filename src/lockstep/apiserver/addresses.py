@@ -20,6 +20,7 @@ API_SERVER: Final = str(NETWORK[1])
 _PORTS: Final = range(30000, 32768)
 _ADDRESSED: Final = ("ClusterIP", "NodePort", "LoadBalancer")
 _SERVICES: Final = "services"
+_OWN: Final = Key(_SERVICES, "default", "kubernetes")
 
 
 class ServiceAddresses:
@@ -60,7 +61,8 @@ class ServiceAddresses:
             held[record.key] = known
         self._held = held
         others = [known for key, known in held.items() if key != but]
-        addresses = {API_SERVER}.union(*(known[1] for known in others))
+        reserved = set() if but == _OWN else {API_SERVER}
+        addresses = reserved.union(*(known[1] for known in others))
         return addresses, set().union(*(known[2] for known in others))
 
 

@@ -18,7 +18,7 @@ from lockstep.apiserver.auth.kubeconfig import write_kubeconfig
 from lockstep.apiserver.auth.pki import Pki
 from lockstep.apiserver.auth.service_accounts import TokenSigner
 from lockstep.apiserver.auth.tokens import TokenFile
-from lockstep.apiserver.bootstrap import create_missing
+from lockstep.apiserver.bootstrap import create_missing, publish
 from lockstep.apiserver.catalog import Catalog
 from lockstep.apiserver.controllers.accounts import DefaultAccounts
 from lockstep.apiserver.controllers.budgets import BudgetStatus
@@ -62,6 +62,7 @@ async def run(
     server = HttpServer(tls_context(pair.certificate, pair.key, parts.pki.ca))
     port = await server.bind(host, port)
     address = f"{_bracketed(_reachable(host))}:{port}"
+    await publish(parts.objects, _reachable(host), port)
     server.serve(parts.api(address))
     target = kubeconfig or data / "kubeconfig"
     # What is loaded by now stays.
