@@ -1,8 +1,8 @@
 """Durable pod creations a second while twenty watchers look on, and the server's start.
 
 The embedded server syncs every write to the disk; its peer, kube-apiserver, has an etcd that does
-not. Both are asked by the same four clients over TLS and watched by the same watchers, each of which
-must see every pod in order: the time ends when the last of them has.
+not. Both are asked by the same four clients over TLS and watched by the same watchers, each of
+which must see every pod in order: the time ends when the last of them has.
 """
 
 from __future__ import annotations
