@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lockstep.scheduler.core.fragmentation_cards import worth_of_rest
 from lockstep.scheduler.core.fragmentation_demand import Demand
-from lockstep.scheduler.core.fragmentation_shortage import shortage
+from lockstep.scheduler.core.fragmentation_shortage import Shortage
 from lockstep.scheduler.core.fragmentation_state import WHOLE, IntArray, Request, SharedNodes
 
 FloatArray = NDArray[np.float64]
@@ -33,7 +33,7 @@ falls as densely on it as on the average node."""
 SEVERAL_WEIGHT = 2.0
 """How much more that counts for requests of several cards; it grows with the square of how densely
 they fall on the nodes that are left to them, for nothing smaller makes up for such a node."""
-TIDINESS = 1.0
+TIDINESS = 10.0
 """Milli by which a full node is liked better than the emptiest, where places cost the same."""
 DENSEST = 5.0
 """Bound of how sought-after a model counts, as a multiple of the average."""
@@ -71,8 +71,11 @@ class Foresight:
 
     def __init__(self, nodes: SharedNodes, demand: Demand) -> None:
         self.worth = worth_of_rest(demand.sizes())
-        self._cpu = demand.cpu_per_gpu()
-        self._memory = demand.memory_per_gpu()
+        gpus = max(nodes.capacity / WHOLE, 1.0)
+        self._shortage = Shortage(
+            demand.cpu_per_gpu(float(nodes.cpu.sum()) / gpus),
+            demand.memory_per_gpu(float(nodes.memory.sum()) / gpus),
+        )
         self._whole = demand.whole()
         shapes = list(dict.fromkeys(shape for shape, _ in self._whole))
         self._place = {shape: i for i, shape in enumerate(shapes)}
@@ -149,9 +152,8 @@ class Foresight:
         holds &= cpu[:, None] >= self._shape_cpu
         holds &= memory[:, None] >= self._shape_memory
         room = (self._weights[model] * holds).sum(axis=1) * whole
-        lost = shortage(idle, cpu, self._cpu.mean, self._cpu.deviation)
-        lost += shortage(idle, memory, self._memory.mean, self._memory.deviation)
-        found: FloatArray = WHOLE_WEIGHT * WHOLE * room - lost
+        found: FloatArray = WHOLE_WEIGHT * WHOLE * room
+        found -= self._shortage.stranded(idle, cpu, memory)
         return found.reshape(len(states), -1)
 
     def _untidy(self, states: _States) -> FloatArray:

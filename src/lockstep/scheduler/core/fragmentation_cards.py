@@ -9,6 +9,7 @@ an 810. The rest of a card is worth the dearest sizes that still fit on it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ SLOTS = WHOLE // GRAIN
 ROUNDS = 400
 """Patterns tried at most; a few dozen are enough as a rule."""
 EPSILON = 1e-9
+SURPLUS = 0.35
+"""How much of each size comes for the gaps, beside what fills the cards up to then."""
 
 
 def worth_of_rest(rates: Mapping[int, float]) -> FloatArray:
@@ -47,30 +50,70 @@ def worth_of_rest(rates: Mapping[int, float]) -> FloatArray:
 
 
 def _prices(sizes: IntArray, rates: FloatArray) -> FloatArray:
-    """Return the price of each size: the duals of covering *rates* with the fewest cards.
+    """Return the price of each size, from covering *rates* with the fewest cards.
 
-    The simplex over patterns: a pattern comes in as long as its sizes are together dearer than the
-    card they take.
+    What comes when the cards are full may fill their gaps: of each size so much as ``SURPLUS``
+    says, worth what it weighs. The simplex over patterns, each a way to fill one card with sizes
+    that must be placed and sizes that may be: one comes in as long as it is dearer than a card.
     """
     count = len(sizes)
-    basis = np.diag((SLOTS // sizes).astype(np.float64))
-    cards = rates / basis.diagonal()
-    prices = np.ones(count) / basis.diagonal()
+    program = _Program(
+        basis=np.diag(np.concatenate([SLOTS // sizes, np.ones(count)])),
+        costs=np.concatenate([np.ones(count), np.zeros(count)]),
+        amounts=np.concatenate([rates / (SLOTS // sizes), rates * SURPLUS]),
+    )
+    weights = sizes / SLOTS
+    prices = np.zeros(count)
     for _ in range(ROUNDS):
+        duals = program.duals()
+        must, may = duals[:count], weights + duals[count:]
+        prices = np.maximum(np.maximum(must, may), 0.0)
+        spare = _spare(duals, count)
+        if spare is not None:
+            program.enter(spare, 0.0)
+            continue
         worth, last = _fill(sizes, prices)
         if worth[SLOTS] <= 1.0 + EPSILON:
             break
         pattern = _pattern(sizes, last)
-        column = np.linalg.solve(basis, pattern)
-        grows = column > EPSILON
-        steps = np.where(grows, cards / np.where(grows, column, 1.0), np.inf)
+        filler = may > must
+        column = np.concatenate([np.where(filler, 0.0, pattern), np.where(filler, pattern, 0.0)])
+        program.enter(column, 1.0 - float((pattern * weights)[filler].sum()))
+    return prices
+
+
+@dataclass(slots=True)
+class _Program:
+    """A linear program at one of its corners: columns, their costs, how much of each is taken."""
+
+    basis: FloatArray
+    costs: FloatArray
+    amounts: FloatArray
+
+    def duals(self) -> FloatArray:
+        return np.asarray(np.linalg.solve(self.basis.T, self.costs), dtype=np.float64)
+
+    def enter(self, column: FloatArray, cost: float) -> None:
+        """Take in a column, and out the one that is used up first."""
+        change = np.linalg.solve(self.basis, column)
+        grows = change > EPSILON
+        steps = np.where(grows, self.amounts / np.where(grows, change, 1.0), np.inf)
         out = int(steps.argmin())
-        step = steps[out]
-        cards = np.maximum(cards - step * column, 0.0)
-        cards[out] = step
-        basis[:, out] = pattern
-        prices = np.asarray(np.linalg.solve(basis.T, np.ones(count)), dtype=np.float64)
-    return np.maximum(prices, 0.0)
+        self.amounts = np.maximum(self.amounts - steps[out] * change, 0.0)
+        self.amounts[out] = steps[out]
+        self.basis[:, out] = column
+        self.costs[out] = cost
+
+
+def _spare(duals: FloatArray, count: int) -> FloatArray | None:
+    """Return the column that covers more than must be, or fills less than may be, if it pays."""
+    gains = np.concatenate([-duals[:count], duals[count:]])
+    best = int(gains.argmax())
+    if gains[best] <= EPSILON:
+        return None
+    column = np.zeros(2 * count)
+    column[best] = -1.0 if best < count else 1.0
+    return column
 
 
 def _fill(sizes: IntArray, prices: FloatArray) -> tuple[FloatArray, IntArray]:

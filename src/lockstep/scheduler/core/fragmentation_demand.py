@@ -11,6 +11,11 @@ from lockstep.scheduler.core.fragmentation_state import WHOLE, Request
 
 CPU_STEP = 8000
 """CPU milli by which requests for one GPU are told apart; what they ask is rounded up."""
+TIGHT, SHORT = 0.9, 1.0
+"""Of another resource, what all requests ask over what there is: from where it is short, and where
+it is so altogether."""
+RESERVE = 0.3
+"""How much more of it is then kept beside idle GPUs: pods without GPUs will take it from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +80,20 @@ class Demand:
             found[shape, request.models] = found.get((shape, request.models), 0.0) + share
         return found
 
-    def cpu_per_gpu(self) -> PerGpu:
-        """Return the CPU milli that go with a GPU in use."""
-        return self._beside({request: request.cpu for request in self._gpus})
+    def cpu_per_gpu(self, supply: float) -> PerGpu:
+        """Return the CPU milli that go with a GPU in use, where the cluster has *supply* a GPU."""
+        return self._beside({request: request.cpu for request in self.rates}, supply)
 
-    def memory_per_gpu(self) -> PerGpu:
-        """Return the MiB of memory that go with a GPU in use."""
-        return self._beside({request: request.memory for request in self._gpus})
+    def memory_per_gpu(self, supply: float) -> PerGpu:
+        """Return the MiB of memory likewise."""
+        return self._beside({request: request.memory for request in self.rates}, supply)
 
-    def _beside(self, amounts: Mapping[Request, int]) -> PerGpu:
+    def _beside(self, amounts: Mapping[Request, int], supply: float) -> PerGpu:
         gpus = self.gpu / WHOLE
         if not gpus:
             return PerGpu(0.0, 0.0)
+        asked = sum(amounts[r] * rate for r, rate in self.rates.items()) / gpus
+        tight = (asked / supply - TIGHT) / (SHORT - TIGHT) if supply else 0.0
         mean = sum(amounts[r] * rate for r, rate in self._gpus.items()) / gpus
         # The demand of many small requests spreads less than that of few large ones; large ones
         # are few on a node, and which of them come is chosen by what they need.
@@ -95,4 +102,4 @@ class Demand:
             for r, rate in self._gpus.items()
             if r.cards == 1
         )
-        return PerGpu(mean, sqrt(single / gpus))
+        return PerGpu(mean * (1 + RESERVE * min(max(tight, 0.0), 1.0)), sqrt(single / gpus))

@@ -7,8 +7,10 @@ from math import erfc, exp, pi, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from lockstep.scheduler.core.fragmentation_demand import PerGpu
+from lockstep.scheduler.core.fragmentation_state import WHOLE, IntArray
+
 FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 REACH = 5.0
 """Standard deviations beyond which an outcome is taken as certain."""
@@ -24,22 +26,32 @@ def _loss_table() -> FloatArray:
 
 
 _LOSS = _loss_table()
-"""By how much a standard normal is expected to exceed each of the points."""
+"""By how much a standard normal is expected to exceed each of the points; nothing at the last."""
+_LOSS[-1] = 0.0
 
 
-def shortage(idle: IntArray, left: IntArray, mean: float, deviation: float) -> FloatArray:
-    """Return the idle GPU milli that will find nothing *left* of another resource beside them.
+class Shortage:
+    """What is expected to be stranded, by what usually goes with a GPU of several resources."""
 
-    Requests to come take *mean* of that resource for each GPU, give or take *deviation*: over
-    *idle* GPU milli a normal demand, whose excess over what is left is strands GPUs in proportion.
-    """
-    if mean <= 0:
-        return np.zeros(len(idle))
-    gpus = idle / 1000.0
-    spread = np.maximum(deviation * np.sqrt(gpus), mean * 1e-6)
-    distance = (left - mean * gpus) / spread
-    places = np.clip((distance + REACH) * STEPS, 0, len(_LOSS) - 1).astype(np.int64)
-    excess = np.where(distance < -REACH, -distance, _LOSS[places])
-    excess[distance > REACH] = 0.0
-    found: FloatArray = excess * spread * (1000.0 / mean)
-    return found
+    def __init__(self, *beside: PerGpu) -> None:
+        used = [(i, per) for i, per in enumerate(beside) if per.mean > 0]
+        self._which = [i for i, _ in used]
+        mean = np.array([per.mean for _, per in used]).reshape(-1, 1) / WHOLE
+        deviation = np.array([per.deviation for _, per in used]).reshape(-1, 1)
+        self._mean = mean
+        self._deviation = np.maximum(deviation, mean * 1e-3) / sqrt(WHOLE)
+
+    def stranded(self, idle: IntArray, *left: IntArray) -> FloatArray:
+        """Return the idle GPU milli that will find nothing *left* of some resource beside them.
+
+        Over *idle* GPU milli the requests to come take a normal amount of each resource; the part
+        of it beyond what is left strands GPUs in proportion.
+        """
+        if not self._which:
+            return np.zeros(len(idle))
+        spread = self._deviation * np.sqrt(idle + 1e-9)
+        distance = (np.stack([left[i] for i in self._which]) - self._mean * idle) / spread
+        places = (np.minimum(np.maximum(distance, -REACH), REACH) + REACH) * STEPS
+        excess = np.maximum(_LOSS[places.astype(np.int64)], -distance)
+        found: FloatArray = (excess * spread / self._mean).sum(axis=0)
+        return found

@@ -99,14 +99,15 @@ class SharedNodes:
             ValueError: when it does not fit there; nothing is changed then.
         """
         held = list(cards)
-        left = self.milli[row, held] - request.milli
+        free = self.milli[row]
         if (
             len(set(held)) != request.cards
             or self.cpu[row] < request.cpu
             or self.memory[row] < request.memory
-            or (left < 0).any()
+            or any(free[card] < request.milli for card in held)
         ):
             raise ValueError(f"{request} does not fit on cards {held} of row {row}")
         self.cpu[row] -= request.cpu
         self.memory[row] -= request.memory
-        self.milli[row, held] = left
+        for card in held:
+            free[card] -= request.milli

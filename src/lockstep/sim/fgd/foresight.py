@@ -9,7 +9,7 @@ import numpy as np
 from lockstep.scheduler.core.fragmentation import Foresight
 from lockstep.scheduler.core.fragmentation_demand import Demand
 from lockstep.scheduler.core.fragmentation_state import Request, SharedNodes
-from lockstep.sim.fgd.policies import Place, Ratings, place_of
+from lockstep.sim.fgd.policies import FloatArray, Place, Ratings, place_of
 
 REWEIGH = 0.05
 """Part of the cluster's GPUs that is given out between two looks at what room is left to whom."""
@@ -25,6 +25,7 @@ class ForesightPlaces:
         self._foresight = Foresight(nodes, usual)
         self._ratings = Ratings(nodes, self._foresight)
         self._price = self._foresight.sought(nodes)
+        self._bares: dict[Request, tuple[Request, FloatArray]] = {}
         self._given = 0
         """GPU milli given out so far, and when the two looks were last taken."""
         self._weighed = self._priced = 0
@@ -32,11 +33,9 @@ class ForesightPlaces:
     def choose(self, request: Request) -> Place | None:
         """Return the place with the best rating, less the price of the node's model."""
         self._keep_up()
-        # Which models will do changes nothing in the ratings, so requests that differ only in
-        # that share them.
-        rating, card = self._ratings.of(replace(request, models=frozenset()))
-        price = np.where(self._nodes.allowed(request), request.gpu * self._price, np.inf)
-        net = rating - price[self._nodes.model]
+        bare, barred = self._bare(request)
+        rating, card = self._ratings.of(bare)
+        net = rating - (request.gpu * self._price + barred)[self._nodes.model]
         row = int(net.argmax())
         if net[row] == -np.inf:
             return None
@@ -46,6 +45,18 @@ class ForesightPlaces:
     def changed(self, row: int) -> None:
         """Note that what is free on a row is not what it was."""
         self._ratings.changed(row)
+
+    def _bare(self, request: Request) -> tuple[Request, FloatArray]:
+        """Return the request for any model, and what bars it from each model.
+
+        Which models will do changes nothing in the ratings, so requests that differ only in that
+        share them.
+        """
+        found = self._bares.get(request)
+        if found is None:
+            barred = np.where(self._nodes.allowed(request), 0.0, np.inf)
+            found = self._bares[request] = (replace(request, models=frozenset()), barred)
+        return found
 
     def _keep_up(self) -> None:
         if self._given - self._priced >= REPRICE * self._nodes.capacity:
