@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lockstep.api.names import GPU
+from lockstep.api.names import GPU, GPU_CARDS
 from lockstep.api.quantity import to_int
 from lockstep.api.training import Role
 
@@ -40,15 +40,18 @@ def containers(role: Role) -> list[Json]:
 
 
 def gpus(role: Role) -> int:
-    """Return how many GPUs the role's first container gets."""
+    """Return how many GPUs the role's first container gets, whole or in part."""
     main = containers(role)[:1]
     resources = main[0].get("resources") if main else None
     if not isinstance(resources, dict):
         return 0
     for key in ("limits", "requests"):
         amounts = resources.get(key)
-        if isinstance(amounts, dict) and GPU in amounts:
-            return to_int(amounts[GPU])
+        if not isinstance(amounts, dict):
+            continue
+        for name in (GPU, GPU_CARDS):
+            if name in amounts:
+                return to_int(amounts[name])
     return 0
 
 

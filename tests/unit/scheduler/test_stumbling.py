@@ -56,11 +56,11 @@ def in_the_order(patch: pytest.MonkeyPatch, cluster: Cluster) -> None:
 def while_it_is_counted(patch: pytest.MonkeyPatch, cluster: Cluster) -> None:
     hold, calls = cluster.table.hold_devices, []
 
-    def stumble(row: int, mask: int) -> None:
+    def stumble(row: int, mask: int, shares: Any = None) -> None:
         calls.append(row)
         if len(calls) == 2:  # the second gang's nodes are charged by then, its devices not held
             raise IndexError(row)
-        hold(row, mask)
+        hold(row, mask, shares)
 
     patch.setattr(cluster.table, "hold_devices", stumble)
 

@@ -31,7 +31,7 @@ def blocked(cluster: Cluster, unit: Unit) -> Verdict | None:
         )
     if unit.unreadable:
         return Verdict("BadSelector", unit.unreadable)
-    return _missing(unit) or _unknown_tier(cluster, unit) or _torn(cluster, unit)
+    return _missing(unit) or _unknown_tier(cluster, unit) or _torn(cluster, unit) or _mixed(unit)
 
 
 def _missing(unit: Unit) -> Verdict | None:
@@ -93,6 +93,17 @@ def _unknown_tier(cluster: Cluster, unit: Unit) -> Verdict | None:
 def _torn(cluster: Cluster, unit: Unit) -> Verdict | None:
     why = torn(unit, across=cluster.table.tiers.nvlink is not None)
     return Verdict("TensorGroupTorn", why, "pods of a tensor group that are alike") if why else None
+
+
+def _mixed(unit: Unit) -> Verdict | None:
+    mixed = next((m for m in unit.pending if m.shape.share is not None and m.shape.gpus), None)
+    if mixed is None:
+        return None
+    return Verdict(
+        "MixedGpus",
+        f"pod {mixed.name} asks for whole GPUs and for a share of others",
+        "either whole GPUs or shares in one pod",
+    )
 
 
 def warnings(cluster: Cluster, unit: Unit) -> list[Verdict]:

@@ -16,6 +16,7 @@ from lockstep.api.gang import Gang, GangSpec
 from lockstep.api.names import GPU, GPU_MODEL_LABEL
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
+from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.fit import Fits
 from lockstep.scheduler.core.nodes import NodeFacts, NodeTable
 from lockstep.scheduler.core.queues.account import MODEL_PREFIX, Amounts
@@ -122,6 +123,8 @@ class Cluster:
         A placement that the API server does not show yet outlives updates of the same pod.
         """
         member = Member.of(pod, self.shapes.of(pod.spec))
+        if member.shape.share is not None and not self.columns.cards:
+            self.table.open_cards()
         old = self.pods.get(member.key)
         if old is not None and old.uid == member.uid and member.version < old.version:
             return
@@ -142,7 +145,7 @@ class Cluster:
             KeyError: when a pod is not known.
         """
         charges: Counter[tuple[str, PodShape]] = Counter()
-        held: dict[str, int] = {}
+        held: set[str] = set()
         for key, spot in decided:
             member = self.pods[key]
             self._leave(member)
@@ -150,17 +153,16 @@ class Cluster:
             self._on_node.setdefault(spot.node, {})[key] = member
             self._count(member)
             charges[spot.node, member.shape] += 1
-            held[spot.node] = held.get(spot.node, 0) | spot.gpus
+            if spot.gpus:
+                held.add(spot.node)
             self._touch(member)
         self.table.widen()
         for (node, shape), times in charges.items():
             if node in self.table.rows:
                 row = self.table.rows[node]
                 self.table.charge(row, shape.columns, shape.amounts, times)
-        for node, mask in held.items():
-            if mask and node in self.table.rows:
-                row = self.table.rows[node]
-                self.table.hold_devices(row, int(self.table.gpu_used[row]) | mask)
+        for node in held & self.table.rows.keys():
+            self._hold_devices(node)
 
     def retract(self, decided: Collection[tuple[PodKey, Spot]]) -> None:
         """Take back placements that broke off in the middle, however far they got."""
@@ -325,10 +327,16 @@ class Cluster:
         self.table.charge(row, member.shape.columns, member.shape.amounts, times)
 
     def _hold_devices(self, node: str) -> None:
-        mask = 0
+        mask, shares = 0, dict[int, tuple[int, int]]()
         for member in self._on_node.get(node, {}).values():
-            mask |= member.gpus
-        self.table.hold_devices(self.table.rows[node], mask)
+            share = member.shape.share
+            if share is None:
+                mask |= member.gpus
+                continue
+            for card in devices.indices_of(member.gpus):
+                compute, memory = shares.get(card, (0, 0))
+                shares[card] = compute + share.compute, memory + share.memory
+        self.table.hold_devices(self.table.rows[node], mask, shares)
 
     def _join_unit(self, member: Member) -> None:
         key = member.unit

@@ -36,6 +36,11 @@ class Layout(NamedTuple):
     healthy: int
 
     @property
+    def width(self) -> int:
+        """Return one more than the highest index."""
+        return max((card.number for card in self.cards), default=-1) + 1
+
+    @property
     def present(self) -> int:
         """Return the mask of all devices, healthy or not."""
         return mask_of(card.number for card in self.cards)

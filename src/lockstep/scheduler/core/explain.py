@@ -102,7 +102,7 @@ class _Inquiry:
                     f"it: {view.describe()}{helps and '; '}{helps}",
                 )
             if all(v.eligible == v.too_small for v in views):
-                asked = words.request(item.shape.request)
+                asked = words.request(item.shape.asks)
                 return Verdict(
                     "TooLargeForNodes",
                     f"{self._one(items[0])} asks for {asked}; no node is that large, even empty: "
@@ -207,7 +207,7 @@ class _Inquiry:
             items = [i for i, item in enumerate(self.problem.items) if item.group == number]
             if not quota.need or not items or group not in (None, number):
                 continue
-            asked = (self.problem.items[i].shape.request for i in items)
+            asked = (self.problem.items[i].shape.asks for i in items)
             sizes = list(dict.fromkeys(words.request(request) for request in asked))
             each = words.listing(sizes[:3], "or")
             more = "more " if self.unit.bound else ""
@@ -239,7 +239,7 @@ class _Inquiry:
     def _lacks(self, short: list[int]) -> str:
         total: dict[str, int] = {}
         for item, number in zip(self.problem.items, short, strict=True):
-            for name, value in item.shape.request.items():
+            for name, value in item.shape.asks.items():
                 total[name] = total.get(name, 0) + value * number
         pods = sum(n * size for n, size in zip(short, self.problem.bundles, strict=True))
         return f"{words.count(pods, 'pod')} ({words.request(total)})"

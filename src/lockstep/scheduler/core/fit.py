@@ -25,6 +25,7 @@ from lockstep.scheduler.core.labels import (
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.shapes import PodShape
+from lockstep.scheduler.core.shares import openings, shares_fit, tightness
 
 FloatArray = NDArray[np.float64]
 HARD_EFFECTS = ("NoSchedule", "NoExecute")
@@ -36,6 +37,8 @@ WISH_STEPS, TAINT_STEPS = 2, 200
 GPU_NODE_COST = 1
 """Steps that a node with GPUs is worse for pods without: less than anything they asked for."""
 GPU_WEIGHT = 10.0
+CARD_WEIGHT = 1000.0
+"""What beginning a card that nobody uses weighs in the liking of pods that take shares."""
 
 
 def members_fit(free: IntArray, shape: PodShape) -> IntArray:
@@ -43,6 +46,8 @@ def members_fit(free: IntArray, shape: PodShape) -> IntArray:
     fit: IntArray = free[shape.columns[0]] // shape.amounts[0]
     for column, amount in zip(shape.columns[1:], shape.amounts[1:], strict=True):
         np.minimum(fit, free[column] // amount, out=fit)
+    if shape.share is not None:
+        np.minimum(fit, shares_fit(free, shape.share, shape.table), out=fit)
     np.maximum(fit, 0, out=fit)
     return fit
 
@@ -230,7 +235,15 @@ class ShapeFit:
         """Return how full nodes are: those with the fewest free GPUs first, then the fullest."""
         weighed = self.shape.weighed
         share = used[weighed] / np.maximum(allocatable[weighed], 1)
-        packed: FloatArray = share.mean(axis=0) - GPU_WEIGHT * free[GPU_COLUMN]
+        packed: FloatArray = share.mean(axis=0)
+        wanted = self.shape.share
+        if wanted is None:
+            packed -= GPU_WEIGHT * free[GPU_COLUMN]
+            return packed
+        # Cards in use first, the fullest; else a node with few free ones left.
+        begun = openings(free, wanted, self.shape.table)
+        packed += GPU_WEIGHT * tightness(free, wanted, self.shape.table)
+        packed -= np.where(begun > 0, CARD_WEIGHT * begun + GPU_WEIGHT * free[GPU_COLUMN], 0.0)
         return packed
 
 

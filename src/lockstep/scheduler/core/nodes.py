@@ -27,10 +27,22 @@ from lockstep.scheduler.core.labels import (
     fields_and_labels,
     taint_set,
 )
-from lockstep.scheduler.core.resources import GPU_COLUMN, Columns, amounts, is_port
+from lockstep.scheduler.core.resources import (
+    CARD_KINDS,
+    GPU_COLUMN,
+    Columns,
+    amounts,
+    is_card,
+    is_port,
+)
+from lockstep.scheduler.core.shares import Held
 from lockstep.scheduler.core.topology import Tiers
 
 IntArray = NDArray[np.int64]
+PER_ROW = ("live", "ready", "schedulable", "taints", "gpu_healthy", "gpu_used", "gpu_shared")
+"""The arrays of the table that have one value a row."""
+WHOLE_CARD = 100
+"""Hundredths of compute that one GPU has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +128,7 @@ class NodeTable:
         self.taints: NDArray[np.int32] = np.zeros(capacity, dtype=np.int32)
         self.gpu_healthy: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.gpu_used: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
+        self.gpu_shared: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.taint_sets = TaintSets()
         self.tiers = Tiers(capacity=capacity)
         self.journal = Journal()
@@ -144,8 +157,8 @@ class NodeTable:
         return facts.layout if facts else NO_DEVICES
 
     def free_devices(self, row: int) -> int:
-        """Return the mask of a node's healthy devices that nobody holds."""
-        return int(self.gpu_healthy[row]) & ~int(self.gpu_used[row])
+        """Return the mask of a node's healthy devices that nobody holds, nor a share of them."""
+        return int(self.gpu_healthy[row]) & ~int(self.gpu_used[row] | self.gpu_shared[row])
 
     def put(self, facts: NodeFacts) -> bool:
         """Add or change a node; return whether anything about it is new."""
@@ -165,6 +178,8 @@ class NodeTable:
         self.schedulable[row] = facts.schedulable
         self.taints[row] = self.taint_sets.id(facts.taints)
         self.gpu_healthy[row] = facts.layout.healthy
+        if 0 < self.columns.cards < facts.layout.width:
+            self.columns.open_cards(facts.layout.width)
         self._offer(row, facts.allocatable)
         labels = fields_and_labels(facts.name, facts.labels)
         for key, column in self._labels.items():
@@ -183,7 +198,7 @@ class NodeTable:
         self.facts[row] = None
         self.live[row] = self.ready[row] = self.schedulable[row] = False
         self.taints[row] = 0
-        self.gpu_healthy[row] = self.gpu_used[row] = 0
+        self.gpu_healthy[row] = self.gpu_used[row] = self.gpu_shared[row] = 0
         self.allocatable[:, row] = self.used[:, row] = self.free[:, row] = 0
         for column in self._labels.values():
             column.set(row, None)
@@ -222,10 +237,28 @@ class NodeTable:
         self.used[:, row] = 0
         self._refresh(row)
 
-    def hold_devices(self, row: int, mask: int) -> None:
-        """State which devices of a node are held."""
+    def hold_devices(self, row: int, mask: int, shares: Held | None = None) -> None:
+        """State which devices of a node are held whole, and of which shares are held."""
         self.gpu_used[row] = mask
+        self.gpu_shared[row] = devices.mask_of(shares or ())
+        self._use_cards(row, shares or {})
         self._refresh(row)
+
+    def open_cards(self) -> None:
+        """Give single GPUs their columns, as many as any node has."""
+        layouts = (facts.layout for facts in self.facts if facts)
+        self.columns.open_cards(max(1, *(layout.width for layout in layouts), 1))
+        self.widen()
+
+    def _use_cards(self, row: int, shares: Held, *, first: int = 0) -> None:
+        ids = self.columns.card_ids
+        for card in range(first, self.columns.cards):
+            columns = [ids[kind][card] for kind in CARD_KINDS]
+            if int(self.gpu_used[row]) >> card & 1:
+                self.used[columns, row] = self.allocatable[columns, row]
+            else:
+                held = shares.get(card)
+                self.used[columns, row] = (held is not None, *(held or (0, 0)))
 
     def widen(self) -> None:
         """Give every known resource its column."""
@@ -240,6 +273,11 @@ class NodeTable:
             if is_port(self.columns.names[column]):
                 self.allocatable[column, self.live] = 1
                 self.free[column, self.live] = 1
+        new = sum(is_card(name) for name in self.columns.names[width:]) // len(CARD_KINDS)
+        for row in self.rows.values() if new else ():
+            self._offer_cards(row)
+            self._use_cards(row, {}, first=self.columns.cards - new)
+            self._refresh(row)
 
     def rank(self) -> IntArray:
         """Return each row's place in the natural order of node names, the last tie-breaker."""
@@ -256,7 +294,15 @@ class NodeTable:
         for column, name in enumerate(self.columns.names):
             if is_port(name):
                 self.allocatable[column, row] = 1
+        self._offer_cards(row)
         self._refresh(row)
+
+    def _offer_cards(self, row: int) -> None:
+        ids = self.columns.card_ids
+        for card in self.layout(row).cards:
+            if card.number < self.columns.cards and self.gpu_healthy[row] >> card.number & 1:
+                columns = [ids[kind][card.number] for kind in CARD_KINDS]
+                self.allocatable[columns, row] = (1, WHOLE_CARD, card.memory)
 
     def _refresh(self, row: int) -> None:
         self.free[:, row] = self.allocatable[:, row] - self.used[:, row]
@@ -283,7 +329,7 @@ class NodeTable:
         self._rank = None
         for field in ("allocatable", "used", "free"):
             setattr(self, field, np.pad(getattr(self, field), ((0, 0), (0, new - old))))
-        for field in ("live", "ready", "schedulable", "taints", "gpu_healthy", "gpu_used"):
+        for field in PER_ROW:
             setattr(self, field, np.pad(getattr(self, field), (0, new - old)))
         self.facts += [None] * (new - old)
         for column in self._labels.values():

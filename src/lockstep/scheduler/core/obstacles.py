@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lockstep.api.names import GPU_CARDS, GPU_COMPUTE, GPU_MEMORY
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.fit import Filter, filters, members_fit
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.resources import is_port
 from lockstep.scheduler.core.shapes import PodShape
+from lockstep.scheduler.core.shares import shares_fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,21 @@ def obstacles(table: NodeTable, shape: PodShape, inside: BoolArray) -> Obstacles
         largest={
             name: int(table.allocatable[column, rows].max(initial=0))
             for name, column in zip(shape.request, shape.columns, strict=True)
-        },
+        }
+        | _largest_cards(table, shape, rows),
     )
+
+
+def _largest_cards(table: NodeTable, shape: PodShape, rows: IntArray) -> dict[str, int]:
+    """Return the most that single cards have of what a share takes."""
+    if shape.share is None:
+        return {}
+    ids = {kind: np.array(columns) for kind, columns in table.columns.card_ids.items()}
+    present = table.allocatable[np.ix_(ids["whole"], rows)].sum(axis=0)
+    most = {GPU_CARDS: int(present.max(initial=0))}
+    for name, kind in ((GPU_COMPUTE, "compute"), (GPU_MEMORY, "memory")):
+        most[name] = int(table.allocatable[np.ix_(ids[kind], rows)].max(initial=0))
+    return {name: most[name] for name in shape.share.asks}
 
 
 def _barred(
@@ -121,13 +136,20 @@ def _crowded(
     if not len(lacking):
         return ()
     per_resource = table.free[np.ix_(shape.columns, lacking)] // shape.amounts[:, None]
+    columns = [[int(column)] for column in shape.columns]
+    names = list(shape.request)
+    if shape.share is not None:
+        kind, name = ("compute", GPU_COMPUTE) if shape.share.compute else ("memory", GPU_MEMORY)
+        columns.append(table.columns.card_ids[kind])
+        names.append(name)
+        cards = shares_fit(table.free[:, lacking], shape.share, table.columns)
+        per_resource = np.vstack([per_resource, cards])
     scarcest = per_resource.argmin(axis=0)
     found = []
-    for number, name in enumerate(shape.request):
+    for number, name in enumerate(names):
         there = lacking[scarcest == number]
         if len(there):
-            column = shape.columns[number]
-            used = int(table.used[column, there].sum())
-            total = int(table.allocatable[column, there].sum())
+            used = int(table.used[np.ix_(columns[number], there)].sum())
+            total = int(table.allocatable[np.ix_(columns[number], there)].sum())
             found.append(Crowded(name, len(there), used, total))
     return tuple(sorted(found, key=lambda one: (-one.nodes, one.resource)))

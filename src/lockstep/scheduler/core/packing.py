@@ -18,6 +18,7 @@ from lockstep.scheduler.core.fit import FloatArray, members_fit
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.shapes import PodShape
+from lockstep.scheduler.core.shares import spend
 
 FRONT_LIMIT = 512
 """Attainable counts kept side by side; beyond it the exact search gives up."""
@@ -175,6 +176,7 @@ class _Greedy:
         self._items = items
         self._ground = ground
         self._free = ground.free.copy()
+        self._sharing = any(item.shape.share is not None for item in items)
         shape = (len(items), ground.free.shape[1])
         self.counts: IntArray = np.zeros(shape, dtype=np.int64)
         if counts is not None:
@@ -188,9 +190,11 @@ class _Greedy:
                 self._place(number, targets[number])
 
     def _size(self, number: int) -> tuple[int, ...]:
-        request = self._items[number].shape.request
+        request, share = self._items[number].shape.request, self._items[number].shape.share
         return (
             self._items[number].shape.gpus,
+            share.cards * share.compute if share is not None else 0,
+            share.cards * share.memory if share is not None else 0,
             request.get("cpu", 0),
             request.get("memory", 0),
             -number,
@@ -219,6 +223,10 @@ class _Greedy:
         shape = self._items[number].shape
         self._free[shape.columns] -= shape.amounts[:, None] * taken
         self.counts[number] += taken
+        if self._sharing:
+            for node in np.flatnonzero(taken):
+                times = int(taken[node])
+                spend(self._free[:, node], shape.share, shape.gpus, times, shape.table)
 
 
 class _Attainable:
@@ -229,7 +237,11 @@ class _Attainable:
         self._quotas = quotas
         self._ground = ground
         self._most = np.array([item.available for item in items], dtype=np.int64)
-        self._columns = sorted({int(c) for item in items for c in item.shape.columns})
+        self._sharing = any(item.shape.share is not None for item in items)
+        columns = {int(c) for item in items for c in item.shape.columns}
+        if self._sharing:
+            columns.update(c for ids in items[0].shape.table.card_ids.values() for c in ids)
+        self._columns = sorted(columns)
         self._fronts: dict[tuple[int, ...], IntArray | None] = {}
         self._groups = np.array([item.group for item in items])
 
@@ -302,6 +314,8 @@ class _Attainable:
                 for one in [fit] if number == last else range(fit + 1):
                     rest = left.copy()
                     rest[item.shape.columns] -= item.shape.amounts * one
+                    if self._sharing:
+                        spend(rest, item.shape.share, item.shape.gpus, one, item.shape.table)
                     grown.append(((*counts, one), rest))
             if len(grown) > FRONT_LIMIT * 8:
                 return None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import islice, product
+from operator import or_
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
 from lockstep.scheduler.core.problem import Bounds, Problem, pinned
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.seats import seated
+from lockstep.scheduler.core.shares import pick, spend
 from lockstep.scheduler.core.topology import NO_DOMAIN
 from lockstep.scheduler.core.units import Member, UnitKey
 
@@ -323,20 +326,35 @@ class Search:
 
 def place_on(table: NodeTable, row: int, unit: UnitKey, member: Member) -> Placement:
     """Return the placement of one pod on a node that has room for it."""
-    wanted = member.shape.gpus
-    held = devices.choose(table.layout(row), table.free_devices(row), wanted) if wanted else 0
+    if member.shape.share is not None:
+        held = dict(_devices(table, row, [member]))[member]
+    else:
+        wanted = member.shape.gpus
+        held = devices.choose(table.layout(row), table.free_devices(row), wanted) if wanted else 0
     return Placement(unit, (Assignment(member, Spot(table.name(row), held)),))
 
 
 def _devices(table: NodeTable, row: int, members: Sequence[Member]) -> Iterator[tuple[Member, int]]:
     """Give members of one unit the devices of their node, neighbours to neighbours."""
-    wanted = sum(member.shape.gpus for member in members)
-    if not wanted:
-        yield from ((member, 0) for member in members)
-        return
-    layout = table.layout(row)
-    pool = devices.choose(layout, table.free_devices(row), wanted)
+    layout, wanted = table.layout(row), sum(member.shape.gpus for member in members)
+    pool = devices.choose(layout, table.free_devices(row), wanted) if wanted else 0
+    held: dict[Member, int] = {}
     for member in members:
-        held = devices.choose(layout, pool, member.shape.gpus) if member.shape.gpus else 0
-        pool &= ~held
-        yield member, held
+        whole = devices.choose(layout, pool, member.shape.gpus) if member.shape.gpus else 0
+        pool &= ~whole
+        held[member] = whole
+    if any(member.shape.share is not None for member in members):
+        _add_shares(table, row, held)
+    yield from held.items()
+
+
+def _add_shares(table: NodeTable, row: int, held: dict[Member, int]) -> None:
+    """Give those that take shares their cards, beside those that are held whole."""
+    left, ids = table.free[:, row].copy(), table.columns.card_ids
+    for card in devices.indices_of(reduce(or_, held.values(), 0)):
+        left[[ids[kind][card] for kind in ids if card < len(ids[kind])]] = 0
+    for member in held:
+        share = member.shape.share
+        if share is not None:
+            held[member] |= devices.mask_of(pick(left, share, table.columns))
+            spend(left, share, 0, 1, table.columns)

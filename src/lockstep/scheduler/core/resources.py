@@ -13,11 +13,17 @@ from lockstep.api.names import CPU, GPU, MEMORY, PODS
 from lockstep.api.quantity import to_int, to_milli
 
 PORT_PREFIX = "hostport/"
+CARD_PREFIX = "card/"
 
 
 def is_port(column: str) -> bool:
     """Return whether the column is a host port rather than a resource that nodes state."""
     return column.startswith(PORT_PREFIX)
+
+
+def is_card(column: str) -> bool:
+    """Return whether the column is a part of one GPU rather than a resource that nodes state."""
+    return column.startswith(CARD_PREFIX)
 
 
 def amount(resource: str, quantity: Quantity) -> int:
@@ -83,17 +89,33 @@ def _host_ports(spec: PodSpec) -> Iterable[str]:
                 yield f"{PORT_PREFIX}{port.protocol}/{port.host_port}"
 
 
+CARD_KINDS = ("whole", "compute", "memory")
+"""What there is of each GPU: itself as long as nobody shares it, hundredths of it, its MiB."""
+
+
 class Columns:
     """Resource names and their column numbers, in the order in which they were first seen."""
 
     def __init__(self) -> None:
         self.names: list[str] = []
         self._ids: dict[str, int] = {}
+        self.card_ids: dict[str, list[int]] = {kind: [] for kind in CARD_KINDS}
         for name in (PODS, CPU, MEMORY, GPU):
             self.id(name)
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def open_cards(self, count: int) -> None:
+        """Give each of the first *count* GPUs of a node its columns."""
+        for card in range(self.cards, count):
+            for kind in CARD_KINDS:
+                self.card_ids[kind].append(self.id(f"{CARD_PREFIX}{card}/{kind}"))
+
+    @property
+    def cards(self) -> int:
+        """Return how many GPUs of a node have columns of their own."""
+        return len(self.card_ids["whole"])
 
     def id(self, name: str) -> int:
         """Return the column of *name*, made when it is new."""

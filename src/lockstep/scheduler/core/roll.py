@@ -85,6 +85,8 @@ def torn(unit: Unit, *, across: bool) -> str:
         return (
             f"the groups {names} share tensor groups, and one of them has more pods than it wants"
         )
+    if any(m.shape.share is not None for bundle in roll.bundles for m in bundle.members):
+        return f"the groups {names} share tensor groups and take parts of GPUs"
     for bundle in roll.bundles:
         first = bundle.members[0].shape
         unlike = (m for m in bundle.members if m.shape.whereabouts != first.whereabouts)
@@ -117,4 +119,6 @@ def _numbered(unit: Unit) -> Iterator[tuple[int, int, Member]]:
 
 
 def _processes(group: Group, member: Member) -> int:
-    return (member.shape.gpus or 1) if group.processes is None else group.processes
+    share = member.shape.share
+    cards = member.shape.gpus or (share.cards if share is not None else 1)
+    return cards if group.processes is None else group.processes

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,6 +17,16 @@ from lockstep.api.names import GPU
 from lockstep.scheduler.core.labels import NAME_FIELD
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.resources import Columns, is_port, pod_request
+from lockstep.scheduler.core.shares import Share, split_off
+
+
+class Whereabouts(NamedTuple):
+    """Which nodes a pod may or would rather stand on."""
+
+    selector: dict[str, str]
+    required: NodeSelector | None
+    preferred: list[PreferredNodeTerm]
+    tolerations: list[Toleration]
 
 
 @dataclass(eq=False, slots=True)
@@ -33,6 +44,15 @@ class PodShape:
     weighed: IntArray = field(repr=False)
     """The columns whose use ranks nodes: resources, not ports or the number of pods."""
     key: bytes = field(repr=False)
+    share: Share | None = None
+    """What it takes of single GPUs beside the columns."""
+    table: Columns = field(default_factory=Columns, repr=False)
+    """The columns of the node table, those of single GPUs among them."""
+
+    @property
+    def asks(self) -> dict[str, int]:
+        """Return all that one pod takes, shares included, for people to read."""
+        return self.request | self.share.asks if self.share is not None else self.request
 
     @property
     def gpus(self) -> int:
@@ -40,9 +60,9 @@ class PodShape:
         return self.request.get(GPU, 0)
 
     @property
-    def whereabouts(self) -> tuple[object, ...]:
+    def whereabouts(self) -> Whereabouts:
         """Return everything that says which nodes the pod may or would rather stand on."""
-        return self.selector, self.required, self.preferred, self.tolerations
+        return Whereabouts(self.selector, self.required, self.preferred, self.tolerations)
 
     def amount(self, column: int) -> int:
         """Return how much of the resource in a column one pod takes."""
@@ -86,9 +106,11 @@ class Shapes:
         """Return the shape of several pods that stand on one node, given or not, all of one kind.
 
         Raises:
-            ValueError: when they ask for different nodes.
+            ValueError: when they ask for different nodes, or one of them for a share of a GPU.
         """
         first = parts[0]
+        if any(part.share is not None for part in parts):
+            raise ValueError("pods that stand together take shares of GPUs")
         if any(part.whereabouts != first.whereabouts for part in parts):
             raise ValueError("pods that stand together ask for different nodes")
         request: dict[str, int] = {}
@@ -96,25 +118,22 @@ class Shapes:
             for name, value in part.request.items():
                 request[name] = request.get(name, 0) + value
         selector = {**first.selector, NAME_FIELD: node} if node else first.selector
-        return self._of(request, selector, first.required, first.preferred, first.tolerations)
+        return self._of(request, first.whereabouts._replace(selector=selector), None)
 
     def _intern(self, spec: PodSpec) -> PodShape:
         request = pod_request(spec)
+        share = split_off(spec, request)
         affinity = spec.affinity.node_affinity if spec.affinity else None
         required = affinity.required if affinity else None
         preferred = affinity.preferred if affinity else []
-        return self._of(request, spec.node_selector, required, preferred, spec.tolerations)
+        where = Whereabouts(spec.node_selector, required, preferred, spec.tolerations)
+        return self._of(request, where, share)
 
-    def _of(
-        self,
-        request: dict[str, int],
-        selector: dict[str, str],
-        required: NodeSelector | None,
-        preferred: list[PreferredNodeTerm],
-        tolerations: list[Toleration],
-    ) -> PodShape:
-        request, selector = dict(sorted(request.items())), dict(sorted(selector.items()))
-        key = msgspec.msgpack.encode((request, selector, required, preferred, tolerations))
+    def _of(self, request: dict[str, int], where: Whereabouts, share: Share | None) -> PodShape:
+        request = dict(sorted(request.items()))
+        where = where._replace(selector=dict(sorted(where.selector.items())))
+        asked = share.asks if share is not None else {}
+        key = msgspec.msgpack.encode((request, asked, *where))
         found = self._by_content.get(key)
         if found is not None:
             return found
@@ -128,14 +147,16 @@ class Shapes:
         shape = PodShape(
             id=self._next,
             request=request,
-            selector=selector,
-            required=required,
-            preferred=preferred,
-            tolerations=tolerations,
+            selector=where.selector,
+            required=where.required,
+            preferred=where.preferred,
+            tolerations=where.tolerations,
             columns=np.array(columns, dtype=np.int64),
             amounts=np.array(list(request.values()), dtype=np.int64),
             weighed=np.array(weighed or [self._columns.id("pods")], dtype=np.int64),
             key=key,
+            share=share,
+            table=self._columns,
         )
         self._by_content[key] = shape
         return shape

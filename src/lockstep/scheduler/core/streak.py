@@ -29,4 +29,6 @@ class Streak:
 
     def placed(self, shape: PodShape, row: int, left: int) -> None:
         """Note that a pod was counted on a node which has room for so many more."""
+        if shape.share is not None:  # what the next one likes best changes with each share taken
+            left = 0
         self._shape, self._row, self._left, self._moment = shape, row, left, self._now()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lockstep.api.names import CPU, GPU, MEMORY, PODS
+from lockstep.api.names import CPU, GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY, MEMORY, PODS
 from lockstep.scheduler.core.resources import PORT_PREFIX, is_port
 
 _BYTES = ("memory", "ephemeral-storage", "hugepages-")
@@ -29,6 +29,12 @@ def quantity(resource: str, value: int) -> str:
         return count(value, "GPU")
     if resource == PODS:
         return count(value, "pod")
+    if resource == GPU_CARDS:
+        return f"parts of {count(value, 'GPU')}"
+    if resource == GPU_COMPUTE:
+        return f"{value} hundredths of GPUs"
+    if resource == GPU_MEMORY:
+        return f"{value} MiB of GPU memory"
     if resource == CPU:
         cpus = f"{value / 1000:g}"
         return f"{cpus} CPU" if cpus == "1" else f"{cpus} CPUs"
@@ -54,7 +60,8 @@ def _bytes(value: int) -> str:
 
 def request(wanted: Mapping[str, int]) -> str:
     """Return what one pod asks for, the scarcest first; its own place is left out."""
-    first = [name for name in (GPU, CPU, MEMORY) if name in wanted]
+    scarce = (GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY, CPU, MEMORY)
+    first = [name for name in scarce if name in wanted]
     rest = sorted(name for name in wanted if name not in (*first, PODS))
     parts = [quantity(name, wanted[name]) for name in (*first, *rest)]
     return ", ".join(parts) or "no resources"

@@ -1,0 +1,153 @@
+"""Shares of GPUs: what a pod takes of single cards, and how many such pods fit.
+
+Each card of a node is three columns of the node table, so whatever looks at free room (placing,
+explaining, what-if) sees the cards too. The columns are there once the first share is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lockstep.api.core import Container, PodSpec
+from lockstep.api.names import GPU_CARDS, GPU_COMPUTE, GPU_MEMORY
+from lockstep.api.quantity import to_int
+from lockstep.scheduler.core.resources import GPU_COLUMN, Columns
+
+IntArray = NDArray[np.int64]
+SHARE_NAMES = (GPU_CARDS, GPU_COMPUTE, GPU_MEMORY)
+BYTES_FROM = 1 << 20
+"""Amounts of memory from here on are bytes: no GPU has as many MiB."""
+MIB = 1 << 20
+
+
+Held = Mapping[int, tuple[int, int]]
+"""By card the compute and memory that pods hold of it as shares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a pod takes of each of so many cards; what is 0 is not counted."""
+
+    cards: int
+    compute: int
+    """Hundredths of a card."""
+    memory: int
+    """MiB."""
+
+    @property
+    def asks(self) -> dict[str, int]:
+        """Return it by resource name."""
+        found = {GPU_CARDS: self.cards, GPU_COMPUTE: self.compute, GPU_MEMORY: self.memory}
+        return {name: amount for name, amount in found.items() if amount}
+
+
+def split_off(spec: PodSpec, request: dict[str, int]) -> Share | None:
+    """Take the share that a pod asks for out of its *request*, and return it.
+
+    Containers of one pod use the same cards, so their shares add up.
+    """
+    asked = {name: request.pop(name, 0) for name in SHARE_NAMES}
+    memory = asked[GPU_MEMORY]
+    memory = -(-memory // MIB) if memory >= BYTES_FROM else memory
+    if not memory and not asked[GPU_COMPUTE]:
+        return None
+    cards = max((_cards(one) for one in (*spec.containers, *spec.init_containers)), default=0)
+    return Share(max(1, cards), asked[GPU_COMPUTE], memory)
+
+
+def _cards(container: Container) -> int:
+    asked = {**container.resources.limits, **container.resources.requests}
+    return to_int(asked.get(GPU_CARDS, 0))
+
+
+def shares_fit(free: IntArray, share: Share, columns: Columns) -> IntArray:
+    """Return how many pods with such shares the cards in each column of *free* hold."""
+    room = _room(free, share, columns)
+    total: IntArray = room.sum(axis=0)
+    if share.cards == 1:
+        return total
+    # A card counts once for each pod: no more pods than cards can be told apart.
+    fit: IntArray = total // share.cards
+    while True:
+        fewer = np.minimum(room, fit).sum(axis=0) // share.cards
+        if (fewer == fit).all():
+            return fit
+        fit = fewer
+
+
+def _room(free: IntArray, share: Share, columns: Columns) -> IntArray:
+    """Return by card and node how many such shares the card holds."""
+    ids = columns.card_ids
+    shape = (columns.cards, free.shape[1])
+    room: IntArray = np.full(shape, np.iinfo(np.int32).max, dtype=np.int64)
+    for kind, amount in (("compute", share.compute), ("memory", share.memory)):
+        if amount:
+            np.minimum(room, free[ids[kind]] // amount, out=room)
+    return np.maximum(room, 0)
+
+
+def openings(free: IntArray, share: Share, columns: Columns) -> IntArray:
+    """Return how many cards that nobody uses a pod with such shares would begin, by node."""
+    begun = (_room(free, share, columns) > 0) & (free[columns.card_ids["whole"]] <= 0)
+    found: IntArray = np.maximum(share.cards - begun.sum(axis=0), 0)
+    return found
+
+
+def tightness(free: IntArray, share: Share, columns: Columns) -> NDArray[np.float64]:
+    """Return how little the fullest card that holds the share has left, 1 for nothing, by node."""
+    kind = "compute" if share.compute else "memory"
+    amount = share.compute or share.memory
+    left = free[columns.card_ids[kind]] - amount
+    holds = _room(free, share, columns) > 0
+    least = np.where(holds, left, np.iinfo(np.int32).max).min(axis=0)
+    found: NDArray[np.float64] = 1.0 / (1.0 + np.maximum(least, 0) / amount)
+    return found
+
+
+def pick(free: IntArray, share: Share, columns: Columns) -> list[int]:
+    """Return the cards of one node (a column of *free*) that a pod's shares go to.
+
+    Cards in use come before those that nobody uses, and the fullest that will do first.
+
+    Raises:
+        ValueError: when too few cards have room.
+    """
+    ids = columns.card_ids
+    room = _room(free[:, None], share, columns)[:, 0]
+    open_to = [card for card in range(columns.cards) if room[card] > 0]
+    if len(open_to) < share.cards:
+        raise ValueError(
+            f"{share.cards} GPUs with room for a share asked for, {len(open_to)} there"
+        )
+    open_to.sort(
+        key=lambda card: (
+            free[ids["whole"][card]] > 0,
+            free[ids["compute"][card]],
+            free[ids["memory"][card]],
+            card,
+        )
+    )
+    return open_to[: share.cards]
+
+
+def spend(free: IntArray, share: Share | None, whole: int, times: int, columns: Columns) -> None:
+    """Take from one node (a column of *free*) the cards of so many pods, in place.
+
+    The count of whole GPUs is expected to be less by what the pods take whole already.
+    """
+    ids = columns.card_ids
+    for _ in range(times):
+        if whole:
+            untouched = [i for i, column in enumerate(ids["whole"]) if free[column] > 0]
+            for card in untouched[:whole]:
+                for kind in ids:
+                    free[ids[kind][card]] = 0
+        for card in pick(free, share, columns) if share is not None else ():
+            free[GPU_COLUMN] -= free[ids["whole"][card]]
+            free[ids["whole"][card]] = 0
+            free[ids["compute"][card]] -= share.compute if share is not None else 0
+            free[ids["memory"][card]] -= share.memory if share is not None else 0
