@@ -53,22 +53,38 @@ class NodeOffer:
     model: str = ""
 
 
+@dataclass(slots=True)
 class SharedNodes:
-    """What is free on every node. Change it through ``take``, read its arrays freely."""
+    """What is free on every node, a row each. Change it through ``take``, read it freely.
 
-    def __init__(self, offers: Sequence[NodeOffer]) -> None:
-        count = len(offers)
-        width = max((o.cards for o in offers), default=0)
-        self.cpu: IntArray = np.array([o.cpu for o in offers], dtype=np.int64)
-        self.memory: IntArray = np.array([o.memory for o in offers], dtype=np.int64)
-        self.milli: IntArray = np.zeros((count, max(width, 1)), dtype=np.int64)
-        """Free milli of each card; a card that is not there has none."""
+    *cpu* is in milli, *memory* in MiB; *milli* is what is free of each card, none of cards that are
+    not there; *model* is the place of the node's GPU model in *models*; *capacity* is the GPU milli
+    of all nodes together when nothing is used.
+    """
+
+    cpu: IntArray
+    memory: IntArray
+    milli: IntArray
+    model: IntArray
+    models: tuple[str, ...]
+    capacity: int
+
+    @classmethod
+    def fresh(cls, offers: Sequence[NodeOffer]) -> SharedNodes:
+        """Return nodes of which nothing is used."""
+        width = max((offer.cards for offer in offers), default=0)
+        milli = np.zeros((len(offers), max(width, 1)), dtype=np.int64)
         for row, offer in enumerate(offers):
-            self.milli[row, : offer.cards] = WHOLE
-        self.models: tuple[str, ...] = tuple(dict.fromkeys(o.model for o in offers))
-        self.model: IntArray = np.array([self.models.index(o.model) for o in offers])
-        self.capacity = int(self.milli.sum())
-        """GPU milli of all nodes together."""
+            milli[row, : offer.cards] = WHOLE
+        models = tuple(dict.fromkeys(offer.model for offer in offers))
+        return cls(
+            cpu=np.array([offer.cpu for offer in offers], dtype=np.int64),
+            memory=np.array([offer.memory for offer in offers], dtype=np.int64),
+            milli=milli,
+            model=np.array([models.index(offer.model) for offer in offers], dtype=np.int64),
+            models=models,
+            capacity=int(milli.sum()),
+        )
 
     def __len__(self) -> int:
         return len(self.cpu)
