@@ -93,9 +93,14 @@ def best(nodes: SharedNodes, usual: Mapping[Request, float], request: Request) -
 
 
 def two_cards(*left: int, cpu: int = 64_000) -> SharedNodes:
-    nodes = SharedNodes.fresh([NodeOffer(cpu, 1000, 2, "A")])
-    nodes.milli[0] = left
-    return nodes
+    return SharedNodes(
+        cpu=np.array([cpu]),
+        memory=np.array([1000]),
+        milli=np.array([left]),
+        model=np.array([0]),
+        models=("A",),
+        capacity=2000,
+    )
 
 
 SHARES = {share(810): 5.0, share(650): 3.0, share(470): 6.0, share(320): 4.0, share(160): 2.0}
@@ -193,3 +198,12 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
             nodes.take(0, request, cards)
     assert nodes.milli.tolist() == [[500, 1000]]
     assert nodes.cpu.tolist() == [64_000]
+    assert (nodes.idle.tolist(), nodes.whole.tolist()) == ([1500], [1])
+
+
+def test_what_is_idle_and_whole_follows_what_is_taken() -> None:
+    nodes = two_cards(500, 1000)
+    nodes.take(0, share(300), (0,))
+    nodes.take(0, share(100), (1,))
+    assert nodes.milli.tolist() == [[200, 900]]
+    assert (nodes.idle.tolist(), nodes.whole.tolist()) == ([1100], [0])

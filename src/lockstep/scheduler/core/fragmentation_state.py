@@ -7,7 +7,7 @@ one card, and CPU and memory of the same node.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,14 @@ class SharedNodes:
     model: IntArray
     models: tuple[str, ...]
     capacity: int
+    idle: IntArray = field(init=False)
+    """Free milli over all cards of a node."""
+    whole: IntArray = field(init=False)
+    """Cards of a node that are wholly free."""
+
+    def __post_init__(self) -> None:
+        self.idle = self.milli.sum(axis=1)
+        self.whole = (self.milli == WHOLE).sum(axis=1)
 
     @classmethod
     def fresh(cls, offers: Sequence[NodeOffer]) -> SharedNodes:
@@ -99,7 +107,10 @@ class SharedNodes:
         """Return which of *rows* have room for *request* now."""
         room = (self.cpu[rows] >= request.cpu) & (self.memory[rows] >= request.memory)
         if request.cards:
-            room &= (self.milli[rows] >= request.milli).sum(axis=1) >= request.cards
+            if request.milli == WHOLE:
+                room &= self.whole[rows] >= request.cards
+            else:
+                room &= (self.milli[rows] >= request.milli).sum(axis=1) >= request.cards
             if request.models:
                 room &= self.allowed(request)[self.model[rows]]
         return room
@@ -126,4 +137,6 @@ class SharedNodes:
         self.cpu[row] -= request.cpu
         self.memory[row] -= request.memory
         for card in held:
+            self.whole[row] -= free[card] == WHOLE
             free[card] -= request.milli
+        self.idle[row] -= request.gpu
