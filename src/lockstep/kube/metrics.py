@@ -47,6 +47,8 @@ class Metrics:
         self._latency = self._seconds(
             "lockstep_client_request_seconds", "Duration of requests.", ["method"]
         )
+        self._by_answer: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+        """The two of each kind of answer: finding them by label takes longer than counting."""
         self._leader = Gauge(
             "lockstep_leader", "Whether this process leads.", ["name"], registry=self.registry
         )
@@ -74,8 +76,12 @@ class Metrics:
 
     def request(self, method: str, status: int, seconds: float) -> None:
         """Take a request to the API server."""
-        self._requests.labels(method, str(status)).inc()
-        self._latency.labels(method).observe(seconds)
+        found = self._by_answer.get((method, status))
+        if found is None:
+            found = self._requests.labels(method, str(status)), self._latency.labels(method)
+            self._by_answer[method, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
 
     def watch_leader(self, name: str, leading: Any) -> None:
         """Ask the function *leading* at each scrape whether this process leads."""

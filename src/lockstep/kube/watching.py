@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from types import TracebackType
 from typing import TypeVar
 
 from lockstep.api.wire import Wire
@@ -39,12 +40,74 @@ async def events(
 async def _unless_silent(
     chunks: AsyncIterator[bytes], silence: float | None, call: Call
 ) -> AsyncIterator[bytes]:
-    while True:
-        try:
-            async with asyncio.timeout(silence):
-                chunk = await anext(chunks)
-        except StopAsyncIteration:
+    if silence is None:
+        async for chunk in chunks:
+            yield chunk
+        return
+    watchdog = _Watchdog(silence)
+    try:
+        while True:
+            watchdog.fed()
+            with watchdog:
+                chunk = await anext(chunks, b"")
+            if not chunk:
+                return
+            yield chunk
+    except TimeoutError:
+        raise Unreachable("Silence", f"{call}: nothing came for {silence:g} s") from None
+    finally:
+        watchdog.end()
+
+
+class _Watchdog:
+    """Ends a wait for a stream that has been silent for too long.
+
+    A stream brings thousands of pieces a second, and a timer for each would cost as much as reading
+    them. There is one, which looks now and then how long ago the last piece came.
+    """
+
+    def __init__(self, silence: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._silence = silence
+        self._fed = self._loop.time()
+        self._waiting: asyncio.Task[object] | None = None
+        self._cancelling = 0
+        self._bitten = False
+        self._timer = self._loop.call_later(silence, self._look)
+
+    def fed(self) -> None:
+        """Note that something came."""
+        self._fed = self._loop.time()
+
+    def end(self) -> None:
+        """Look no more."""
+        self._timer.cancel()
+
+    def _look(self) -> None:
+        left = self._fed + self._silence - self._loop.time()
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._look)
+        elif self._waiting is not None:
+            self._bitten = True
+            self._waiting.cancel()
+        else:
+            # Who reads the stream is busy with what came; the silence begins afterwards.
+            self._timer = self._loop.call_later(self._silence, self._look)
+
+    def __enter__(self) -> None:
+        self._waiting = task = asyncio.current_task()
+        self._cancelling = 0 if task is None else task.cancelling()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        task, self._waiting = self._waiting, None
+        if not self._bitten or task is None:
             return
-        except TimeoutError:
-            raise Unreachable("Silence", f"{call}: nothing came for {silence:g} s") from None
-        yield chunk
+        self._bitten = False
+        # Whoever cancels the task at the same moment must not be taken for the watchdog.
+        if task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+            raise TimeoutError from error

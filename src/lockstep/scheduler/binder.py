@@ -21,6 +21,8 @@ from lockstep.scheduler.metrics import Metrics
 log = logging.getLogger(__name__)
 
 CONCURRENCY = 64
+MOMENT = 2.0
+"""Seconds for which nobody needs to be told how far bindings are."""
 FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
 """Seconds for which a unit rests after a binding of it failed, doubled each time."""
 
@@ -42,6 +44,8 @@ class Batch:
     unit: UnitKey
     left: int
     failed: int = 0
+    since: float = 0.0
+    """When it began, by the event loop's time."""
 
 
 class Binder:
@@ -63,10 +67,17 @@ class Binder:
         self._queue: asyncio.Queue[tuple[Assignment, Batch, float]] = asyncio.Queue()
         self._failures: dict[UnitKey, int] = {}
 
+    def just_began(self, unit: UnitKey) -> bool:
+        """Return whether a unit's bindings are under way and will most likely end in a moment."""
+        batch = self.busy.get(unit)
+        now = asyncio.get_running_loop().time()
+        return batch is not None and now - batch.since < MOMENT
+
     def submit(self, placement: Placement) -> None:
         """Queue the bindings of a placement."""
-        batch = self.busy[placement.unit] = Batch(placement.unit, len(placement.assignments))
         now = asyncio.get_running_loop().time()
+        count = len(placement.assignments)
+        batch = self.busy[placement.unit] = Batch(placement.unit, count, since=now)
         for assignment in placement.assignments:
             self._queue.put_nowait((assignment, batch, now))
 

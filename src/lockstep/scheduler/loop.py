@@ -22,6 +22,9 @@ from lockstep.scheduler.status import StatusWriter
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
+ROUND_PAUSE = 0.01
+"""Seconds between two rounds. Each binding comes back as an event, and a round for each event would
+cost more than the bindings; what happens within a pause is one round."""
 PODS_PER_ROUND = 256
 """Pods placed before watches and bindings get their turn again."""
 
@@ -103,8 +106,7 @@ class Scheduler:
                 alarm.cancel()
             if result.wake_at is not None:
                 alarm = loop.call_at(result.wake_at, self._changed.set)
-            # Bindings and watches run now; what they change meanwhile is one round, not many.
-            await asyncio.sleep(0)
+            await asyncio.sleep(ROUND_PAUSE)
 
     def _act(self, result: Round, group: asyncio.TaskGroup) -> None:
         for placement in result.placements:

@@ -130,6 +130,10 @@ class StatusWriter:
             unit = self._cluster.units.get(key)
             if unit is None:
                 continue
+            if self._binder.just_began(key):
+                # How far it is would be written again and again; it is written when it is done.
+                self._news.add(key)
+                continue
             try:
                 self._plan_unit(writes, unit, places.get(key), known, now)
             except Exception as error:

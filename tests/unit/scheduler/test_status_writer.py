@@ -19,7 +19,7 @@ from lockstep.api.gang import Gang
 from lockstep.api.wire import convert, to_builtins
 from lockstep.kube.errors import ApiError
 from lockstep.scheduler import status as module
-from lockstep.scheduler.binder import Binder
+from lockstep.scheduler.binder import MOMENT, Batch, Binder
 from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
@@ -84,14 +84,17 @@ class World:
                 self.server.shown["default", one.metadata.name] = one
         self.decider = Decider(self.cluster)
         metrics = Metrics(CollectorRegistry())
-        binder = Binder(self.server, self.cluster, metrics, lambda: None)
-        self.writer = StatusWriter(self.server, self.server, self.decider, self.server, binder)
+        self.binder = Binder(self.server, self.cluster, metrics, lambda: None)
+        self.writer = StatusWriter(self.server, self.server, self.decider, self.server, self.binder)
 
     def decide(self) -> None:
         self.writer.take(self.decider.decide(0.0))
 
+    def gang_key(self, name: str) -> UnitKey:
+        return UnitKey("Gang", "default", name)
+
     def gang(self, name: str) -> Gang:
-        found = self.cluster.units[UnitKey("Gang", "default", name)].gang
+        found = self.cluster.units[self.gang_key(name)].gang
         assert found is not None
         return found
 
@@ -217,3 +220,22 @@ async def test_a_field_that_the_server_drops_is_not_written_for_ever():
             world.decide()
             await eventually(lambda: not world.writer.behind)
     assert world.server.gangs["g0"] <= 3
+
+
+@pytest.mark.parametrize("ended", [True, False], ids=["they end", "they take long"])
+async def test_a_gang_whose_bindings_just_began_is_written_once_they_end_or_take_long(
+    ended: bool,
+) -> None:
+    world = World("s/l: a:8-8", 1)
+    world.decide()
+    batch = world.binder.busy[world.gang_key("g0")] = Batch(world.gang_key("g0"), 2)
+    batch.since = asyncio.get_running_loop().time()
+    async with world.writing():
+        for _ in range(20):
+            await asyncio.sleep(0.002)  # many times the pace at which it would be written
+            assert not world.server.gangs
+        if ended:
+            world.binder.busy.clear()
+        else:
+            batch.since -= MOMENT
+        await eventually(lambda: world.server.gangs["g0"])
