@@ -134,6 +134,7 @@ class PodSpec(Wire, frozen=True):
     scheduler_name: str = ""
     priority: int = 0
     priority_class_name: str = ""
+    preemption_policy: str = ""
     containers: list[Container] = []
     init_containers: list[Container] = []
     overhead: dict[str, Quantity] = {}

@@ -114,9 +114,10 @@ class GangStatus(Wire, frozen=True):
     domain: Annotated[
         dict[str, str], Meta(description="Topology domain that holds the gang, by tier.")
     ] = {}
-    position: Annotated[
-        int | None, Meta(description="Place in the order of waiting gangs, 1 is next.")
-    ] = None
+    position: Annotated[int | None, Meta(description="Place in its queue, 1 is next.")] = None
+    nominated: Annotated[
+        dict[str, str], Meta(description="By pod, the node that is being made free for it.")
+    ] = {}
     waiting_since: str | None = None
     placed_at: str | None = None
     observed_generation: int = 0

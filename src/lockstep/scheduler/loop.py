@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 from lockstep.api.core import PODS, Pod
 from lockstep.api.queue import QUEUES
@@ -13,8 +14,8 @@ from lockstep.kube.events import Recorder
 from lockstep.scheduler.binder import Batch, Binder
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import PATIENCE, Decider, Rollback, Round
+from lockstep.scheduler.evictor import Evictor
 from lockstep.scheduler.feed import Feed
-from lockstep.scheduler.hypernodes import HyperNodeDoor
 from lockstep.scheduler.metrics import Metrics
 from lockstep.scheduler.queues import QueueWriter
 from lockstep.scheduler.status import StatusWriter
@@ -41,19 +42,16 @@ class Scheduler:
         self._changed = asyncio.Event()
         self._decider = Decider(self.cluster)
         self._binder = Binder(client, self.cluster, metrics, self._changed.set)
+        self._evictor = Evictor(client, self.cluster, recorder)
         self._status = StatusWriter(
             client, recorder, self._decider, feed.informer(PODS), self._binder
         )
-        self._door = HyperNodeDoor(client, self.cluster, self._changed.set)
         self._queues = QueueWriter(client, self._decider, feed.informer(QUEUES))
 
     async def run(self, led_since: float) -> None:
         """Schedule until cancelled; *led_since* is the event loop's time when the lead was won."""
-        detach = self._feed.attach(self.cluster, self._door, self._woken, self._status.cannot_read)
-        known = asyncio.Event()
-        domains = asyncio.create_task(self._door.run(known))
+        detach = self._feed.attach(self.cluster, self._woken, self._status.cannot_read)
         try:
-            await known.wait()
             if not self._feed.pods_known_since(led_since):
                 await self._catch_up()
             async with asyncio.TaskGroup() as group:
@@ -62,8 +60,6 @@ class Scheduler:
                 group.create_task(self._queues.run())
                 group.create_task(self._decide(group))
         finally:
-            domains.cancel()
-            await asyncio.gather(domains, return_exceptions=True)
             detach()
 
     def _woken(self) -> None:
@@ -97,7 +93,8 @@ class Scheduler:
             await self._changed.wait()
             self._changed.clear()
             started = loop.time()
-            result = self._decider.decide(started, busy=self._binder.busy, limit=PODS_PER_ROUND)
+            now = time.time()
+            result = self._decider.decide(now, busy=self._binder.busy, limit=PODS_PER_ROUND)
             self._act(result, group)
             self._metrics.decision.observe(loop.time() - started)
             if result.more:
@@ -105,7 +102,8 @@ class Scheduler:
             if alarm is not None:
                 alarm.cancel()
             if result.wake_at is not None:
-                alarm = loop.call_at(result.wake_at, self._changed.set)
+                delay = max(0.0, result.wake_at - time.time())
+                alarm = loop.call_later(delay, self._changed.set)
             await asyncio.sleep(ROUND_PAUSE)
 
     def _act(self, result: Round, group: asyncio.TaskGroup) -> None:
@@ -117,9 +115,12 @@ class Scheduler:
         for rollback in result.rollbacks:
             self._binder.busy[rollback.unit] = Batch(rollback.unit, len(rollback.members))
             group.create_task(self._roll_back(rollback))
+        for eviction in result.evictions:
+            group.create_task(self._evictor.carry_out(eviction))
         attempts = self._metrics.attempts
         attempts.labels("placed").inc(len(result.placements))
         attempts.labels("rolled_back").inc(len(result.rollbacks))
+        attempts.labels("preempting").inc(len(result.evictions))
         attempts.labels("error").inc(len(result.errors))
         attempts.labels("unschedulable").inc(len(result.failed))
         self._metrics.pending.set(len(self._decider.line))

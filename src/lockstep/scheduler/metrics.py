@@ -25,7 +25,7 @@ class Metrics:
         )
         self.attempts = Counter(
             "lockstep_scheduler_attempts_total",
-            "Units decided on, by result: placed, unschedulable, rolled_back, error.",
+            "Units decided on, by result: placed, unschedulable, preempting, rolled_back, error.",
             ["result"],
             registry=registry,
         )

@@ -244,7 +244,7 @@ class Simulation:
             found = self._decider.decide(EPOCH + self._now)
             self._result.decisions += 1
             self._carry_out(found)
-            if not (found.more or found.rollbacks or self.cluster.touched):
+            if not (found.more or found.rollbacks or found.evictions or self.cluster.touched):
                 break
         if found.wake_at is not None:
             self._plan(max(0.0, found.wake_at - EPOCH - self._now), _nothing)
@@ -261,6 +261,14 @@ class Simulation:
             self._follow(run)
         for rollback in found.rollbacks:
             self._evict(rollback.unit, [member.name for member in rollback.members])
+
+        for eviction in found.evictions:
+            hit: dict[UnitKey, list[str]] = {}
+            for member in eviction.victims:
+                if member.unit is not None:
+                    hit.setdefault(member.unit, []).append(member.name)
+            for key, names in hit.items():
+                self._evict(key, names)
 
     def _evict(self, key: UnitKey, names: list[str]) -> None:
         run = self._runs[key]

@@ -15,18 +15,18 @@ from lockstep.api.core import Node, Pod, PriorityClass
 from lockstep.api.gang import Gang, GangSpec
 from lockstep.api.names import GPU, GPU_MODEL_LABEL
 from lockstep.api.queue import Queue
-from lockstep.api.topology import Tier, Topology
+from lockstep.api.topology import Topology
 from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.fit import Fits
 from lockstep.scheduler.core.nodes import NodeFacts, NodeTable
-from lockstep.scheduler.core.queues.account import MODEL_PREFIX, Amounts
+from lockstep.scheduler.core.preemption.nominations import Nominations
+from lockstep.scheduler.core.queues.account import MODEL_PREFIX, UNKNOWN_CARD, Amounts, Card
 from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.resources import Columns
 from lockstep.scheduler.core.shapes import PodShape, Shapes
 from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
 
-TOPOLOGIES_IN_USE = ("default", "hypernodes")
-"""Names of topologies, of which the first that there is counts."""
+TOPOLOGY_IN_USE = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,16 @@ class Cluster:
         self.pods: dict[PodKey, Member] = {}
         self.units: dict[UnitKey, Unit] = {}
         self.priority_classes: dict[str, int] = {}
+        self.polite: set[str] = set()
+        """Priority classes that never preempt."""
+        self.leaving: dict[PodKey, Member] = {}
+        """Pods with nodes that are being deleted."""
         self.ledger = Ledger()
+        self.nominations = Nominations(self.table, self.ledger)
         self.freed = 0
         """Moves whenever something may fit that did not: what failed since need not be retried."""
         self.touched: set[UnitKey] = set()
         """Units whose members or wishes changed; whoever consumes it clears it."""
-        self._topologies: dict[str, Topology] = {}
-        self._tiers: list[Tier] | None = None
         self._on_node: dict[str, dict[PodKey, Member]] = {}
         self._capacity: tuple[tuple[int, int], Amounts] = ((-1, -1), {})
 
@@ -64,11 +67,11 @@ class Cluster:
         """Take in a node, new or changed."""
         facts = NodeFacts.of(node)
         new = facts.name not in self.table.rows
-        model = self.model(facts.name)
+        card = self.card(facts.name)
         if not self.table.put(facts):
             return
         self.freed += 1
-        if self.ledger.by_model and self.model(facts.name) != model:
+        if self.ledger.active and self.card(facts.name) != card:
             self.ledger.stale = True
         if new:
             for member in self._on_node.get(facts.name, {}).values():
@@ -79,11 +82,14 @@ class Cluster:
         """Return the pods that take room on a node."""
         return self._on_node.get(name, {}).values()
 
-    def model(self, node: str) -> str:
-        """Return the model of a node's GPUs, empty where it has none or does not say."""
+    def card(self, node: str) -> Card:
+        """Return what a node's GPUs are like, as far as it says."""
         row = self.table.rows.get(node)
         facts = self.table.facts[row] if row is not None else None
-        return facts.labels.get(GPU_MODEL_LABEL, "") if facts is not None else ""
+        if facts is None:
+            return UNKNOWN_CARD
+        memory = facts.layout.cards[0].memory if facts.layout.cards else 0
+        return Card(facts.labels.get(GPU_MODEL_LABEL, ""), memory)
 
     def capacity(self) -> Amounts:
         """Return what all nodes offer together, in the units of the queues' accounts."""
@@ -97,7 +103,7 @@ class Cluster:
             }
             for node in table.rows if self.ledger.by_model else ():
                 gpus = int(table.allocatable[self.columns.id(GPU), table.rows[node]]) * 1000
-                name = f"{MODEL_PREFIX}{self.model(node)}"
+                name = f"{MODEL_PREFIX}{self.card(node).model}"
                 found[name] = found.get(name, 0) + gpus
             self._capacity = (moment, found)
         return self._capacity[1]
@@ -107,21 +113,15 @@ class Cluster:
         self.table.remove(name)
 
     def set_topology(self, topology: Topology) -> None:
-        """Take in a topology; that called ``default`` goes before one derived from other kinds."""
-        self._topologies[topology.metadata.name] = topology
-        self._use_topology()
+        """Take in a topology; the one called ``default`` is in use."""
+        if topology.metadata.name == TOPOLOGY_IN_USE:
+            self.table.set_tiers(topology.spec.tiers)
+            self.freed += 1
 
     def remove_topology(self, name: str) -> None:
-        """Forget a topology; without any the tiers are the built-in ones."""
-        if self._topologies.pop(name, None) is not None:
-            self._use_topology()
-
-    def _use_topology(self) -> None:
-        found = (self._topologies.get(name) for name in TOPOLOGIES_IN_USE)
-        chosen = next((topology.spec.tiers for topology in found if topology is not None), None)
-        if chosen != self._tiers:
-            self._tiers = chosen
-            self.table.set_tiers(chosen)
+        """Go back to the built-in tiers when the topology in use is gone."""
+        if name == TOPOLOGY_IN_USE:
+            self.table.set_tiers(None)
             self.freed += 1
 
     # Pods.
@@ -139,6 +139,8 @@ class Cluster:
             return
         if old is not None and old.assumed and old.uid == member.uid and not member.node:
             member.node, member.gpus, member.assumed = old.node, old.gpus, True
+        if old is not None and old.uid == member.uid and member.since is None:
+            member.since = old.since
         self._replace(old, member)
 
     def remove_pod(self, namespace: str, name: str) -> None:
@@ -234,12 +236,18 @@ class Cluster:
 
     def set_priority_class(self, priority_class: PriorityClass) -> None:
         """Take in a priority class."""
-        self.priority_classes[priority_class.metadata.name] = priority_class.value
-        self._touch_gangs(lambda spec: spec.priority_class_name == priority_class.metadata.name)
+        self.ledger.stale |= self.ledger.active
+        name = priority_class.metadata.name
+        self.priority_classes[name] = priority_class.value
+        never = priority_class.preemption_policy == "Never"
+        (self.polite.add if never else self.polite.discard)(name)
+        self._touch_gangs(lambda spec: spec.priority_class_name == name)
 
     def remove_priority_class(self, name: str) -> None:
         """Forget a priority class."""
+        self.ledger.stale |= self.ledger.active
         self.priority_classes.pop(name, None)
+        self.polite.discard(name)
         self._touch_gangs(lambda spec: spec.priority_class_name == name)
 
     def set_queue(self, queue: Queue) -> None:
@@ -262,7 +270,7 @@ class Cluster:
         """Bring the accounts of the queues up to date where they must be built anew."""
         if self.ledger.stale:
             held = (m for m in self.pods.values() if m.ours and m.holds)
-            self.ledger.rebuild((m, self._queue(m), self.model(m.node)) for m in held)
+            self.ledger.rebuild(held, self._count)
 
     def _queue(self, member: Member) -> str:
         key = member.unit
@@ -270,8 +278,20 @@ class Cluster:
         return unit.gang.spec.queue if unit is not None and unit.gang else member.queue
 
     def _count(self, member: Member) -> None:
-        if self.ledger.active and member.ours:
-            self.ledger.enter(member, self._queue(member), self.model(member.node))
+        if not self.ledger.active or not member.ours:
+            return
+        account = self.ledger.enter(member, self._queue(member), self.card(member.node))
+        if account is not None:
+            self.ledger.rank(account, member, self._importance(member))
+
+    def _importance(self, member: Member) -> int:
+        key = member.unit
+        unit = self.units.get(key) if key is not None else None
+        named = self._class_value(unit) if unit is not None else None
+        if named is not None:
+            return named
+        others = unit.members.values() if unit is not None else ()
+        return max((m.priority for m in others), default=member.priority)
 
     def _recount_queue(self, unit: Unit) -> None:
         """Count a gang's pods in the queue that it is in now."""
@@ -282,11 +302,19 @@ class Cluster:
 
     def priority(self, unit: Unit) -> int:
         """Return a unit's priority: its gang's class where it names one, else its pods'."""
-        if unit.gang is not None and unit.gang.spec.priority_class_name:
-            found = self.priority_classes.get(unit.gang.spec.priority_class_name)
-            if found is not None:
-                return found
+        named = self._class_value(unit)
+        if named is not None:
+            return named
         return max((m.priority for m in unit.members.values()), default=0)
+
+    def may_preempt(self, unit: Unit) -> bool:
+        """Return whether a unit's priority class lets it take the place of others."""
+        named = unit.gang.spec.priority_class_name if unit.gang is not None else ""
+        return named not in self.polite and all(m.preempts for m in unit.members.values())
+
+    def _class_value(self, unit: Unit) -> int | None:
+        named = unit.gang.spec.priority_class_name if unit.gang is not None else ""
+        return self.priority_classes.get(named) if named else None
 
     # Bookkeeping.
 
@@ -302,9 +330,12 @@ class Cluster:
                 self._enter(new)
         if old is not None:
             del self.pods[old.key]
+            self.leaving.pop(old.key, None)
             self._quit_unit(old, new)
         if new is not None:
             self.pods[new.key] = new
+            if new.terminating and new.holds:
+                self.leaving[new.key] = new
             self._join_unit(new)
 
     def _enter(self, member: Member) -> None:
@@ -336,15 +367,7 @@ class Cluster:
         self.table.charge(row, member.shape.columns, member.shape.amounts, times)
 
     def _hold_devices(self, node: str) -> None:
-        mask, shares = 0, dict[int, tuple[int, int]]()
-        for member in self._on_node.get(node, {}).values():
-            share = member.shape.share
-            if share is None:
-                mask |= member.gpus
-                continue
-            for card in devices.indices_of(member.gpus):
-                compute, memory = shares.get(card, (0, 0))
-                shares[card] = compute + share.compute, memory + share.memory
+        mask, shares = held_by(self._on_node.get(node, {}).values())
         self.table.hold_devices(self.table.rows[node], mask, shares)
 
     def _join_unit(self, member: Member) -> None:
@@ -400,3 +423,17 @@ def _same_room(old: Member, new: Member) -> bool:
         and (old.node, old.gpus, old.shape.key) == (new.node, new.gpus, new.shape.key)
         and (old.unit, old.queue) == (new.unit, new.queue)
     )
+
+
+def held_by(members: Iterable[Member]) -> tuple[int, dict[int, tuple[int, int]]]:
+    """Return which GPUs of a node its pods hold whole, and by card what they hold of the others."""
+    mask, shares = 0, dict[int, tuple[int, int]]()
+    for member in members:
+        share = member.shape.share
+        if share is None:
+            mask |= member.gpus
+            continue
+        for card in devices.indices_of(member.gpus):
+            compute, memory = shares.get(card, (0, 0))
+            shares[card] = compute + share.compute, memory + share.memory
+    return mask, shares

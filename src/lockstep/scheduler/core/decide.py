@@ -11,12 +11,15 @@ from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.fit import members_fit
 from lockstep.scheduler.core.line import Kind, Line, Turns
 from lockstep.scheduler.core.placement import Assignment, Placement, place_on
+from lockstep.scheduler.core.preemption.preemptor import Eviction, Preemptor
 from lockstep.scheduler.core.problem import Problem, problem_of
 from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.streak import Streak
 from lockstep.scheduler.core.topology import Tiers
 from lockstep.scheduler.core.units import Member, Muster, Unit, UnitKey
 
+PLANS_PER_ROUND = 4
+"""Units for which one round looks for whom to evict; the others follow in the next."""
 PATIENCE = 10.0
 """Seconds that a half-placed gang may take to be completed before it gives its nodes back."""
 
@@ -35,6 +38,8 @@ class Round:
 
     placements: list[Placement] = field(default_factory=list)
     rollbacks: list[Rollback] = field(default_factory=list)
+    evictions: list[Eviction] = field(default_factory=list)
+    """Whose place somebody else gets; it is kept free from now on."""
     failed: list[UnitKey] = field(default_factory=list)
     """Units looked at that have no place now."""
     errors: dict[UnitKey, Exception] = field(default_factory=dict)
@@ -59,6 +64,8 @@ class Decider:
         self.line = Line(cluster, self._kind)
         self.broken: dict[UnitKey, Verdict] = {}
         """Units that cannot be decided about until they change, and what happened."""
+        self.preemptor = Preemptor(cluster)
+        self._plans_left = 0
         self._streak = Streak(cluster.table)
         self._resting: set[UnitKey] = set()
         """Units stepped over because their bindings are under way."""
@@ -75,7 +82,7 @@ class Decider:
         """
         result = Round()
         self._absorb(result, busy)
-        placed = 0
+        placed, self._plans_left = 0, PLANS_PER_ROUND
         for key in self._candidates():
             if placed >= limit:
                 result.more = True
@@ -88,28 +95,73 @@ class Decider:
                 placed += self._decide_one(key, now, result)
             except Exception as error:
                 self._set_aside(key, error, result)
+            if result.more:
+                break
         return result
 
     def _candidates(self) -> Iterator[UnitKey]:
         """Yield the units to try in order; each is placed, shut or set aside before the next."""
         yield from self.line.half_placed()
+        nominated = {nomination.unit for nomination in self.cluster.nominations}
+        yield from self.line.sort(nominated) if nominated else ()
         yield from Turns(self.line, self.cluster.ledger, self.cluster.capacity())
 
     def _decide_one(self, key: UnitKey, now: float, result: Round) -> int:
         """Decide about one unit; return how many of its pods were placed."""
         unit = self.cluster.units[key]
-        placement = self._place(unit)
+        if key in self.cluster.nominations:
+            placement = self._stand(unit, now, result)
+            if placement is None:
+                return 0
+        else:
+            placement = self._place(unit)
+        if placement is None and self._evict_for(unit, now, result):
+            return 0
         if placement is None:
             self._consider_rollback(unit, now, result)
             self.line.shut(key)
             result.failed.append(key)
             self.broken.pop(key, None)
             return 0
-        self._commit(placement)
+        self._commit(placement, now)
         result.touched.add(key)
         result.placements.append(placement)
         self.broken.pop(key, None)
         return len(placement.assignments)
+
+    def _stand(self, unit: Unit, now: float, result: Round) -> Placement | None:
+        """Return the place of a unit for which others leave, once they have."""
+        problem = self.problem(unit)
+        if problem is None:
+            self.cluster.nominations.drop(unit.key)
+            return None
+        placement, eviction = self.preemptor.stand(unit, problem, now)
+        if eviction is not None:
+            result.evictions.append(eviction)
+        elif placement is None and unit.key not in self.cluster.nominations:
+            self.line.update(unit.key)
+            result.touched.add(unit.key)
+        return placement
+
+    def _evict_for(self, unit: Unit, now: float, result: Round) -> bool:
+        """Let others leave for a unit without a place; return whether that ends its turn."""
+        problem = self.problem(unit)
+        if problem is None or not self.preemptor.worth_a_look(unit, problem):
+            return False
+        if not self._plans_left:
+            result.more = True
+            return True
+        self._plans_left -= 1
+        eviction, again = self.preemptor.evict_for(unit, problem, now)
+        if eviction is not None:
+            result.evictions.append(eviction)
+            result.touched.add(unit.key)
+            self.line.step_aside(unit.key)
+        elif again:
+            self._resting.add(unit.key)
+            self.line.step_aside(unit.key)
+            result.failed.append(unit.key)
+        return eviction is not None or again
 
     def _set_aside(self, key: UnitKey, error: Exception, result: Round) -> None:
         """Leave a unit out until it changes: a defect in its way must not stop the others."""
@@ -131,6 +183,7 @@ class Decider:
     def _absorb(self, result: Round, busy: Container[UnitKey]) -> None:
         """Take note of what changed since the last round."""
         self.cluster.settle()
+        self.cluster.nominations.refresh()
         changed = result.touched = self.cluster.touched
         self.cluster.touched = set()
         ground = (self.cluster.table.tiers, self.cluster.ledger.version)
@@ -149,11 +202,17 @@ class Decider:
             self._freed = self.cluster.freed
             self._failed.clear()
             self.line.thaw()
+        self.cluster.settle()  # the first priority ever seen is a reason to count
 
     def _note(self, key: UnitKey) -> bool:
         """Bring what is kept about one unit up to date; return whether it waits."""
         if self.line.update(key):
+            unit = self.cluster.units[key]
+            if unit.nominated:
+                self.preemptor.adopt(unit)
+                self.line.update(key)
             return True
+        self.cluster.nominations.drop(key)
         self._resting.discard(key)
         self._stuck_since.pop(key, None)
         self._problems.pop(key, None)
@@ -163,7 +222,7 @@ class Decider:
     def _kind(self, unit: Unit) -> Kind | None:
         """Return what units share that fit or fail alike in one queue."""
         problem = self.problem(unit)
-        if problem is None:
+        if problem is None or unit.key in self.cluster.nominations:
             return None
         if problem.single:
             return problem.items[0].shape.id, self.cluster.priority(unit)
@@ -204,8 +263,10 @@ class Decider:
             self._problems[unit.key] = (musters, tiers, problem)
         return problem
 
-    def _commit(self, placement: Placement) -> None:
+    def _commit(self, placement: Placement, now: float) -> None:
         decided = [(a.member.key, a.spot) for a in placement.assignments]
+        for one in placement.assignments:
+            one.member.since = now
         try:
             self.cluster.assume(decided)
             # Nobody else has touched it: the next round need not look again.

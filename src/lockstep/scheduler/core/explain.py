@@ -17,6 +17,7 @@ from lockstep.scheduler.core.holders import holders
 from lockstep.scheduler.core.obstacles import Obstacles, obstacles
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
+from lockstep.scheduler.core.preemption.words import PREEMPTING, in_words
 from lockstep.scheduler.core.problem import Problem, problem_of
 from lockstep.scheduler.core.queues.words import quota_verdict
 from lockstep.scheduler.core.remedies import Remedies, with_remedy
@@ -43,6 +44,9 @@ def explain(cluster: Cluster, unit: Unit) -> Verdict:
     """Return why the unit waits now."""
     cluster.settle()
     found = blocked(cluster, unit)
+    nomination = cluster.nominations.get(unit.key)
+    if found is None and nomination is not None:
+        return Verdict(PREEMPTING, in_words(nomination, cluster))
     return with_remedy(_Inquiry(cluster, unit).verdict() if found is None else found)
 
 

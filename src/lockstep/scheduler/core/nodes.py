@@ -6,6 +6,7 @@ reused after its node is gone. Consumers learn from the journal which rows chang
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ from lockstep.scheduler.core.resources import (
     is_card,
     is_port,
 )
-from lockstep.scheduler.core.shares import Held
+from lockstep.scheduler.core.shares import Held, Share
 from lockstep.scheduler.core.topology import Tiers
 
 IntArray = NDArray[np.int64]
@@ -43,6 +44,10 @@ PER_ROW = ("live", "ready", "schedulable", "taints", "gpu_healthy", "gpu_used", 
 """The arrays of the table that have one value a row."""
 WHOLE_CARD = 100
 """Hundredths of compute that one GPU has."""
+_AMOUNTS = ("allocatable", "used", "free", "held")
+"""The arrays ``[column, row]``."""
+_USE = ("used", "free", "held", "gpu_used", "gpu_shared")
+"""The arrays that say what of the nodes is taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,8 @@ class NodeTable:
         self.allocatable: IntArray = np.zeros((width, capacity), dtype=np.int64)
         self.used: IntArray = np.zeros((width, capacity), dtype=np.int64)
         self.free: IntArray = np.zeros((width, capacity), dtype=np.int64)
+        self.held: IntArray = np.zeros((width, capacity), dtype=np.int64)
+        """What is kept free for somebody who is to come; nobody else may take it."""
         self.live: BoolArray = np.zeros(capacity, dtype=bool)
         self.ready: BoolArray = np.zeros(capacity, dtype=bool)
         self.schedulable: BoolArray = np.zeros(capacity, dtype=bool)
@@ -136,6 +143,7 @@ class NodeTable:
         """Moves with every change of what nodes are, not with what is used on them."""
         self._labels: dict[str, LabelColumn] = {}
         self._rank: IntArray | None = None
+        self._holds = False
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -199,7 +207,8 @@ class NodeTable:
         self.live[row] = self.ready[row] = self.schedulable[row] = False
         self.taints[row] = 0
         self.gpu_healthy[row] = self.gpu_used[row] = self.gpu_shared[row] = 0
-        self.allocatable[:, row] = self.used[:, row] = self.free[:, row] = 0
+        for field in _AMOUNTS:
+            getattr(self, field)[:, row] = 0
         for column in self._labels.values():
             column.set(row, None)
         self.tiers.clear(row)
@@ -260,12 +269,45 @@ class NodeTable:
                 held = shares.get(card)
                 self.used[columns, row] = (held is not None, *(held or (0, 0)))
 
+    def hold(self, row: int, columns: IntArray, amounts: IntArray, times: int = 1) -> None:
+        """Keep more (or, with a negative *times*, less) of a node free for somebody to come."""
+        self._holds = True
+        self.held[columns, row] += amounts * times
+        self._refresh(row)
+
+    def hold_cards(self, row: int, mask: int, share: Share | None, times: int = 1) -> None:
+        """Keep more (or less) of single GPUs free for somebody to come: them whole, or a share."""
+        ids = self.columns.card_ids
+        for card in devices.indices_of(mask) if self.columns.cards else ():
+            columns = [ids[kind][card] for kind in CARD_KINDS]
+            if share is None:
+                self.held[columns, row] += self.allocatable[columns, row] * times
+            else:
+                self.held[columns, row] += np.array((0, share.compute, share.memory)) * times
+        self._refresh(row)
+
+    def release(self) -> None:
+        """Keep nothing free for anybody."""
+        rows = np.flatnonzero(self.held.any(axis=0))
+        self.held[:] = 0
+        for row in rows:
+            self._refresh(int(row))
+
+    def fork(self) -> NodeTable:
+        """Return a table of the same nodes whose use may be changed without this one's."""
+        self.widen()
+        other = copy.copy(self)
+        for field in _USE:
+            setattr(other, field, getattr(self, field).copy())
+        other.journal = Journal()
+        return other
+
     def widen(self) -> None:
         """Give every known resource its column."""
         width, wanted = len(self.free), len(self.columns)
         if wanted == width:
             return
-        for field in ("allocatable", "used", "free"):
+        for field in _AMOUNTS:
             old = getattr(self, field)
             more = np.zeros((wanted - width, self.capacity), dtype=np.int64)
             setattr(self, field, np.concatenate([old, more]))
@@ -310,6 +352,8 @@ class NodeTable:
         if self.layout(row).cards:
             whole = self.free_devices(row).bit_count()
             self.free[GPU_COLUMN, row] = min(self.free[GPU_COLUMN, row], whole)
+        if self._holds:
+            self.free[:, row] -= self.held[:, row]
         self.journal.note(row)
 
     def _compact(self) -> None:
@@ -327,7 +371,7 @@ class NodeTable:
     def _grow(self) -> None:
         old, new = self.capacity, self.capacity * 2
         self._rank = None
-        for field in ("allocatable", "used", "free"):
+        for field in _AMOUNTS:
             setattr(self, field, np.pad(getattr(self, field), ((0, 0), (0, new - old))))
         for field in PER_ROW:
             setattr(self, field, np.pad(getattr(self, field), (0, new - old)))

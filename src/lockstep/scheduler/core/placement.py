@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice, product
 from operator import or_
+from typing import Protocol
 
 import numpy as np
 
 from lockstep.scheduler.core import devices
-from lockstep.scheduler.core.cluster import Cluster, Spot
-from lockstep.scheduler.core.fit import Fit, ShapeFit, members_fit
+from lockstep.scheduler.core.cluster import Spot
+from lockstep.scheduler.core.fit import Fit, Fits, ShapeFit, members_fit
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.liking import selections
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
@@ -55,12 +56,17 @@ class Domain:
     rows: IntArray
 
 
-class Search:
-    """Looks for a place for one problem over the present state."""
+class State(Protocol):
+    """Nodes and what of them is taken, as they are or as they would be."""
 
-    def __init__(
-        self, cluster: Cluster, problem: Problem, fits: Sequence[Fit] | None = None
-    ) -> None:
+    table: NodeTable
+    fits: Fits
+
+
+class Search:
+    """Looks for a place for one problem over one state."""
+
+    def __init__(self, cluster: State, problem: Problem, fits: Sequence[Fit] | None = None) -> None:
         self.cluster = cluster
         self.table = cluster.table
         self.problem = problem

@@ -48,6 +48,7 @@ def gang_status(
             }
             for m in unit.musters
         ],
+        "nominated": _nominated(cluster, unit),
         "domain": domain_of(cluster, unit) or None,
         "position": position if waits else None,
         "waitingSince": (old.waiting_since or now) if waits else None,
@@ -55,6 +56,15 @@ def gang_status(
         "observedGeneration": unit.gang.metadata.generation,
         "conditions": _conditions(cluster, unit, verdict, placed=placed, now=now),
     }
+
+
+def _nominated(cluster: Cluster, unit: Unit) -> dict[str, str | None] | None:
+    """Return the nodes that are made free for it, those of before taken out one by one."""
+    nomination = cluster.nominations.get(unit.key)
+    before = unit.gang.status.nominated if unit.gang is not None else {}
+    if nomination is None:
+        return dict.fromkeys(before) or None
+    return dict.fromkeys(before) | nomination.nodes
 
 
 def _running(members: list[Member]) -> int:
@@ -133,5 +143,14 @@ def difference(shown: GangStatus, new: Json) -> Json:
     """Return the fields of *new* that the gang does not show yet, as a merge patch has them."""
     old = to_builtins(shown)
     # Through the view, so that a default that is left out equals one that is written.
-    wanted = to_builtins(convert({k: v for k, v in new.items() if v is not None}, GangStatus))
+    wanted = to_builtins(convert(_without_nulls(new), GangStatus))
     return {name: value for name, value in new.items() if old.get(name) != wanted.get(name)}
+
+
+def _without_nulls(new: Json) -> Json:
+    """Return a merge patch as the object that it makes of an empty one."""
+    return {
+        name: _without_nulls(value) if isinstance(value, dict) else value
+        for name, value in new.items()
+        if value is not None
+    }

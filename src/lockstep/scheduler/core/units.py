@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from lockstep.api import timestamp
 from lockstep.api.core import Pod
 from lockstep.api.gang import Gang, TopologyWish
 from lockstep.api.names import (
+    CHECKPOINT_ANNOTATION,
     GANG_GROUP_LABEL,
     GANG_LABEL,
     GPUS_ANNOTATION,
     QUEUE_LABEL,
     RANK_ANNOTATION,
+    RUNTIME_ANNOTATION,
     SCHEDULER_NAME,
 )
 from lockstep.api.parallelism import Parallelism
@@ -63,6 +67,13 @@ class Member:
     ours: bool
     rank: int | None = None
     """Its place among the pods of its job, as whoever made it says; None where nobody does."""
+    since: float | None = None
+    """When it got its node or started there, in Unix time; None where that is not known."""
+    runtime: float | None = None
+    """Seconds that it is expected to run; None where nobody says so."""
+    preempts: bool = True
+    nominated: str = ""
+    """The node that was being made free for it when it was last heard of."""
     account: Account | None = field(default=None, repr=False)
     """The queue's account that this pod is counted in, and what it counts for there."""
     charged: dict[str, int] = field(default_factory=dict, repr=False)
@@ -90,6 +101,10 @@ class Member:
             or any(s.state.running for s in pod.status.container_statuses),
             ours=pod.spec.scheduler_name == SCHEDULER_NAME,
             rank=_rank(meta.annotations.get(RANK_ANNOTATION, "")),
+            since=_moment(pod.status.start_time),
+            runtime=_seconds(meta.annotations.get(RUNTIME_ANNOTATION, "")),
+            preempts=pod.spec.preemption_policy != "Never",
+            nominated=pod.status.nominated_node_name,
         )
 
     @property
@@ -126,6 +141,21 @@ class Member:
     def queue(self) -> str:
         """Return the queue that the pod itself names; its gang's goes before that."""
         return self.labels.get(QUEUE_LABEL) or DEFAULT_QUEUE
+
+
+def _moment(text: str | None) -> float | None:
+    try:
+        return timestamp.parse(text) if text else None
+    except ValueError:
+        return None
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        seconds = float(text)
+    except ValueError:
+        return None
+    return seconds if isfinite(seconds) and seconds >= 0 else None
 
 
 def _rank(text: str) -> int | None:
@@ -248,6 +278,40 @@ class Unit:
             return self.gang.spec.queue
         first = next(iter(self.members.values()), None)
         return first.queue if first is not None else DEFAULT_QUEUE
+
+    @property
+    def since(self) -> float | None:
+        """Return when the unit got its place; None where that is not known or not so yet."""
+        known = [m.since for m in self.bound if m.since is not None]
+        placed = _moment(self.gang.status.placed_at) if self.gang is not None else None
+        return min([*known, *([placed] if placed is not None else [])], default=None)
+
+    @property
+    def saved(self) -> float | None:
+        """Return when the unit's work was last saved; None where that is not known."""
+        if self.gang is None:
+            return None
+        return _moment(self.gang.metadata.annotations.get(CHECKPOINT_ANNOTATION))
+
+    @property
+    def runtime(self) -> float | None:
+        """Return the seconds that the unit is expected to run: its gang's, else its longest pod's.
+
+        None where the gang does not say so nor every one of its pods.
+        """
+        if self.gang is not None:
+            stated = _seconds(self.gang.metadata.annotations.get(RUNTIME_ANNOTATION, ""))
+            if stated is not None:
+                return stated
+        known = [m.runtime for m in self.members.values()]
+        return max((r for r in known if r is not None), default=None) if None not in known else None
+
+    @property
+    def nominated(self) -> dict[str, str]:
+        """Return by pod the node that was being made free for it when it was last heard of."""
+        if self.gang is not None:
+            return self.gang.status.nominated
+        return {m.name: m.nominated for m in self.members.values() if m.nominated}
 
     @property
     def parallelism(self) -> Parallelism | None:

@@ -6,8 +6,10 @@ resource of their own beside all GPUs: ``nvidia.com/gpu/MODEL``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lockstep.api.core import Quantity
 from lockstep.api.names import CPU, GPU
@@ -38,6 +40,17 @@ def amounts_of(quantities: Mapping[str, Quantity]) -> Amounts:
     }
 
 
+class Card(NamedTuple):
+    """What the GPUs of a node are like, as far as queues go by it."""
+
+    model: str
+    memory: int
+    """MiB of one; 0 where the node does not say."""
+
+
+UNKNOWN_CARD = Card("", 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Ceiling:
     """The most of one resource that a queue may use, and what says so."""
@@ -66,6 +79,10 @@ class Account:
     """What is used and, in the parts, kept; the same object as ``used`` where nobody keeps any."""
     holding: dict[UnitKey, dict[PodKey, Member]] = field(default_factory=dict)
     """The units that have pods with nodes directly in this queue."""
+    priorities: dict[UnitKey, int] = field(default_factory=dict)
+    """How important each of those units is."""
+    standing: Counter[int] = field(default_factory=Counter)
+    """How many of them there are of each priority."""
     average: dict[str, float] = field(default_factory=dict)
     """Decayed use, where past use counts."""
 
@@ -108,6 +125,13 @@ class Account:
     def over(self, resource: str, more: int = 0) -> int:
         """Return how much of a resource is used beyond what is guaranteed, with *more* used."""
         return max(0, self.used.get(resource, 0) + more - self.guaranteed.get(resource, 0))
+
+    def leaves(self) -> Iterator[Account]:
+        """Yield the accounts in this one that units are counted in."""
+        if not self.parts:
+            yield self
+        for part in self.parts:
+            yield from part.leaves()
 
     def managed(self) -> set[str]:
         """Return the resources that this queue or a sibling is guaranteed."""

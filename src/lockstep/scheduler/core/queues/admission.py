@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from lockstep.api.names import GPU_MODEL_LABEL
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.fit import Fit, FixedFit
+from lockstep.scheduler.core.fit import Fit, Fits, FixedFit
+from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement, Search
 from lockstep.scheduler.core.problem import Problem
@@ -54,8 +55,7 @@ def counted(cluster: Cluster, placement: Placement) -> Amounts:
     """Return what the pods of a placement count for where they go."""
     total: Amounts = {}
     for one in placement.assignments:
-        model = cluster.model(one.spot.node) if cluster.ledger.by_model else ""
-        add_to(total, cluster.ledger.charged(one.member.shape, model))
+        add_to(total, cluster.ledger.charged(one.member.shape, cluster.card(one.spot.node)))
     return total
 
 
@@ -77,7 +77,8 @@ def selective(cluster: Cluster, problem: Problem) -> bool:
     if not cluster.ledger.specs:
         return False
     mixed = len(problem.items) > len(problem.needs)
-    return problem.elastic or mixed or cluster.ledger.by_model
+    shares = any(item.shape.share is not None for item in problem.items)
+    return problem.elastic or mixed or shares or cluster.ledger.by_model
 
 
 def trimmed(cluster: Cluster, account: Account, problem: Problem) -> Problem:
@@ -99,11 +100,17 @@ def trimmed(cluster: Cluster, account: Account, problem: Problem) -> Problem:
     return problem if needs == problem.needs else replace(problem, needs=needs)
 
 
-def place(cluster: Cluster, unit: Unit, problem: Problem) -> Placement | None:
-    """Return where the unit goes within its queue's limits; None when it has no such place."""
+def place(
+    cluster: Cluster, unit: Unit, problem: Problem, rows: BoolArray | None = None
+) -> Placement | None:
+    """Return where the unit goes within its queue's limits, on some rows alone where given.
+
+    None when it has no such place.
+    """
     account = limited(cluster, unit)
     if account is None:
-        return Search(cluster, problem).place(unit.key)
+        fits = None if rows is None else inside(problem, cluster.fits, rows)
+        return Search(cluster, problem, fits).place(unit.key)
     if cluster.ledger.lacking(account, asked(cluster, problem), cluster.capacity()) is not None:
         return None
     problem = trimmed(cluster, account, problem)
@@ -111,7 +118,8 @@ def place(cluster: Cluster, unit: Unit, problem: Problem) -> Placement | None:
         return None
     closed: set[str] = set()
     while True:
-        fits = _without_models(cluster, problem, closed) if closed else None
+        open_to = _without_models(cluster, closed, rows)
+        fits = None if open_to is None else inside(problem, cluster.fits, open_to)
         placement = Search(cluster, problem, fits).place(unit.key)
         if placement is None:
             return None
@@ -127,13 +135,18 @@ def place(cluster: Cluster, unit: Unit, problem: Problem) -> Placement | None:
             return None
 
 
-def _without_models(cluster: Cluster, problem: Problem, closed: set[str]) -> Sequence[Fit]:
+def _without_models(cluster: Cluster, closed: set[str], rows: BoolArray | None) -> BoolArray | None:
+    """Return the rows whose GPUs are of no closed model; None where all are open."""
+    if not closed:
+        return rows
     open_to = ~cluster.table.label(GPU_MODEL_LABEL).any_of(sorted(closed))
-    fits: list[Fit] = []
+    return open_to if rows is None else open_to & rows
+
+
+def inside(problem: Problem, fits: Fits, rows: BoolArray) -> Sequence[Fit]:
+    """Return the fit vectors of a problem on some rows alone."""
+    found: list[Fit] = []
     for item in problem.items:
-        fit = cluster.fits.of(item.shape)
-        if item.shape.gpus:
-            fits.append(FixedFit(fit.eligible & open_to, fit.count * open_to, fit.liking))
-        else:
-            fits.append(fit)
-    return fits
+        fit = fits.of(item.shape)
+        found.append(FixedFit(fit.eligible & rows, fit.count * rows, fit.liking))
+    return found

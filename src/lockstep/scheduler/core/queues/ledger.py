@@ -6,7 +6,8 @@ a top queue and says so. What names a queue that does not exist has an account w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lockstep.api.names import GPU, PODS
@@ -16,6 +17,7 @@ from lockstep.scheduler.core.queues.account import (
     MODEL_PREFIX,
     Account,
     Amounts,
+    Card,
 )
 from lockstep.scheduler.core.resources import is_port
 from lockstep.scheduler.core.shapes import PodShape
@@ -58,6 +60,8 @@ class Ledger:
         """Whether any queue tells GPU models apart."""
         self.version = 0
         """Moves with every change of what queues there are and what they say."""
+        self.promises: dict[UnitKey, tuple[str, Amounts]] = {}
+        """By unit: its queue, and what of it is spoken for because places are made free for it."""
         self._keeps = False
         self._charges: dict[int, Amounts] = {}
 
@@ -89,15 +93,15 @@ class Ledger:
         if not self.active:
             self.active = self.stale = True
 
-    def rebuild(self, members: Iterable[tuple[Member, str, str]]) -> None:
-        """Build all accounts from the queues, and count *members* (pod, queue, GPU model)."""
+    def rebuild(self, members: Iterable[Member], count: Callable[[Member], None]) -> None:
+        """Build all accounts from the queues, and count *members* again."""
         averages = {name: account.average for name, account in self.accounts.items()}
         self._build()
         for name, account in self.accounts.items():
             account.average = averages.get(name, account.average)
-        for member, queue, model in members:
+        for member in members:
             member.account = None
-            self.enter(member, queue, model)
+            count(member)
         self.stale = False
 
     def _build(self) -> None:
@@ -152,7 +156,7 @@ class Ledger:
         return found
 
     def charges(self, shape: PodShape) -> Amounts:
-        """Return what one pod of a shape counts for."""
+        """Return the least that one pod of a shape counts for, wherever it goes."""
         found = self._charges.get(shape.id)
         if found is None:
             found = self._charges[shape.id] = {
@@ -160,23 +164,43 @@ class Ledger:
                 for name, value in shape.request.items()
                 if name != PODS and not is_port(name)
             }
+            if shape.share is not None:
+                found[GPU] = found.get(GPU, 0) + shape.share.cards * shape.share.compute * 10
         return found
 
-    def charged(self, shape: PodShape, model: str) -> Amounts:
-        """Return what one pod of a shape counts for on a node with GPUs of a model."""
+    def charged(self, shape: PodShape, card: Card) -> Amounts:
+        """Return what one pod of a shape counts for on a node with such GPUs.
+
+        A share counts by its compute or by its memory, whichever is the larger part of the card.
+        """
         charges = self.charges(shape)
-        if self.by_model and model and GPU in charges:
-            return {**charges, f"{MODEL_PREFIX}{model}": charges[GPU]}
+        share = shape.share
+        if share is not None and card.memory:
+            part = max(share.compute * 10, -(-share.memory * 1000 // card.memory))
+            charges = {**charges, GPU: share.cards * min(part, 1000)}
+        if self.by_model and card.model and GPU in charges:
+            return {**charges, f"{MODEL_PREFIX}{card.model}": charges[GPU]}
         return charges
 
-    def enter(self, member: Member, queue: str, model: str) -> None:
-        """Count a pod that has got a node."""
+    def enter(self, member: Member, queue: str, card: Card) -> Account | None:
+        """Count a pod that has got a node; return its account where its unit is new there.
+
+        Whoever counts it says then how important the unit is.
+        """
         account = self.account(queue)
-        charged = self.charged(member.shape, model)
+        charged = self.charged(member.shape, card)
         key = member.unit or UnitKey("Pod", member.namespace, member.name)
+        new = key not in account.holding
         account.holding.setdefault(key, {})[member.key] = member
         member.account, member.charged = account, charged
         self._add(account, charged, 1)
+        return account if new else None
+
+    def rank(self, account: Account, member: Member, priority: int) -> None:
+        """State how important the unit of a pod just counted is."""
+        key = member.unit or UnitKey("Pod", member.namespace, member.name)
+        account.priorities[key] = priority
+        account.standing[priority] += 1
 
     def leave(self, member: Member) -> None:
         """Count a pod no more."""
@@ -188,6 +212,7 @@ class Ledger:
         del there[member.key]
         if not there:
             del account.holding[key]
+            account.standing[account.priorities.pop(key)] -= 1
         self._add(account, member.charged, -1)
         member.account = None
 
@@ -216,6 +241,17 @@ class Ledger:
             change = max(had + change, kept) - max(had, kept)
             one = one.parent
 
+    @contextmanager
+    def without(self, members: Sequence[Member]) -> Iterator[None]:
+        """Suppose for a moment that pods which are counted are not."""
+        for member in members:
+            self._add(_counted_in(member), member.charged, -1)
+        try:
+            yield
+        finally:
+            for member in members:
+                self._add(_counted_in(member), member.charged, 1)
+
     # Questions.
 
     def lacking(
@@ -227,18 +263,32 @@ class Ledger:
                 continue
             change = amount
             for one in account.chain:
-                had = one.claimed.get(name, 0)
+                had = one.claimed.get(name, 0) + self.promised(one, name)
                 ceiling = one.ceilings.get(name)
                 if ceiling is not None and had + change > ceiling.amount:
                     return OverQuota(one, name, ceiling.field, ceiling.amount, had, change)
                 if self._keeps:
                     kept = one.kept.get(name, 0)
                     change = max(had + change, kept) - max(had, kept)
-            had = self.top.claimed.get(name, 0)
+            had = self.top.claimed.get(name, 0) + self.promised(self.top, name)
             if self._keeps and change and had + change > capacity.get(name, 0):
                 most = capacity.get(name, 0)
                 return OverQuota(self.top, name, "lending", most, had, change)
         return None
+
+    def promised(self, account: Account, resource: str) -> int:
+        """Return how much of a resource is spoken for in a queue and its parts."""
+        total = 0
+        for queue, amounts in self.promises.values():
+            if account is self.top or account in self.account(queue).chain:
+                total += amounts.get(resource, 0)
+        return total
+
+
+def _counted_in(member: Member) -> Account:
+    if member.account is None:
+        raise ValueError(f"{member.namespace}/{member.name} is counted in no queue")
+    return member.account
 
 
 def _claim_kept(account: Account) -> Amounts:

@@ -1,0 +1,1 @@
+"""Making room: whose place a unit may take, which places that frees, and keeping them for it."""

@@ -1,0 +1,128 @@
+"""Places that are being made free for somebody: nobody else may take them meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.nodes import NodeTable
+from lockstep.scheduler.core.queues.account import Amounts
+from lockstep.scheduler.core.queues.ledger import Ledger
+from lockstep.scheduler.core.shapes import PodShape
+from lockstep.scheduler.core.units import Member, PodKey, UnitKey
+
+
+@dataclass(slots=True)
+class Nomination:
+    """The place of one unit, and who has been told to leave it."""
+
+    unit: UnitKey
+    nodes: dict[str, str]
+    """By pod, the node that it is to get."""
+    shapes: dict[str, PodShape]
+    queue: str
+    asked: Amounts
+    cards: dict[str, int] = field(default_factory=dict)
+    """By pod, the GPUs of that node that it is to get, as a mask; where they are known."""
+    victims: dict[PodKey, str] = field(default_factory=dict)
+    """Pods that go, with their uids."""
+    looked: tuple[int, ...] = ()
+    """The moment at which it was last tried."""
+
+
+class Nominations:
+    """All such places, kept in the table of nodes and in the ledger."""
+
+    def __init__(self, table: NodeTable, ledger: Ledger) -> None:
+        self._table = table
+        self._ledger = ledger
+        self._all: dict[UnitKey, Nomination] = {}
+        self._version = table.version
+        self._lifted: UnitKey | None = None
+
+    def __contains__(self, key: UnitKey) -> bool:
+        return key in self._all
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Nomination]:
+        return iter(self._all.values())
+
+    def get(self, key: UnitKey) -> Nomination | None:
+        """Return the nomination of a unit."""
+        return self._all.get(key)
+
+    def add(self, nomination: Nomination) -> None:
+        """Keep a place free from now on."""
+        self.drop(nomination.unit)
+        self._all[nomination.unit] = nomination
+        self._keep(nomination, 1)
+
+    def drop(self, key: UnitKey) -> bool:
+        """Keep a unit's place free no more; return whether there was one."""
+        self.refresh()
+        found = self._all.pop(key, None)
+        if found is not None and key != self._lifted:
+            self._keep(found, -1)
+        return found is not None
+
+    def refresh(self) -> None:
+        """Keep the places free in rows that were given to other nodes, or are new."""
+        if self._version == self._table.version:
+            return
+        self._version = self._table.version
+        if self._all or self._table.held.any():
+            self._table.release()
+            for one in self._all.values():
+                self._keep(one, 1)
+
+    @contextmanager
+    def lifted(self, key: UnitKey) -> Iterator[None]:
+        """Let the place of one unit be taken for a moment: by itself."""
+        self.refresh()
+        found = self._all.get(key)
+        if found is None:
+            yield
+            return
+        self._keep(found, -1)
+        self._lifted = key
+        try:
+            yield
+        finally:
+            self._lifted = None
+            if self._all.get(key) is found:
+                self._keep(found, 1)
+
+    def rows(self, key: UnitKey) -> BoolArray:
+        """Return the rows of the nodes that a unit is to get."""
+        mask = np.zeros(self._table.capacity, dtype=bool)
+        nodes = set(self._all[key].nodes.values())
+        mask[[self._table.rows[name] for name in nodes if name in self._table.rows]] = True
+        return mask
+
+    def condemned(self, pods: Mapping[PodKey, Member]) -> list[Member]:
+        """Return the pods that have been told to leave and are still there."""
+        return [
+            pods[key]
+            for one in self._all.values()
+            for key, uid in one.victims.items()
+            if key in pods and pods[key].uid == uid and pods[key].holds
+        ]
+
+    def _keep(self, nomination: Nomination, times: int) -> None:
+        self._table.widen()
+        for pod, node in nomination.nodes.items():
+            row = self._table.rows.get(node)
+            if row is not None:
+                shape = nomination.shapes[pod]
+                self._table.hold(row, shape.columns, shape.amounts, times)
+                self._table.hold_cards(row, nomination.cards.get(pod, 0), shape.share, times)
+        if times > 0:
+            self._ledger.promises[nomination.unit] = nomination.queue, nomination.asked
+        else:
+            self._ledger.promises.pop(nomination.unit, None)

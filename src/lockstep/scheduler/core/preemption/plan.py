@@ -1,0 +1,249 @@
+"""Which pods must go so that a unit has a place, and which place that is.
+
+Those that may go are put in the order of what losing them costs. As more of them go the unit can
+only fit better, so the shortest beginning of that order with which it fits is found by halving,
+with the usual search on a supposition. Of that beginning only those stay on the list whose room the
+place found, or the queue's limit, does need; the dearest are spared first. The plan is then placed
+once more, on the cluster without just these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.packing import Quota
+from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.preemption.rights import Holder, Rights
+from lockstep.scheduler.core.preemption.supposition import Supposition
+from lockstep.scheduler.core.problem import Problem
+from lockstep.scheduler.core.queues import admission
+from lockstep.scheduler.core.queues.account import Account, Amounts
+from lockstep.scheduler.core.units import Member, Unit, UnitKey
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Pods that go together or not at all: a gang, or one member that it can do without."""
+
+    key: UnitKey
+    account: Account
+    members: tuple[Member, ...]
+    cost: tuple[object, ...]
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """These pods go, and the unit comes to stand there."""
+
+    unit: UnitKey
+    placement: Placement
+    victims: tuple[Member, ...]
+
+
+class Planner:
+    """Finds one unit's plan at one moment."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        unit: Unit,
+        problem: Problem,
+        *,
+        leaving: Sequence[Member],
+        now: float,
+    ) -> None:
+        self._cluster = cluster
+        self._unit = unit
+        # Nobody has to go for members that the unit can do without.
+        self._problem = replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
+        self._leaving = leaving
+        self._now = now
+        self._asked = admission.asked(cluster, self._problem)
+        self._account = cluster.ledger.account(unit.queue)
+        priority, may = cluster.priority(unit), cluster.may_preempt(unit)
+        self.rights = Rights(cluster, self._account, priority, self._asked, may)
+
+    def find(self, rows: BoolArray | None = None) -> Plan | None:
+        """Return the plan, on some rows alone where they are given.
+
+        None when it would fit without anybody going but those that leave anyway, and when it would
+        not even if all went whose place it may take.
+        """
+        state = Supposition(self._cluster, self._leaving)
+        lacking = self._lacking()
+        if not lacking and state.place(self._problem, self._unit.key, rows) is not None:
+            return None
+        chunks = self._chunks()
+        least = _covering(lacking, chunks)
+        if least is None:
+            return None
+        for chunk in chunks:
+            state.vacate(chunk.members)
+        placement = state.place(self._problem, self._unit.key, rows)
+        if placement is None:
+            return None
+        number, placement = self._halve(state, chunks, least, placement, rows)
+        kept = self._needed(state.table, chunks[:number], placement, lacking)
+        return self._verified(kept, placement, chunks[:number])
+
+    def _lacking(self) -> list[tuple[Account, str, int]]:
+        """Return by queue and resource what must be given back before its ceilings are kept."""
+        found = []
+        going: dict[Account, Amounts] = {}
+        for member in self._leaving:
+            for account in member.account.chain if member.account is not None else ():
+                admission.add_to(going.setdefault(account, {}), member.charged)
+        ledger = self._cluster.ledger
+        for account in self._account.chain:
+            for name, ceiling in account.ceilings.items():
+                asked = self._asked.get(name, 0)
+                used = account.claimed.get(name, 0) + ledger.promised(account, name)
+                short = used + asked - ceiling.amount - going.get(account, {}).get(name, 0)
+                if asked and short > 0:
+                    found.append((account, name, short))
+        return found
+
+    def _chunks(self) -> list[Chunk]:
+        """Return who may go, the cheapest first."""
+        spared = {member.key for member in self._leaving}
+        found = []
+        for holder in self.rights.victims(spared):
+            for member in holder.extras:
+                found.append(self._chunk(holder, (member,), whole=False))
+            if holder.core:
+                found.append(self._chunk(holder, holder.core, whole=True))
+        return sorted(found, key=lambda chunk: chunk.cost)
+
+    def _chunk(self, holder: Holder, members: tuple[Member, ...], *, whole: bool) -> Chunk:
+        unit = self._cluster.units.get(holder.key)
+        saved = unit.saved if unit is not None else None
+        size = sum(m.shape.gpus or 1 for m in members)
+        begun = max(holder.since, saved) if saved is not None else holder.since
+        lost = max(0.0, self._now - begun) * size if whole and begun else 0.0
+        cost = (whole, holder.priority, lost, size, holder.key, members[0].key)
+        return Chunk(holder.key, holder.account, members, cost, whole)
+
+    def _halve(
+        self,
+        state: Supposition,
+        chunks: list[Chunk],
+        least: int,
+        placement: Placement,
+        rows: BoolArray | None,
+    ) -> tuple[int, Placement]:
+        """Return the shortest beginning of *chunks* that suffices; all of them are gone now."""
+        low, high, there = least, len(chunks), len(chunks)
+        while low < high:
+            middle = (low + high) // 2
+            for chunk in chunks[middle:there]:
+                state.restore(chunk.members)
+            for chunk in chunks[there:middle]:
+                state.vacate(chunk.members)
+            there = middle
+            found = state.place(self._problem, self._unit.key, rows)
+            if found is None:
+                low = middle + 1
+            else:
+                high, placement = middle, found
+        for chunk in chunks[there:high]:
+            state.vacate(chunk.members)
+        for chunk in chunks[high:there]:
+            state.restore(chunk.members)
+        return high, placement
+
+    def _needed(
+        self,
+        table: NodeTable,
+        chunks: list[Chunk],
+        placement: Placement,
+        lacking: list[tuple[Account, str, int]],
+    ) -> list[Chunk]:
+        """Return the chunks that must go for this very place; the dearest are spared first."""
+        spare = _spare(table, placement)
+        left = {
+            (account, name): _given(chunks, account, name) - short
+            for account, name, short in lacking
+        }
+        kept = []
+        for chunk in reversed(chunks):
+            back = _taken(table, chunk, spare)
+            owed = {key: _given([chunk], *key) for key in left}
+            if all((spare[row] >= amounts).all() for row, amounts in back.items()) and all(
+                left[key] >= amount for key, amount in owed.items()
+            ):
+                for row, amounts in back.items():
+                    spare[row] -= amounts
+                for key, amount in owed.items():
+                    left[key] -= amount
+            else:
+                kept.append(chunk)
+        return kept
+
+    def _verified(
+        self, kept: list[Chunk], placement: Placement, chunks: list[Chunk]
+    ) -> Plan | None:
+        """Return the plan once the unit has been placed where just the victims have gone."""
+        for chosen in (kept, chunks):
+            whole = {chunk.key for chunk in chosen if chunk.whole}
+            extras = [c for c in chunks if c.key in whole and not c.whole and c not in chosen]
+            victims = tuple(m for chunk in (*chosen, *extras) for m in chunk.members)
+            state = Supposition(self._cluster, (*self._leaving, *victims))
+            rows = np.zeros(self._cluster.table.capacity, dtype=bool)
+            rows[[self._cluster.table.rows[a.spot.node] for a in placement.assignments]] = True
+            found = state.place(self._problem, self._unit.key, rows)
+            if found is not None and victims and self._within_quota(found, victims):
+                return Plan(self._unit.key, found, victims)
+        return None
+
+    def _within_quota(self, placement: Placement, victims: Sequence[Member]) -> bool:
+        ledger, counted = self._cluster.ledger, admission.counted(self._cluster, placement)
+        gone = [m for m in (*self._leaving, *victims) if m.account is not None]
+        with ledger.without(gone):
+            return ledger.lacking(self._account, counted, self._cluster.capacity()) is None
+
+
+def _given(chunks: Sequence[Chunk], account: Account, name: str) -> int:
+    members = [m for chunk in chunks if account in chunk.account.chain for m in chunk.members]
+    return sum(m.charged.get(name, 0) for m in members)
+
+
+def _covering(lacking: list[tuple[Account, str, int]], chunks: list[Chunk]) -> int | None:
+    """Return how many chunks must go before the ceilings are kept; None when all do not do."""
+    most = 0
+    for account, name, short in lacking:
+        given, number = 0, 0
+        while given < short:
+            if number == len(chunks):
+                return None
+            given += _given([chunks[number]], account, name)
+            number += 1
+        most = max(most, number)
+    return most
+
+
+def _spare(table: NodeTable, placement: Placement) -> dict[int, IntArray]:
+    """Return by row what is left over where the unit would stand."""
+    spare: dict[int, IntArray] = {}
+    for one in placement.assignments:
+        row, shape = table.rows[one.spot.node], one.member.shape
+        left = spare.setdefault(row, table.free[:, row].copy())
+        left[shape.columns] -= shape.amounts
+    return spare
+
+
+def _taken(table: NodeTable, chunk: Chunk, rows: dict[int, IntArray]) -> dict[int, IntArray]:
+    """Return by row what a chunk's pods would take back where the unit would stand."""
+    found: dict[int, IntArray] = {}
+    for member in chunk.members:
+        row = table.rows.get(member.node, -1)
+        if row in rows:
+            amounts = found.setdefault(row, np.zeros(len(table.free), dtype=np.int64))
+            amounts[member.shape.columns] += member.shape.amounts
+    return found

@@ -1,0 +1,140 @@
+"""Taking the place of others, step by step: plan it, keep it free, wait for it, stand there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.preemption.nominations import Nomination, Nominations
+from lockstep.scheduler.core.preemption.plan import Plan, Planner
+from lockstep.scheduler.core.preemption.supposition import Supposition
+from lockstep.scheduler.core.problem import Problem
+from lockstep.scheduler.core.queues import admission
+from lockstep.scheduler.core.queues.account import Amounts
+from lockstep.scheduler.core.units import Member, Unit, UnitKey
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """Pods that go so that a unit can have their place.
+
+    Whoever carries it out notes down first which nodes the unit's pods are to get, so that nothing
+    of it is lost, and then ends the victims.
+    """
+
+    unit: UnitKey
+    nodes: dict[str, str]
+    """By pod of the unit, the node that it is to get."""
+    victims: tuple[Member, ...]
+    message: str
+    """What is said to the victims."""
+
+
+class Preemptor:
+    """Plans evictions and sees to it that what they free goes to whom it was freed for."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.nominations: Nominations = cluster.nominations
+        self._adopted: set[UnitKey] = set()
+
+    def leaving(self) -> list[Member]:
+        """Return the pods that are on their way out."""
+        told = self.nominations.condemned(self._cluster.pods)
+        named = {member.key for member in told}
+        others = [m for key, m in self._cluster.leaving.items() if key not in named]
+        return [*told, *others]
+
+    def worth_a_look(self, unit: Unit, problem: Problem) -> bool:
+        """Return, at little cost, whether there may be somebody whose place the unit may take."""
+        if not self._cluster.ledger.active or unit.half_placed:
+            return False
+        if not any(quota.need for quota in problem.needs):
+            return False
+        return self._planner(unit, problem, (), 0.0).rights.any()
+
+    def evict_for(self, unit: Unit, problem: Problem, now: float) -> tuple[Eviction | None, bool]:
+        """Return who goes for a unit that has no place, and keep that place free.
+
+        Beside it stands whether to ask again when bindings that are under way have ended.
+        """
+        planner = self._planner(unit, problem, self.leaving(), now)
+        plan = planner.find()
+        if plan is None:
+            return None, planner.rights.unsettled
+        return self._nominate(unit, plan), False
+
+    def _planner(
+        self, unit: Unit, problem: Problem, leaving: Sequence[Member], now: float
+    ) -> Planner:
+        return Planner(self._cluster, unit, problem, leaving=leaving, now=now)
+
+    def _nominate(self, unit: Unit, plan: Plan) -> Eviction:
+        placed = plan.placement.assignments
+        self._adopted.add(unit.key)
+        nodes = {one.member.name: one.spot.node for one in placed}
+        self.nominations.add(
+            Nomination(
+                unit.key,
+                nodes,
+                {one.member.name: one.member.shape for one in placed},
+                unit.queue,
+                admission.counted(self._cluster, plan.placement),
+                {one.member.name: one.spot.gpus for one in placed},
+                {member.key: member.uid for member in plan.victims},
+            )
+        )
+        return Eviction(unit.key, nodes, plan.victims, _told(unit, self._cluster.priority(unit)))
+
+    def adopt(self, unit: Unit) -> None:
+        """Keep the place free that an earlier leader noted down for a unit."""
+        if unit.key in self._adopted:
+            return
+        self._adopted.add(unit.key)  # from now on what is kept here is newer than what is shown
+        nodes = unit.nominated
+        waiting = {m.name: m for muster in unit.musters for m in muster.pending}
+        nodes = {pod: node for pod, node in nodes.items() if pod in waiting}
+        if not nodes or unit.bound:
+            return
+        asked: Amounts = {}
+        for pod in nodes:
+            admission.add_to(asked, self._cluster.ledger.charges(waiting[pod].shape))
+        shapes = {pod: waiting[pod].shape for pod in nodes}
+        self.nominations.add(Nomination(unit.key, nodes, shapes, unit.queue, asked))
+
+    def stand(
+        self, unit: Unit, problem: Problem, now: float
+    ) -> tuple[Placement | None, Eviction | None]:
+        """Return where a nominated unit stands now; else who else has to go for its place.
+
+        Where the place can come about no more, the unit waits again like the others.
+        """
+        nomination = self.nominations.get(unit.key)
+        moment = (self._cluster.freed, self._cluster.table.version)
+        if nomination is None or nomination.looked == moment:
+            return None, None
+        nomination.looked = moment
+        with self.nominations.lifted(unit.key):
+            rows = self.nominations.rows(unit.key)
+            placement = admission.place(self._cluster, unit, problem, rows)
+            if placement is None:
+                placement = admission.place(self._cluster, unit, problem)
+            if placement is not None:
+                self.nominations.drop(unit.key)
+                return placement, None
+            leaving = self.leaving()
+            if Supposition(self._cluster, leaving).place(problem, unit.key, rows) is not None:
+                return None, None
+            plan = self._planner(unit, problem, leaving, now).find(rows)
+        self.nominations.drop(unit.key)
+        return None, self._nominate(unit, plan) if plan is not None else None
+
+
+def _told(unit: Unit, priority: int) -> str:
+    what = "gang" if unit.is_gang else "pod"
+    return (
+        f"its place goes to {what} {unit.key.namespace}/{unit.key.name} of queue {unit.queue}, "
+        f"priority {priority}"
+    )

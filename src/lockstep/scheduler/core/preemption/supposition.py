@@ -1,0 +1,53 @@
+"""The cluster as it would be were some pods gone: the same tables and vectors, on copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lockstep.scheduler.core.cluster import Cluster, held_by
+from lockstep.scheduler.core.fit import Fits
+from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.placement import Placement, Search
+from lockstep.scheduler.core.problem import Problem
+from lockstep.scheduler.core.queues.admission import inside
+from lockstep.scheduler.core.units import Member, PodKey, UnitKey
+
+
+class Supposition:
+    """What would be free if some pods had gone; whoever places on it uses the usual search."""
+
+    def __init__(self, cluster: Cluster, gone: Iterable[Member] = ()) -> None:
+        self.table = cluster.table.fork()
+        self.fits = Fits(self.table)
+        self._cluster = cluster
+        self._gone: set[PodKey] = set()
+        self.vacate(gone)
+
+    def vacate(self, members: Iterable[Member]) -> None:
+        """Suppose that pods are gone."""
+        self._charge(members, -1)
+
+    def restore(self, members: Iterable[Member]) -> None:
+        """Suppose no longer that pods are gone."""
+        self._charge(members, 1)
+
+    def _charge(self, members: Iterable[Member], times: int) -> None:
+        table, with_devices = self.table, set[str]()
+        change = self._gone.add if times < 0 else self._gone.discard
+        for member in members:
+            change(member.key)
+            row = table.rows.get(member.node)
+            if row is not None:
+                table.charge(row, member.shape.columns, member.shape.amounts, times)
+                if member.gpus:
+                    with_devices.add(member.node)
+        for node in with_devices:
+            there = (m for m in self._cluster.on_node(node) if m.key not in self._gone)
+            table.hold_devices(table.rows[node], *held_by(there))
+
+    def place(
+        self, problem: Problem, unit: UnitKey, rows: BoolArray | None = None
+    ) -> Placement | None:
+        """Return where a unit would go, on some rows alone where they are given."""
+        fits = inside(problem, self.fits, rows) if rows is not None else None
+        return Search(self, problem, fits).place(unit)

@@ -1,0 +1,37 @@
+"""What is said of a unit that takes the place of others."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from lockstep.scheduler.core import words
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.preemption.nominations import Nomination
+from lockstep.scheduler.core.units import Member
+
+PREEMPTING = "Preempting"
+
+
+def in_words(nomination: Nomination, cluster: Cluster) -> str:
+    """Return what a nominated unit waits for."""
+    there = Counter(
+        f"{m.unit.kind.lower()} {m.unit.name}" if m.unit else f"pod {m.name}"
+        for m in still_there(nomination, cluster)
+    )
+    ranked = sorted(there.items(), key=lambda one: (-one[1], one[0]))
+    parts = [f"{name} ({words.count(number, 'pod')})" for name, number in ranked[:3]]
+    if len(ranked) > 3:
+        parts.append(f"{len(ranked) - 3} more")
+    who = words.listing(parts) if parts else "pods that leave"
+    nodes = sorted(set(nomination.nodes.values()))
+    where = words.listing(nodes) if len(nodes) < 4 else words.count(len(nodes), "node")
+    return f"takes the place of {who}: {where} kept free for it until they have ended"
+
+
+def still_there(nomination: Nomination, cluster: Cluster) -> list[Member]:
+    """Return the victims of one nomination that are still there."""
+    return [
+        cluster.pods[key]
+        for key, uid in nomination.victims.items()
+        if key in cluster.pods and cluster.pods[key].uid == uid and cluster.pods[key].holds
+    ]

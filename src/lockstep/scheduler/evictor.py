@@ -1,0 +1,119 @@
+"""Ending pods whose place somebody else gets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from lockstep.api.core import PODS
+from lockstep.api.gang import GANGS
+from lockstep.kube.client import Client, Patch
+from lockstep.kube.errors import ApiError, NotFound
+from lockstep.kube.events import Recorder
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.preemption.preemptor import Eviction
+from lockstep.scheduler.core.units import Member
+
+log = logging.getLogger(__name__)
+
+CONCURRENCY = 32
+RETRY_SECONDS = 1.0
+
+
+class Evictor:
+    """Carries evictions out, in an order that a crash cannot turn into a loss.
+
+    First it is written down where the unit is to stand; a leader that finds that written goes on
+    from there. Only then the victims are told why they end, and ended, gracefully.
+    """
+
+    def __init__(self, client: Client, cluster: Cluster, recorder: Recorder) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._recorder = recorder
+        self._slots = asyncio.Semaphore(CONCURRENCY)
+
+    async def carry_out(self, eviction: Eviction) -> None:
+        """Write the place down and end the victims, trying again until it is done or moot."""
+        while not await self._note_down(eviction):
+            if self._moot(eviction):
+                return
+            await asyncio.sleep(RETRY_SECONDS)
+        self._announce(eviction)
+        left = list(eviction.victims)
+        while left and not self._moot(eviction):
+            done = await asyncio.gather(*(self._end(member, eviction) for member in left))
+            left = [member for member, ended in zip(left, done, strict=True) if not ended]
+            if left:
+                await asyncio.sleep(RETRY_SECONDS)
+
+    def _moot(self, eviction: Eviction) -> bool:
+        """Return whether the place is not to be freed any more."""
+        nomination = self._cluster.nominations.get(eviction.unit)
+        return nomination is None or nomination.nodes != eviction.nodes
+
+    async def _note_down(self, eviction: Eviction) -> bool:
+        key = eviction.unit
+        try:
+            if key.kind == "Gang":
+                status: dict[str, Any] = {"nominated": eviction.nodes}
+                await self._client.patch(
+                    GANGS, key.name, {"status": status}, key.namespace, subresource="status"
+                )
+            else:
+                status = {"nominatedNodeName": eviction.nodes[key.name]}
+                await self._client.patch(
+                    PODS,
+                    key.name,
+                    {"status": status},
+                    key.namespace,
+                    how=Patch.STRATEGIC,
+                    subresource="status",
+                )
+        except ApiError as error:
+            log.warning("the place of %s/%s is not noted: %s", key.namespace, key.name, error)
+            return False
+        return True
+
+    def _announce(self, eviction: Eviction) -> None:
+        """Say on the gangs concerned what happens to them."""
+        hit = Counter(member.unit for member in eviction.victims if member.unit is not None)
+        for key, number in hit.items():
+            unit = self._cluster.units.get(key)
+            if unit is not None and unit.gang is not None:
+                words = f"{number} of its pods end: {eviction.message}"
+                self._recorder.event(unit.gang, "Warning", "Preempted", words)
+        unit = self._cluster.units.get(eviction.unit)
+        if unit is not None and unit.gang is not None:
+            words = f"{len(eviction.victims)} pods of {len(hit)} gangs or pods end to make room"
+            self._recorder.event(unit.gang, "Normal", "Preempting", words)
+
+    async def _end(self, member: Member, eviction: Eviction) -> bool:
+        """Tell one pod why and delete it; return whether it ends or is gone."""
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+            "message": eviction.message,
+            "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        async with self._slots:
+            try:
+                await self._client.patch(
+                    PODS,
+                    member.name,
+                    {"status": {"conditions": [condition]}},
+                    member.namespace,
+                    how=Patch.STRATEGIC,
+                    subresource="status",
+                )
+                await self._client.delete(PODS, member.name, member.namespace, uid=member.uid)
+            except NotFound:
+                return True
+            except ApiError as error:
+                log.warning("evict %s/%s: %s", member.namespace, member.name, error)
+                return False
+        return True

@@ -1,0 +1,154 @@
+"""A scheduler's core with what carries its decisions out, at once and without a server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+from tests.support.drawn import Drawn, draw, draw_gang, queue
+
+from lockstep.api.core import Pod, PriorityClass
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.timestamp import show
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider, Round
+from lockstep.scheduler.core.devices import format_indices
+from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.preemption.preemptor import Eviction
+from lockstep.scheduler.core.units import UnitKey
+
+PRIORITIES = {"low": -10, "high": 10, "top": 100}
+
+
+@dataclass
+class Running:
+    """A cluster, its gangs, and a clock that the test moves."""
+
+    cluster: Cluster
+    now: float = 1_000_000.0
+    gangs: dict[str, Drawn] = field(default_factory=dict)
+    evicted: list[str] = field(default_factory=list)
+    """Gangs that lost pods, in order."""
+    graceful: bool = False
+    """Whether victims take their time: they stay until ``end`` is called for them."""
+
+    @classmethod
+    def on(cls, drawing: str, queues: dict[str, dict[str, Any]] | None = None) -> Running:
+        cluster = draw(Cluster(), drawing)
+        for name, value in PRIORITIES.items():
+            cluster.set_priority_class(PriorityClass(metadata=ObjectMeta(name=name), value=value))
+        for name, spec in (queues or {}).items():
+            cluster.set_queue(queue(name, **spec))
+        running = cls(cluster)
+        running.decider = Decider(cluster)
+        return running
+
+    def __post_init__(self) -> None:
+        self.decider = Decider(self.cluster)
+
+    def submit(self, text: str, queue: str = "default", priority: str = "", **more: Any) -> str:
+        """Add a gang and its pods; nothing is decided yet."""
+        annotations = more.pop("annotations", {})
+        drawn = draw_gang(
+            text, created=show(self.now), queue=queue, priorityClassName=priority, **more
+        )
+        metadata = replace(drawn.gang.metadata, annotations=annotations)
+        drawn.gang = replace(drawn.gang, metadata=metadata)
+        name = drawn.gang.metadata.name
+        self.gangs[name] = drawn
+        self.cluster.set_gang(drawn.gang)
+        for one in drawn.pods:
+            self.cluster.set_pod(one)
+        self.now += 1.0
+        return name
+
+    def step(self) -> Round:
+        """Decide once and carry it out."""
+        result = self.decider.decide(self.now)
+        assert not result.errors, result.errors
+        for placement in result.placements:
+            for one in placement.assignments:
+                self._bind(self._pod(one.member.name), one.spot.node, one.spot.gpus)
+        for eviction in result.evictions:
+            self._evict(eviction)
+        return result
+
+    def settle(self, most: int = 50) -> None:
+        """Decide until nothing changes any more."""
+        for _ in range(most):
+            result = self.step()
+            if not (result.placements or result.evictions or result.more or self.cluster.touched):
+                return
+        raise AssertionError(f"no end of decisions; evicted so far: {self.evicted}")
+
+    def run(self, text: str, queue: str = "default", priority: str = "", **more: Any) -> str:
+        """Submit a gang and let it start."""
+        name = self.submit(text, queue, priority, **more)
+        self.settle()
+        return name
+
+    def end(self, name: str, *, again: bool = False) -> None:
+        """Let a gang's pods be gone; *again*: whoever made them makes them anew."""
+        for one in self.gangs[name].pods:
+            self.cluster.remove_pod("default", one.metadata.name)
+        if again:
+            for one in self.gangs[name].pods:
+                self.cluster.set_pod(one)
+        else:
+            self.cluster.remove_gang("default", name)
+            del self.gangs[name]
+
+    def places(self, name: str) -> dict[str, str]:
+        """Return the nodes of a gang's pods."""
+        found = {}
+        for one in self.gangs[name].pods:
+            member = self.cluster.pods.get(("default", one.metadata.name))
+            if member is not None and member.node and not member.terminating:
+                found[one.metadata.name] = member.node
+        return found
+
+    def there(self) -> set[str]:
+        """Return the gangs of which at least one pod has a node."""
+        return {name for name in self.gangs if self.places(name)}
+
+    def why(self, name: str) -> tuple[str, str]:
+        """Return reason and words of a gang that waits."""
+        verdict = explain(self.cluster, self.cluster.units[UnitKey("Gang", "default", name)])
+        return verdict.reason, verdict.message
+
+    def _pod(self, name: str) -> Pod:
+        return next(p for g in self.gangs.values() for p in g.pods if p.metadata.name == name)
+
+    def _bind(self, pod: Pod, node: str, gpus: int) -> None:
+        held = {"lockstep.dev/gpus": format_indices(gpus)} if gpus else {}
+        self.cluster.set_pod(
+            replace(
+                pod,
+                metadata=replace(pod.metadata, annotations={**pod.metadata.annotations, **held}),
+                spec=replace(pod.spec, node_name=node),
+                status=replace(pod.status, phase="Running"),
+            )
+        )
+
+    def _evict(self, eviction: Eviction) -> None:
+        hit: dict[str, list[str]] = {}
+        for member in eviction.victims:
+            assert member.unit is not None
+            hit.setdefault(member.unit.name, []).append(member.name)
+        for name, pods in hit.items():
+            self.evicted.append(name)
+            for pod in pods:
+                self._leave(pod)
+
+    def _leave(self, name: str) -> None:
+        pod, member = self._pod(name), self.cluster.pods["default", name]
+        if not self.graceful:
+            self.cluster.remove_pod("default", name)
+            self.cluster.set_pod(pod)
+            return
+        metadata = replace(pod.metadata, deletion_timestamp=show(self.now))
+        held = {"lockstep.dev/gpus": format_indices(member.gpus)} if member.gpus else {}
+        metadata = replace(metadata, annotations=held)
+        spec = replace(pod.spec, node_name=member.node)
+        self.cluster.set_pod(replace(pod, metadata=metadata, spec=spec))
