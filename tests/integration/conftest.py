@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support import existing_cluster
 from tests.support.apiserver import ApiServer
+from tests.support.existing_cluster import ExistingCluster
 from tests.support.kube_apiserver import KubeApiServer
 from tests.support.kube_cluster import KubeCluster
 
@@ -30,8 +32,13 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServe
 
 
 @pytest.fixture(scope="session")
-def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeApiServer]:
+def real_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KubeApiServer]:
     """A real kube-apiserver for the whole run; whoever takes it empties it first."""
+    if existing_cluster.ASKED_FOR:
+        yield request.getfixturevalue("running_cluster")
+        return
     running = KubeApiServer(tmp_path_factory.mktemp("kubernetes") / "cluster")
     try:
         yield running.start()
@@ -42,7 +49,11 @@ def real_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeApiSer
 @pytest.fixture(scope="session")
 def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCluster]:
     """A real control plane with kube-controller-manager; take `real_cluster` to have it empty."""
-    running = KubeCluster(tmp_path_factory.mktemp("kubernetes") / "cluster")
+    data = tmp_path_factory.mktemp("kubernetes") / "cluster"
+    if existing_cluster.ASKED_FOR:
+        yield ExistingCluster(data).start()
+        return
+    running = KubeCluster(data)
     try:
         yield running.start()
     finally:

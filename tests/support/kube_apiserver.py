@@ -35,6 +35,7 @@ LEFT_BEHIND = (
     "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
 )
 """What the tests make, in the order in which it can go."""
+NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
 @dataclass
@@ -89,11 +90,7 @@ class KubeApiServer(ApiServer):
         if self.process is None or self.process.poll() is not None:
             self.start()
         for path in self.left_behind:
-            gone = self.request(
-                "DELETE",
-                path,
-                {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0},
-            )
+            gone = self.request("DELETE", path, NOW)
             assert gone.status == 200, gone.body
         for path in self.left_behind:
             eventually_sync(lambda path=path: not self._left(path), what=f"{path} is empty")

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.support.waiting import eventually
+
 from lockstep.api.core import NODES, PODS
 from lockstep.api.gang import GANGS
 from lockstep.kube.client import Client
@@ -70,7 +72,15 @@ async def add_nodes(client: Client, names: Iterable[str], *, gpus: int = 8, **la
         await client.create(NODES, {"metadata": {"name": name, "labels": own}})
         await client.patch(NODES, name, {"status": status}, subresource="status")
 
-    await asyncio.gather(*(one(name) for name in names))
+    wanted = set(names)
+    await asyncio.gather(*(one(name) for name in wanted))
+
+    async def usable() -> bool:
+        # A cluster with controllers takes a new node's taints off only a moment later.
+        listed = await client.list(NODES)
+        return all(not n.spec.taints for n in listed.items if n.metadata.name in wanted)
+
+    await eventually(usable, 40.0, "nodes without taints")
 
 
 def pod_body(name: str, *, gpus: int = 8, gang: str = "", **spec: Any) -> dict[str, Any]:

@@ -88,6 +88,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule(GROUP, "gangs queues topologies", *_FOLLOW),
             rule(GROUP, "gangs/status queues/status", "patch"),
             rule("scheduling.k8s.io", "priorityclasses", *_FOLLOW),
+            rule("topology.volcano.sh", "hypernodes", *_FOLLOW),
             _RECORD_EVENTS,
         ),
         namespaced=_lead("lockstep-scheduler"),

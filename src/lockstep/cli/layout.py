@@ -10,6 +10,9 @@ from lockstep.api.topology import TOPOLOGIES
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.views.layout import layout_lines
+from lockstep.compat.hypernodes import HYPERNODES, HyperNodes
+from lockstep.kube.client import Client
+from lockstep.kube.errors import Forbidden, NotFound
 from lockstep.scheduler.core.offline import cluster_of, inquire
 from lockstep.scheduler.core.picture import picture, places_of
 from lockstep.scheduler.core.units import UnitKey
@@ -29,11 +32,13 @@ async def layout_of(session: Session, name: str) -> list[str]:
         client.list(TOPOLOGIES),
         client.list(PRIORITY_CLASSES),
     )
+    known = await _hypernodes(client)
+    derived = known.topology()
     cluster = cluster_of(
-        nodes=nodes.items,
+        nodes=[known.labelled(node) for node in nodes.items],
         pods=pods.items,
         gangs=gangs.items,
-        topologies=topologies.items,
+        topologies=[*topologies.items, *([derived] if derived else [])],
         priority_classes=classes.items,
     )
     unit = cluster.units.get(UnitKey("Gang", session.namespace, name))
@@ -59,3 +64,14 @@ async def layout_of(session: Session, name: str) -> list[str]:
             f"{name} has no place for all its ranks now", f"lockstep explain {name} says why"
         )
     return layout_lines(drawn, placed=placed)
+
+
+async def _hypernodes(client: Client) -> HyperNodes:
+    known = HyperNodes()
+    try:
+        found = await client.list(HYPERNODES)
+    except (NotFound, Forbidden):  # no such kind, or none of this user's business
+        return known
+    for one in found.items:
+        known.set(one)
+    return known

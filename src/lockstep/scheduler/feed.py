@@ -15,6 +15,7 @@ from lockstep.kube.cache import Change
 from lockstep.kube.informer import Informer
 from lockstep.kube.manager import Manager
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.hypernodes import HyperNodeDoor
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ WATCHED: tuple[Resource[Any], ...] = (
 
 Report = Callable[[Any, Exception], None]
 """What to do about an object that the cluster's state cannot take in."""
+Verbs = tuple[Callable[[Any], None], Callable[..., None]]
+"""How an object is taken in, and how it is forgotten."""
 
 
 class Feed:
@@ -53,14 +56,16 @@ class Feed:
         return known is not None and known >= moment
 
     def attach(
-        self, cluster: Cluster, wake: Callable[[], None], report: Report
+        self, cluster: Cluster, door: HyperNodeDoor, wake: Callable[[], None], report: Report
     ) -> Callable[[], None]:
         """Fill *cluster* with what there is and keep it so; return how to stop that.
 
-        What cannot be taken in goes to *report*, and the others go on.
+        Nodes go through the *door* that knows their domains. What cannot be taken in goes to
+        *report*, and the others go on.
         """
+        verbs = _verbs(cluster, door)
         cancels = [
-            self._informers[res.plural].subscribe(_handler(cluster, res, wake, report))
+            self._informers[res.plural].subscribe(_handler(verbs[res.plural], res, wake, report))
             for res in WATCHED
         ]
 
@@ -72,9 +77,9 @@ class Feed:
 
 
 def _handler(
-    cluster: Cluster, res: Resource[Any], wake: Callable[[], None], report: Report
+    verbs: Verbs, res: Resource[Any], wake: Callable[[], None], report: Report
 ) -> Callable[[Change[Any]], None]:
-    set_, remove = _verbs(cluster)[res.plural]
+    set_, remove = verbs
 
     def forget(obj: Any) -> None:
         meta = obj.metadata
@@ -99,11 +104,11 @@ def _handler(
     return handle
 
 
-def _verbs(cluster: Cluster) -> dict[str, tuple[Callable[[Any], None], Callable[..., None]]]:
+def _verbs(cluster: Cluster, door: HyperNodeDoor) -> dict[str, Verbs]:
     """Return by resource how its objects are taken in and forgotten."""
     return {
         PODS.plural: (cluster.set_pod, cluster.remove_pod),
-        NODES.plural: (cluster.set_node, cluster.remove_node),
+        NODES.plural: (door.set_node, door.remove_node),
         GANGS.plural: (cluster.set_gang, cluster.remove_gang),
         TOPOLOGIES.plural: (cluster.set_topology, cluster.remove_topology),
         PRIORITY_CLASSES.plural: (cluster.set_priority_class, cluster.remove_priority_class),

@@ -16,6 +16,7 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import PATIENCE, Decider, Rollback, Round
 from lockstep.scheduler.evictor import Evictor
 from lockstep.scheduler.feed import Feed
+from lockstep.scheduler.hypernodes import HyperNodeDoor
 from lockstep.scheduler.metrics import Metrics
 from lockstep.scheduler.queues import QueueWriter
 from lockstep.scheduler.status import StatusWriter
@@ -46,12 +47,16 @@ class Scheduler:
         self._status = StatusWriter(
             client, recorder, self._decider, feed.informer(PODS), self._binder
         )
+        self._door = HyperNodeDoor(client, self.cluster, self._changed.set)
         self._queues = QueueWriter(client, self._decider, feed.informer(QUEUES))
 
     async def run(self, led_since: float) -> None:
         """Schedule until cancelled; *led_since* is the event loop's time when the lead was won."""
-        detach = self._feed.attach(self.cluster, self._woken, self._status.cannot_read)
+        detach = self._feed.attach(self.cluster, self._door, self._woken, self._status.cannot_read)
+        known = asyncio.Event()
+        domains = asyncio.create_task(self._door.run(known))
         try:
+            await known.wait()
             if not self._feed.pods_known_since(led_since):
                 await self._catch_up()
             async with asyncio.TaskGroup() as group:
@@ -60,6 +65,8 @@ class Scheduler:
                 group.create_task(self._queues.run())
                 group.create_task(self._decide(group))
         finally:
+            domains.cancel()
+            await asyncio.gather(domains, return_exceptions=True)
             detach()
 
     def _woken(self) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from tests.support.scheduler import PartProcess, add_gang, nodes_of
+from collections.abc import Awaitable
+
+from tests.support.scheduler import PartProcess, add_gang, add_nodes, nodes_of
 from tests.support.waiting import eventually
 
-from lockstep.api.core import PODS
+from lockstep.api.core import CRDS, PODS
 from lockstep.api.gang import GANGS
+from lockstep.compat.hypernodes import HYPERNODES
+from lockstep.kube.client import Client
+from lockstep.kube.errors import NotFound
 
 
 async def test_gangs_run_finish_and_make_room_for_the_next(any_server):
@@ -42,3 +47,70 @@ async def test_gangs_run_finish_and_make_room_for_the_next(any_server):
     finally:
         nodes.kill()
         scheduler.kill()
+
+
+HYPERNODE_CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "hypernodes.topology.volcano.sh"},
+    "spec": {
+        "group": "topology.volcano.sh",
+        "scope": "Cluster",
+        "names": {"plural": "hypernodes", "singular": "hypernode", "kind": "HyperNode"},
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+async def test_gangs_keep_to_the_tiers_of_volcanos_hypernodes(any_server):
+    configs = any_server.data / "kubeconfigs"
+    async with any_server.client() as client:
+        await client.create(CRDS, HYPERNODE_CRD)
+
+        async def served() -> bool:
+            try:
+                await client.list(HYPERNODES)
+            except NotFound:
+                return False
+            return True
+
+        await eventually(served)
+        scheduler = PartProcess(configs / "scheduler.kubeconfig").start()
+        try:
+            await add_nodes(client, ["a1", "a2", "b1", "b2", "b3"])
+            await add_gang(client, "early", 3, topology={"required": "switch"})
+
+            async def reason(name: str) -> str:
+                return (await client.get(GANGS, name, "default")).status.reason
+
+            await eventually(lambda: _is(reason("early"), "UnknownTier"))
+            for name, pattern in (("left", "^a"), ("right", "^b")):
+                member = {"type": "Node", "selector": {"regexMatch": {"pattern": pattern}}}
+                spec = {"tier": 1, "tierName": "switch", "members": [member]}
+                await client.create(HYPERNODES, {"metadata": {"name": name}, "spec": spec})
+            await eventually(lambda: _is(reason("early"), ""))
+            placed = await eventually(lambda: _all_placed(client, "early", 3))
+            assert set(placed.values()) == {"b1", "b2", "b3"}
+        finally:
+            scheduler.kill()
+
+
+async def _is(asked: Awaitable[str], wanted: str) -> bool:
+    return await asked == wanted
+
+
+async def _all_placed(client: Client, gang: str, members: int) -> dict[str, str] | None:
+    found = await nodes_of(client, gang)
+    return found if len(found) == members and all(found.values()) else None

@@ -19,6 +19,7 @@ from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.placement import Search
 from lockstep.scheduler.core.units import Unit, UnitKey
 from lockstep.scheduler.feed import Feed
+from lockstep.scheduler.hypernodes import HyperNodeDoor
 
 BAD = UnitKey("Gang", "default", "bad")
 
@@ -120,7 +121,7 @@ class Informers:
     def __init__(self) -> None:
         self.handlers: dict[str, Callable[[Change[Any]], None]] = {}
 
-    def informer(self, res: Resource[Any]) -> Any:
+    def informer(self, res: Resource[Any], **_: Any) -> Any:
         manager = self
 
         class Informer:
@@ -131,6 +132,10 @@ class Informers:
         return Informer()
 
 
+def door(cluster: Cluster) -> HyperNodeDoor:
+    return HyperNodeDoor(cast(Any, None), cluster, lambda: None)
+
+
 def broken_node(name: str) -> Any:
     return node(name, extended={"example.com/fpga": "many"})
 
@@ -139,7 +144,10 @@ def test_a_node_that_cannot_be_read_is_reported_and_not_used() -> None:
     informers, cluster = Informers(), Cluster()
     reported: list[tuple[str, str]] = []
     Feed(cast(Any, informers)).attach(
-        cluster, lambda: None, lambda obj, error: reported.append((obj.metadata.name, str(error)))
+        cluster,
+        door(cluster),
+        lambda: None,
+        lambda obj, error: reported.append((obj.metadata.name, str(error))),
     )
     tell = informers.handlers[NODES.plural]
     tell(Change(None, node("was-well")))
@@ -154,7 +162,7 @@ def test_a_gang_that_cannot_be_read_stays_what_it_was(monkeypatch: pytest.Monkey
     informers, cluster = Informers(), draw(Cluster(), "s/l: a:8")
     reported: list[Any] = []
     Feed(cast(Any, informers)).attach(
-        cluster, lambda: None, lambda obj, error: reported.append(obj)
+        cluster, door(cluster), lambda: None, lambda obj, error: reported.append(obj)
     )
     tell = informers.handlers[GANGS.plural]
     tell(Change(None, gang("g", minMember=1)))

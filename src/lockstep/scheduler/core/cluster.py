@@ -15,7 +15,7 @@ from lockstep.api.core import Node, Pod, PriorityClass
 from lockstep.api.gang import Gang, GangSpec
 from lockstep.api.names import GPU, GPU_MODEL_LABEL
 from lockstep.api.queue import Queue
-from lockstep.api.topology import Topology
+from lockstep.api.topology import Tier, Topology
 from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.fit import Fits
 from lockstep.scheduler.core.nodes import NodeFacts, NodeTable
@@ -26,7 +26,8 @@ from lockstep.scheduler.core.resources import Columns
 from lockstep.scheduler.core.shapes import PodShape, Shapes
 from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
 
-TOPOLOGY_IN_USE = "default"
+TOPOLOGIES_IN_USE = ("default", "hypernodes")
+"""Names of topologies, of which the first that there is counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class Cluster:
         """Moves whenever something may fit that did not: what failed since need not be retried."""
         self.touched: set[UnitKey] = set()
         """Units whose members or wishes changed; whoever consumes it clears it."""
+        self._topologies: dict[str, Topology] = {}
+        self._tiers: list[Tier] | None = None
         self._on_node: dict[str, dict[PodKey, Member]] = {}
         self._capacity: tuple[tuple[int, int], Amounts] = ((-1, -1), {})
 
@@ -113,15 +116,21 @@ class Cluster:
         self.table.remove(name)
 
     def set_topology(self, topology: Topology) -> None:
-        """Take in a topology; the one called ``default`` is in use."""
-        if topology.metadata.name == TOPOLOGY_IN_USE:
-            self.table.set_tiers(topology.spec.tiers)
-            self.freed += 1
+        """Take in a topology; that called ``default`` goes before one derived from other kinds."""
+        self._topologies[topology.metadata.name] = topology
+        self._use_topology()
 
     def remove_topology(self, name: str) -> None:
-        """Go back to the built-in tiers when the topology in use is gone."""
-        if name == TOPOLOGY_IN_USE:
-            self.table.set_tiers(None)
+        """Forget a topology; without any the tiers are the built-in ones."""
+        if self._topologies.pop(name, None) is not None:
+            self._use_topology()
+
+    def _use_topology(self) -> None:
+        found = (self._topologies.get(name) for name in TOPOLOGIES_IN_USE)
+        chosen = next((topology.spec.tiers for topology in found if topology is not None), None)
+        if chosen != self._tiers:
+            self._tiers = chosen
+            self.table.set_tiers(chosen)
             self.freed += 1
 
     # Pods.

@@ -30,7 +30,7 @@ NO_CARD = -1
 WHOLE_WEIGHT = 0.1
 """Milli lost for each milli of whole-card demand that can use a node no more, where that demand
 falls as densely on it as on the average node."""
-SEVERAL_WEIGHT = 2.0
+SEVERAL_WEIGHT = 3.0
 """How much more that counts for requests of several cards; it grows with the square of how densely
 they fall on the nodes that are left to them, for nothing smaller makes up for such a node."""
 TIDINESS = 10.0
@@ -51,9 +51,13 @@ class _States(NamedTuple):
 
     @classmethod
     def of(cls, nodes: SharedNodes, rows: IntArray) -> _States:
-        milli = nodes.milli[rows]
-        whole = (milli == WHOLE).sum(axis=1)
-        return cls(nodes.cpu[rows], nodes.memory[rows], milli.sum(axis=1), whole, nodes.model[rows])
+        return cls(
+            nodes.cpu[rows],
+            nodes.memory[rows],
+            nodes.idle[rows],
+            nodes.whole[rows],
+            nodes.model[rows],
+        )
 
     def less(self, request: Request, whole: int) -> _States:
         """Return them with *request* on each, which begins that many whole cards."""
@@ -84,7 +88,7 @@ class Foresight:
         self._shape_memory = np.array([shape.memory for shape in shapes], dtype=np.int64)
         self._sets = demand.model_sets()
         self._tidy_cpu = TIDINESS / max(int(nodes.cpu.max()), 1)
-        self._tidy_gpu = TIDINESS / max(int(nodes.milli.sum(axis=1).max()), 1)
+        self._tidy_gpu = TIDINESS / max(int(nodes.idle.max()), 1)
         self._weights = np.zeros((len(nodes.models), len(shapes)))
         self.reweigh(nodes)
 
@@ -110,9 +114,7 @@ class Foresight:
 
     def sought(self, nodes: SharedNodes) -> FloatArray:
         """Return how sought-after each model is now; one is the average over idle GPUs."""
-        idle = np.bincount(
-            nodes.model, weights=nodes.milli.sum(axis=1), minlength=len(nodes.models)
-        )
+        idle = np.bincount(nodes.model, weights=nodes.idle, minlength=len(nodes.models))
         total = idle.sum()
         load = np.zeros(len(idle))
         for models, share in self._sets.items():

@@ -7,7 +7,7 @@ one card, and CPU and memory of the same node.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,22 +53,46 @@ class NodeOffer:
     model: str = ""
 
 
+@dataclass(slots=True)
 class SharedNodes:
-    """What is free on every node. Change it through ``take``, read its arrays freely."""
+    """What is free on every node, a row each. Change it through ``take``, read it freely.
 
-    def __init__(self, offers: Sequence[NodeOffer]) -> None:
-        count = len(offers)
-        width = max((o.cards for o in offers), default=0)
-        self.cpu: IntArray = np.array([o.cpu for o in offers], dtype=np.int64)
-        self.memory: IntArray = np.array([o.memory for o in offers], dtype=np.int64)
-        self.milli: IntArray = np.zeros((count, max(width, 1)), dtype=np.int64)
-        """Free milli of each card; a card that is not there has none."""
+    *cpu* is in milli, *memory* in MiB; *milli* is what is free of each card, none of cards that are
+    not there; *model* is the place of the node's GPU model in *models*; *capacity* is the GPU milli
+    of all nodes together when nothing is used.
+    """
+
+    cpu: IntArray
+    memory: IntArray
+    milli: IntArray
+    model: IntArray
+    models: tuple[str, ...]
+    capacity: int
+    idle: IntArray = field(init=False)
+    """Free milli over all cards of a node."""
+    whole: IntArray = field(init=False)
+    """Cards of a node that are wholly free."""
+
+    def __post_init__(self) -> None:
+        self.idle = self.milli.sum(axis=1)
+        self.whole = (self.milli == WHOLE).sum(axis=1)
+
+    @classmethod
+    def fresh(cls, offers: Sequence[NodeOffer]) -> SharedNodes:
+        """Return nodes of which nothing is used."""
+        width = max((offer.cards for offer in offers), default=0)
+        milli = np.zeros((len(offers), max(width, 1)), dtype=np.int64)
         for row, offer in enumerate(offers):
-            self.milli[row, : offer.cards] = WHOLE
-        self.models: tuple[str, ...] = tuple(dict.fromkeys(o.model for o in offers))
-        self.model: IntArray = np.array([self.models.index(o.model) for o in offers])
-        self.capacity = int(self.milli.sum())
-        """GPU milli of all nodes together."""
+            milli[row, : offer.cards] = WHOLE
+        models = tuple(dict.fromkeys(offer.model for offer in offers))
+        return cls(
+            cpu=np.array([offer.cpu for offer in offers], dtype=np.int64),
+            memory=np.array([offer.memory for offer in offers], dtype=np.int64),
+            milli=milli,
+            model=np.array([models.index(offer.model) for offer in offers], dtype=np.int64),
+            models=models,
+            capacity=int(milli.sum()),
+        )
 
     def __len__(self) -> int:
         return len(self.cpu)
@@ -83,7 +107,10 @@ class SharedNodes:
         """Return which of *rows* have room for *request* now."""
         room = (self.cpu[rows] >= request.cpu) & (self.memory[rows] >= request.memory)
         if request.cards:
-            room &= (self.milli[rows] >= request.milli).sum(axis=1) >= request.cards
+            if request.milli == WHOLE:
+                room &= self.whole[rows] >= request.cards
+            else:
+                room &= (self.milli[rows] >= request.milli).sum(axis=1) >= request.cards
             if request.models:
                 room &= self.allowed(request)[self.model[rows]]
         return room
@@ -110,4 +137,6 @@ class SharedNodes:
         self.cpu[row] -= request.cpu
         self.memory[row] -= request.memory
         for card in held:
+            self.whole[row] -= free[card] == WHOLE
             free[card] -= request.milli
+        self.idle[row] -= request.gpu

@@ -80,7 +80,7 @@ class Cluster:
     def __init__(self, nodes: Sequence[ListedNode], random: Random) -> None:
         self._listed = sorted(nodes, key=lambda node: node.name)
         random.shuffle(self._listed)
-        self.free = SharedNodes([node.offer for node in self._listed])
+        self.free = SharedNodes.fresh([node.offer for node in self._listed])
 
     def name(self, row: int) -> str:
         """Return the name of the node in a row."""

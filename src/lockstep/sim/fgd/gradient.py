@@ -59,9 +59,9 @@ class GradientDescent:
         )
         self._cpu = np.array([r.cpu for r, _ in wanted], dtype=np.int64)
         self._cards = np.array([r.cards for r, _ in wanted], dtype=np.int64)
-        allowed = np.array([nodes.allowed(r) for r, _ in wanted], dtype=bool)
-        shares = np.array([share for _, share in wanted])
-        self._weights = (allowed.reshape(len(wanted), -1).T * shares).astype(np.float64)
+        self._weights: FloatArray = np.zeros((len(nodes.models), len(wanted)))
+        for i, (request, share) in enumerate(wanted):
+            self._weights[nodes.allowed(request), i] = share
 
     def usable(self, cpu: IntArray, milli: IntArray, model: IntArray) -> FloatArray:
         """Return the idle GPU milli of nodes that an average typical request could use.

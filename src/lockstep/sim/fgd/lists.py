@@ -116,7 +116,7 @@ class _Line:
             value = float(text)
         except ValueError:
             value = -1.0
-        if value < 0 or value != int(value):
+        if value < 0 or not value.is_integer():
             raise self.bad(field, f"is {text!r}", "write a whole number that is not negative")
         return int(value)
 

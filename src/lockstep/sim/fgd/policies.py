@@ -68,7 +68,7 @@ class BestFit:
     ) -> tuple[FloatArray, IntArray]:
         """Rate by what would be left."""
         cpu = (nodes.cpu[rows] - request.cpu) / LARGEST_CPU * 0.5
-        gpu = (nodes.milli[rows].sum(axis=1) - request.gpu) / LARGEST_GPU * 0.5
+        gpu = (nodes.idle[rows] - request.gpu) / LARGEST_GPU * 0.5
         return np.trunc((1.0 - (cpu + gpu)) * 100.0), tightest_card(nodes, rows, request)
 
 
@@ -80,7 +80,7 @@ class DotProduct:
     ) -> tuple[FloatArray, IntArray]:
         """Rate by one minus the product, in whole per cent."""
         cpu = (nodes.cpu[rows] / LARGEST_CPU) * (request.cpu / LARGEST_CPU)
-        gpu = (nodes.milli[rows].sum(axis=1) / LARGEST_GPU) * (request.gpu / LARGEST_GPU)
+        gpu = (nodes.idle[rows] / LARGEST_GPU) * (request.gpu / LARGEST_GPU)
         return np.trunc((1.0 - (cpu + gpu) / 2) * 100.0), tightest_card(nodes, rows, request)
 
 
