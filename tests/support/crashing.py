@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import time
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
@@ -276,7 +277,7 @@ async def explore(
             stage.audit.check()
             found.calls = _but_for_the_last_renewals(stage.lives[0].faults.requests)
         began = time.monotonic()
-        for point in _spread(list(_points(found.calls)), most):
+        for point in _choose(list(_points(found.calls)), most):
             found.points.append(point)
             try:
                 async with ground.stage(only(point.number, point.fault)) as stage:
@@ -319,12 +320,15 @@ def _points(calls: Iterable[Request]) -> Iterable[Point]:
         if request.method != "GET":
             yield Point(number, request, Kill.BEFORE)
             yield Point(number, request, Break.UNSEEN)
+            yield Point(number, request, Break.LATE)
 
 
-def _spread(points: list[Point], most: int | None) -> list[Point]:
+def _choose(points: list[Point], most: int | None) -> list[Point]:
+    """Return *most* of the points, the same in every run."""
     if most is None or most >= len(points):
         return points
-    return [points[number * len(points) // most] for number in range(most)]
+    dice = random.Random(len(points))  # noqa: S311  a seeded choice of cases
+    return sorted(dice.sample(points, most), key=lambda point: point.number)
 
 
 async def _ends_as(stage: Stage, scenario: Scenario, expected: object) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -25,6 +25,8 @@ class Break(Enum):
 
     UNSENT = "before anything was sent"
     UNANSWERED = "after the server acted, before it answered"
+    LATE = "before the server gets the request, which it does later all the same"
+    ODD = "after the server acted, with an error that nobody expects"
     UNSEEN = "after the server acted, before it answered, and watches tell of it late"
 
 
@@ -92,7 +94,8 @@ class Faults:
     under_way: int = 0
     dead: bool = False
     late: float = 0.3
-    """For how long streams bring nothing after ``Break.UNSEEN``, in seconds."""
+    """How many seconds streams bring nothing after ``Break.UNSEEN``, and ``LATE`` requests take."""
+    _underway: list[asyncio.Task[None]] = field(default_factory=list)
     _seeing: asyncio.Event = field(default_factory=asyncio.Event)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -115,6 +118,15 @@ class Faults:
 
     def __post_init__(self) -> None:
         self._seeing.set()
+
+    def deliver_late(self, sending: Awaitable[Response]) -> None:
+        """Let the server have a request after the sender has given it up."""
+
+        async def deliver() -> None:
+            await asyncio.sleep(self.late)
+            await sending
+
+        self._underway.append(asyncio.create_task(deliver()))
 
     def look_away(self) -> None:
         """Let streams bring nothing for a while."""
@@ -145,6 +157,9 @@ class FaultyTransport:
             answer = await self._before(fault)
             if answer is not None:
                 return answer
+            if fault is Break.LATE:
+                self._faults.deliver_late(self._inner.send(request))
+                raise Unreachable("Connection", "made to break on the way")
             if fault is Break.UNSEEN:
                 self._faults.look_away()
             response = await self._inner.send(request)
@@ -169,6 +184,8 @@ class FaultyTransport:
             await self._faults.kill()
         if fault in (Break.UNANSWERED, Break.UNSEEN):
             raise Unreachable("Connection", "made to break before the answer")
+        if fault is Break.ODD:
+            raise RuntimeError("made to fail as nothing should")
 
     async def open(self, request: Request) -> Stream:
         """Open a stream, unless the plan has it otherwise."""

@@ -64,6 +64,9 @@ class Manager:
         self._controllers: list[Controller] = []
         self._tasks: list[Task] = []
         self._recorders: dict[str, Recorder] = {}
+        self._following: list[asyncio.Task[None]] = []
+        self._broken: asyncio.Future[None] | None = None
+        """While this runs: fails when an informer has ended."""
         self._synced = asyncio.Event()
         self._elector: Elector | None = None
         if leader_elect:
@@ -95,7 +98,8 @@ class Manager:
     ) -> Informer[T]:
         """Return the informer of a collection: one for all who ask for the same.
 
-        A *fresh* one begins with nothing older than its own beginning.
+        A *fresh* one begins with nothing older than its own beginning. One that is asked for
+        while the manager runs starts at once; ``wait_synced`` tells when it is complete.
         """
         key = (res, namespace, label_selector, field_selector, transform)
         if key not in self._informers:
@@ -108,6 +112,8 @@ class Manager:
                 transform=transform,
             )
             self.metrics.watch_informer(res.plural, self._informers[key])
+            if self._broken is not None:
+                self._follow(self._informers[key])
         informer = cast("Informer[T]", self._informers[key])
         informer.fresh = informer.fresh or fresh
         for name, function in (indices or {}).items():
@@ -140,21 +146,35 @@ class Manager:
         """
         await self.endpoints.start()
         leading = asyncio.create_task(self._run_election())
-        following: list[asyncio.Task[None]] = []
         try:
             if self._elector is not None:
                 await self._first_try(self._elector, leading)
-            following += [asyncio.create_task(one.run()) for one in self._informers.values()]
-            await self._first_sync([*following, leading])
+            broken = self._broken = asyncio.get_running_loop().create_future()
+            for informer in self._informers.values():
+                self._follow(informer)
+            await self._first_sync([broken, leading])
             ready(f"{self.name} is synced")
             self._synced.set()
-            await leading
+            await _first_to_end([broken, leading])
         finally:
+            self._broken = None
             await _cancel([leading])
             for recorder in self._recorders.values():
                 await recorder.close()
-            await _cancel(following)
+            await _cancel(self._following)
             await self.endpoints.close()
+
+    def _follow(self, informer: Informer[Any]) -> None:
+        task = asyncio.create_task(informer.run())
+        task.add_done_callback(self._no_longer_followed)
+        self._following.append(task)
+
+    def _no_longer_followed(self, task: asyncio.Task[None]) -> None:
+        """End everything when an informer has ended: nothing may be decided by what it holds."""
+        if task.cancelled() or self._broken is None or self._broken.done():
+            return
+        error = task.exception() or RuntimeError("an informer ended by itself")
+        self._broken.set_exception(error)
 
     def _problems(self) -> list[str]:
         return [
@@ -181,16 +201,11 @@ class Manager:
         await asyncio.wait(first, timeout=FIRST_TRY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         tried.cancel()
 
-    async def _first_sync(self, following: Sequence[asyncio.Task[None]]) -> None:
+    async def _first_sync(self, others: Sequence[asyncio.Future[None]]) -> None:
+        """Wait until all is read; raise what one of *others* ends with before that."""
         waits = [asyncio.create_task(one.wait_synced()) for one in self._informers.values()]
         try:
-            synced = asyncio.gather(*waits)
-            first: list[asyncio.Future[Any]] = [synced, *following]
-            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-            for task in following:
-                if task.done():
-                    task.result()
-            await synced
+            await _first_to_end([*others, asyncio.gather(*waits)])
         finally:
             await _cancel(waits)
         # What the caches hold lives as long as the process: the collector need not walk it.
@@ -220,6 +235,12 @@ class Manager:
                 controller.drain()
             await asyncio.wait(controllers, timeout=DRAIN_SECONDS)
         await _cancel(controllers)
+
+
+async def _first_to_end(futures: Sequence[asyncio.Future[Any]]) -> None:
+    done, _ = await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+    for future in done:
+        future.result()
 
 
 async def _run(task: Task) -> None:

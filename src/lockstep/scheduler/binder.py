@@ -91,7 +91,7 @@ class Binder:
         loop = asyncio.get_running_loop()
         while True:
             assignment, batch, since = await self._queue.get()
-            outcome = await self._bind(assignment)
+            outcome = await self._bind_surely(assignment)
             self._metrics.bind.observe(loop.time() - since)
             self._bindings[outcome].inc()
             if outcome is not Outcome.BOUND:
@@ -116,35 +116,53 @@ class Binder:
         self._cluster.touched.add(unit)
         self._wake()
 
+    async def _bind_surely(self, assignment: Assignment) -> Outcome:
+        """Bind one pod; what nobody expected concerns that pod alone, and not the others."""
+        member = assignment.member
+        try:
+            return await self._bind(assignment)
+        except Exception:
+            log.exception("binding %s/%s failed", member.namespace, member.name)
+            return await self._find_out(assignment)
+
     async def _bind(self, assignment: Assignment) -> Outcome:
+        """Bind one pod, and do not let go before it is certain what became of it.
+
+        A binding whose answer was lost may still be on its way. It is sent again: a pod is bound
+        only once, so the answer to a second one settles the first.
+        """
         member, spot = assignment.member, assignment.spot
         held = {GPUS_ANNOTATION: devices.format_indices(spot.gpus)} if spot.gpus else None
-        try:
-            await self._client.bind(
-                member.namespace, member.name, spot.node, uid=member.uid, annotations=held
-            )
-        except NotFound:
-            return Outcome.LOST
-        except (Conflict, Unreachable) as error:
-            log.info("bind %s/%s to %s: %s", member.namespace, member.name, spot.node, error)
-            return await self._find_out(assignment)
-        except ApiError as error:
-            log.warning("bind %s/%s to %s: %s", member.namespace, member.name, spot.node, error)
-            if isinstance(error, NotLeading) or 400 <= error.status < 500:
-                return Outcome.REFUSED
-            return await self._find_out(assignment)
-        return Outcome.BOUND
+        delay, lost = FIRST_DELAY, False
+        while True:
+            try:
+                await self._client.bind(
+                    member.namespace, member.name, spot.node, uid=member.uid, annotations=held
+                )
+            except NotFound:
+                return Outcome.LOST
+            except ApiError as error:
+                log.warning("bind %s/%s to %s: %s", member.namespace, member.name, spot.node, error)
+                if isinstance(error, Conflict) or (lost and _refuses(error)):
+                    return await self._find_out(assignment)
+                if _refuses(error):
+                    return Outcome.REFUSED
+            else:
+                return Outcome.BOUND
+            lost = True
+            await asyncio.sleep(delay)
+            delay = min(LONGEST_DELAY, delay * 2)
 
     async def _find_out(self, assignment: Assignment) -> Outcome:
-        """Ask what became of a binding whose answer was lost, until somebody knows."""
+        """Ask what became of a pod, until somebody knows."""
         member, delay = assignment.member, FIRST_DELAY
         while True:
             try:
                 pod = await self._client.get(PODS, member.name, member.namespace)
             except NotFound:
                 return Outcome.LOST
-            except ApiError as error:
-                log.warning("get pod %s/%s: %s", member.namespace, member.name, error)
+            except Exception as error:
+                log.warning("get pod %s/%s: %r", member.namespace, member.name, error)
                 await asyncio.sleep(delay)
                 delay = min(LONGEST_DELAY, delay * 2)
                 continue
@@ -155,3 +173,12 @@ class Binder:
             self._cluster.set_pod(pod)
             same = pod.spec.node_name == assignment.spot.node
             return Outcome.BOUND if same else Outcome.LOST
+
+
+def _refuses(error: ApiError) -> bool:
+    """Return whether the server has certainly not acted on what *error* answers."""
+    if isinstance(error, NotLeading):
+        return True
+    if isinstance(error, Unreachable):
+        return not error.acted
+    return 400 <= error.status < 500

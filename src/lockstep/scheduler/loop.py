@@ -147,8 +147,8 @@ class Scheduler:
                 await self._client.delete(PODS, member.name, member.namespace, uid=member.uid)
             except NotFound:
                 continue
-            except ApiError as error:
-                log.warning("delete %s/%s: %s", member.namespace, member.name, error)
+            except Exception as error:
+                log.warning("delete %s/%s: %r", member.namespace, member.name, error)
         self._binder.busy.pop(rollback.unit, None)
         self.cluster.touched.add(rollback.unit)
         self._changed.set()

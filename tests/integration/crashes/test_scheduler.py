@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from tests.support import parts
-from tests.support.crashing import Arena, Scenario, Stage
+from tests.support.apiserver import ApiServer
+from tests.support.crashing import Arena, Ground, Scenario, Stage
+from tests.support.faults import Break, Fault
 from tests.support.scheduler import add_gang, add_nodes, pod_body
 
 from lockstep.api.core import PODS
@@ -16,6 +19,7 @@ from lockstep.api.gang import GANGS
 from lockstep.api.names import GANG_GROUP_LABEL, GPUS_ANNOTATION
 from lockstep.api.queue import QUEUES
 from lockstep.kube.client import Client
+from lockstep.kube.transport import Request
 
 
 async def add_leaves(client: Client) -> None:
@@ -146,3 +150,25 @@ SCENARIOS: dict[str, Callable[[Stage], Awaitable[Any]]] = {
 @pytest.mark.parametrize("story", SCENARIOS)
 async def test_it_ends_the_same_wherever_the_scheduler_ends(arena: Arena, story: str) -> None:
     await arena.endures(Scenario(parts.scheduler, SCENARIOS[story], outcome))
+
+
+async def test_what_nobody_expects_at_one_binding_concerns_no_other(server: ApiServer) -> None:
+    scenario = Scenario(parts.scheduler, scarcity, outcome)
+    bindings = itertools.count()
+
+    def plan(_number: int, request: Request) -> Fault | None:
+        return Break.ODD if request.target.endswith("/binding") and not next(bindings) else None
+
+    async with Ground.laid(server, scenario) as ground, ground.stage(plan) as stage:
+        await scarcity(stage)
+        await stage.quiet()
+        seen = await outcome(stage)
+        assert isinstance(seen, dict)
+        assert seen["pods"] == {
+            "single-0": (True, 8),
+            "single-1": (True, 8),
+            "single-2": (False, 0),
+            "single-3": (False, 0),
+        }
+        assert len(stage.lives) == 1
+        stage.audit.check()

@@ -314,3 +314,39 @@ async def test_an_event_that_the_server_refuses_harms_nobody(any_shared_server: 
         await recorder.close()
         found = (await client.list(EVENTS, "default", field_selector="reason=Taken")).items
         assert len(found) == 1
+
+
+async def test_an_informer_that_is_asked_for_late_follows_as_well(
+    shared_server: ApiServer,
+) -> None:
+    async with shared_server.client() as client:
+        await client.create(NAMESPACES, {"metadata": {"name": "late"}})
+        await make(client, "there", space="late")
+        manager, _ = build(client, leader_elect=False)
+        async with running(manager):
+            late = manager.informer(CONFIG_MAPS, namespace="late")
+            await asyncio.wait_for(late.wait_synced(), 20)
+            assert late.get("late", "there") is not None
+            assert manager.informer(CONFIG_MAPS, namespace="late") is late
+
+
+async def test_a_process_ends_when_one_of_its_copies_is_no_longer_kept(
+    shared_server: ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with shared_server.client() as client:
+        manager, _ = build(client, leader_elect=False)
+        broken = asyncio.Event()
+
+        async def watch(*_: Any, **__: Any) -> AsyncIterator[None]:
+            await broken.wait()
+            raise RuntimeError("made to fail as nothing should")
+            yield
+
+        told: list[str] = []
+        task = asyncio.create_task(manager.run(told.append))
+        await eventually(lambda: told, what="ready")
+        monkeypatch.setattr(client, "watch", watch)
+        manager.informer(CONFIG_MAPS, namespace="other")
+        broken.set()
+        with pytest.raises(RuntimeError, match="as nothing should"):
+            await asyncio.wait_for(task, 20)
