@@ -1,92 +1,106 @@
-"""Bound pods that become Running a second on simulated nodes, and how fast nodes are registered."""
+"""Bound pods that become Running a second, on Lockstep's simulated nodes and on kwok's.
+
+Each is alone with a real API server.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+from tests.support import kube_programs
+from tests.support.kube_apiserver import KubeApiServer
 
 from bench.figure import Figure
+from bench.support.cluster import add_nodes, add_pods, pod, real_cluster, require
 from lockstep.api.core import NODES, PODS, Pod
 from lockstep.kube.cache import Change
-from lockstep.kube.client import Client
-from lockstep.kube.config import ClusterConfig
 from lockstep.kube.informer import Informer
 
 NODE_COUNT = 1000
-POD_COUNT = 5000
-PARALLEL = 64
-RATE_LIMIT = 1000.0
-KWOK = 480.0
+POD_COUNT = 3000
+DEADLINE = 120.0
+TIMES_KWOK = 2.0
+Runner = Callable[[], AbstractContextManager[None]]
 
 
 def run() -> list[Figure]:
-    with tempfile.TemporaryDirectory() as directory:
-        data = Path(directory)
-        server = _process("apiserver", "--data", str(data), "--port", "0")
-        try:
-            registered, rate = asyncio.run(_measure(data / "kubeconfig"))
-        finally:
-            server.kill()
-            server.wait()
+    require("etcd", "kube-apiserver", "kwok", "kwok-stages.yaml")
+    kwok = _kwok()
+    registered, ours = _ours()
+    running = Figure("bound pods that become Running", ours, "pods/s", limit=TIMES_KWOK * kwok)
     return [
-        Figure("simulated nodes registered, with lease", registered, "/s", "higher"),
-        Figure(
-            "bound pods that become Running",
-            rate,
-            "/s",
-            "higher",
-            RATE_LIMIT,
-            peer=KWOK,
-            peer_name="kwok with kube-apiserver and etcd",
-            source="an earlier measurement, 2 cores",
-        ),
+        Figure("simulated nodes registered, with lease", registered, "nodes/s"),
+        running.beside("kwok", kwok),
     ]
 
 
-def _process(*arguments: str) -> subprocess.Popen[str]:
+def _kwok() -> float:
+    """Return the rate of kwok, which takes nodes as it finds them."""
+    with real_cluster() as server:
+        asyncio.run(_add_nodes(server))
+        return asyncio.run(_rate(server, lambda: _running_kwok(server)))
+
+
+def _ours() -> tuple[float, float]:
+    """Return how many nodes a second are registered, and the rate of pods."""
+    with real_cluster() as server:
+        began = time.perf_counter()
+        with _simulating(server):
+            registered = NODE_COUNT / (time.perf_counter() - began)
+        return registered, asyncio.run(_rate(server, lambda: _simulating(server)))
+
+
+@contextmanager
+def _running_kwok(server: KubeApiServer) -> Iterator[None]:
+    programs = kube_programs.kwok(server).start()
+    try:
+        yield
+    finally:
+        programs.kill()
+
+
+@contextmanager
+def _simulating(server: KubeApiServer) -> Iterator[None]:
+    """Run the simulated nodes; the block begins once all are registered."""
+    command = [sys.executable, "-P", "-m", "lockstep", "simulate-nodes", f"{NODE_COUNT}x8"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "lockstep", *arguments], stdout=subprocess.PIPE, text=True
+        [*command, "--kubeconfig", str(server.kubeconfig)], stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None
-    assert process.stdout.readline().startswith("ready")
-    return process
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("ready")
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
-async def _measure(kubeconfig: Path) -> tuple[float, float]:
-    began = time.perf_counter()
-    simulation = _simulate(kubeconfig)
-    registered = NODE_COUNT / (time.perf_counter() - began)
-    # Pods are bound while nobody runs them, so that only the way from bound to Running is timed.
-    _end(simulation)
-    async with Client(ClusterConfig.load(kubeconfig)) as client:
+async def _add_nodes(server: KubeApiServer) -> None:
+    async with server.client() as client:
+        await add_nodes(client, NODE_COUNT)
+
+
+async def _rate(server: KubeApiServer, runner: Runner) -> float:
+    """Bind pods while nobody runs them, so that only the way from bound to Running is timed."""
+    async with server.client() as client:
         nodes = [node.metadata.name for node in (await client.list(NODES)).items]
-        await _create(client, nodes)
+        names = (f"p{number}" for number in range(POD_COUNT))
+        await add_pods(client, (pod(n, on=nodes[i % len(nodes)]) for i, n in enumerate(names)))
         running = _Running()
         informer = Informer(client, PODS)
         informer.subscribe(running)
         following = asyncio.create_task(informer.run())
         await informer.wait_synced()
-        simulation = await asyncio.to_thread(_simulate, kubeconfig)
-        try:
-            await asyncio.wait_for(running.all.wait(), 60)
-        finally:
-            _end(simulation)
-            following.cancel()
-    return registered, POD_COUNT / (running.last - running.first)
-
-
-def _simulate(kubeconfig: Path) -> subprocess.Popen[str]:
-    return _process("simulate-nodes", f"{NODE_COUNT}x8", "--kubeconfig", str(kubeconfig))
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    process.terminate()
-    process.wait(20)
+        with ExitStack() as stack:
+            await asyncio.to_thread(stack.enter_context, runner())
+            await asyncio.wait_for(running.all.wait(), DEADLINE)
+        following.cancel()
+    return (POD_COUNT - 1) / (running.last - running.first)
 
 
 class _Running:
@@ -106,21 +120,3 @@ class _Running:
         self.first = self.first or self.last
         if self.count == POD_COUNT:
             self.all.set()
-
-
-async def _create(client: Client, nodes: list[str]) -> None:
-    numbers = iter(range(POD_COUNT))
-
-    async def worker() -> None:
-        for number in numbers:
-            await client.create(PODS, _pod(number, nodes[number % len(nodes)]))
-
-    await asyncio.gather(*(worker() for _ in range(PARALLEL)))
-
-
-def _pod(number: int, node: str) -> dict[str, Any]:
-    main = {"name": "main", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}}
-    return {
-        "metadata": {"name": f"p{number}"},
-        "spec": {"nodeName": node, "restartPolicy": "Never", "containers": [main]},
-    }
