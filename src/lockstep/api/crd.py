@@ -6,6 +6,7 @@ reach the server and ``kubectl explain`` from there.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from dataclasses import dataclass
 from functools import cache
@@ -14,8 +15,10 @@ from typing import Any, cast
 import msgspec
 from msgspec import inspect as shapes
 
+from lockstep import __version__
 from lockstep.api.gang import GANGS, GangGroup, GangSpec
 from lockstep.api.meta import Condition, ObjectMeta
+from lockstep.api.names import SCHEMA_ANNOTATION
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.topology import TOPOLOGIES, Tier
@@ -172,24 +175,48 @@ def _manifest(shown: Presentation) -> Json:
     }
     if "status" in schema(res.kind)["properties"]:
         version["subresources"] = {"status": {}}
+    spec: Json = {
+        "group": res.group,
+        "scope": "Namespaced" if res.namespaced else "Cluster",
+        "names": {
+            "plural": res.plural,
+            "singular": res.kind.lower(),
+            "kind": res.kind,
+            "listKind": f"{res.kind}List",
+            "categories": ["lockstep"],
+            **({"shortNames": list(shown.short_names)} if shown.short_names else {}),
+        },
+        "versions": [version],
+    }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{res.plural}.{res.group}"},
-        "spec": {
-            "group": res.group,
-            "scope": "Namespaced" if res.namespaced else "Cluster",
-            "names": {
-                "plural": res.plural,
-                "singular": res.kind.lower(),
-                "kind": res.kind,
-                "listKind": f"{res.kind}List",
-                "categories": ["lockstep"],
-                **({"shortNames": list(shown.short_names)} if shown.short_names else {}),
-            },
-            "versions": [version],
+        "metadata": {
+            "name": f"{res.plural}.{res.group}",
+            "annotations": {SCHEMA_ANNOTATION: f"{__version__}+{_sum(spec)}"},
         },
+        "spec": spec,
     }
+
+
+def _sum(spec: Json) -> str:
+    return hashlib.sha256(msgspec.json.encode(spec, order="sorted")).hexdigest()[:8]
+
+
+def outdated(found: str, ours: str) -> bool:
+    """Return whether a CRD that bears *found* is to become the one that bears *ours*.
+
+    One of an older version is, and one of the same version that says something else; one of a
+    newer version never is. What bears nothing comes from before there was such a mark.
+    """
+    if found == ours:
+        return False
+    return _release(found) <= _release(ours)
+
+
+def _release(mark: str) -> tuple[int, ...]:
+    numbers = mark.partition("+")[0].split(".")
+    return tuple(int(number) for number in numbers if number.isdecimal())
 
 
 def _column(name: str, type_: str, path: str) -> Json:

@@ -45,6 +45,9 @@ START_DELAY_ANNOTATION: Final = "lockstep.dev/start-delay"
 FAIL_NODE_ANNOTATION: Final = "lockstep.dev/fail-node"
 """On a simulated node: be dead for as long as this is there; its value says why."""
 
+SCHEMA_ANNOTATION: Final = "lockstep.dev/schema"
+"""On a CRD: which Lockstep made it and a sum of what it says, as ``0.1.0+1a2b3c4d``."""
+
 # Labels on nodes.
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 SPINE_LABEL: Final = "spine"

@@ -59,7 +59,7 @@ def _lead(name: str) -> dict[str, Rules]:
 _FOLLOW: Final = ("list", "watch")
 _RECORD_EVENTS: Final = rule("", "events", "create", "patch")
 _INSTALL: Final = (
-    rule("apiextensions.k8s.io", "customresourcedefinitions", "create"),
+    rule("apiextensions.k8s.io", "customresourcedefinitions", "create", "get", "patch"),
     rule("", "namespaces", "create"),
 )
 _SIMULATED: Final = (

@@ -1,17 +1,17 @@
-"""Waiting until the server serves Lockstep's kinds, and creating them where that is allowed."""
+"""Waiting until the server serves Lockstep's kinds; creating and upgrading them where allowed."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from typing import Final
+from typing import Any, Final
 
 from lockstep.api import crd
 from lockstep.api.core import CRDS
-from lockstep.api.names import API_VERSION
+from lockstep.api.names import API_VERSION, SCHEMA_ANNOTATION
 from lockstep.kube.client import Client
-from lockstep.kube.errors import AlreadyExists, Forbidden, NotFound
+from lockstep.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,8 @@ async def ensure_crds(client: Client) -> None:
     """Create the CRDs that are missing, and return once the server serves all of them.
 
     Which are served is asked of discovery, which everybody may read. Where creating is not
-    permitted, say once what has to be applied, and wait for it.
+    permitted, say once what has to be applied, and wait for it. A definition that an older Lockstep
+    made is brought up to date, also where that is permitted; one of a newer Lockstep stays.
 
     Raises:
         ApiError: when the server cannot be reached.
@@ -42,6 +43,29 @@ async def ensure_crds(client: Client) -> None:
                 )
             told = True
         await asyncio.sleep(_POLL_TOLD if told else _POLL)
+    for manifest in crd.manifests():
+        await _upgrade(client, manifest)
+
+
+async def _upgrade(client: Client, manifest: dict[str, Any]) -> None:
+    name, marks = manifest["metadata"]["name"], manifest["metadata"]["annotations"]
+    try:
+        there = await client.get(CRDS, name)
+        found = there.metadata.annotations.get(SCHEMA_ANNOTATION, "")
+        if not crd.outdated(found, marks[SCHEMA_ANNOTATION]):
+            return
+        # The version makes the server refuse it when somebody else was quicker.
+        meta = {"annotations": marks, "resourceVersion": there.metadata.resource_version}
+        await client.patch(CRDS, name, {"metadata": meta, "spec": manifest["spec"]})
+    except Forbidden:
+        # Whoever installed it upgrades it.
+        log.debug("the definition of %s may not be looked at or changed by this identity", name)
+    except (Conflict, NotFound):
+        log.debug("the definition of %s was changed by somebody else meanwhile", name)
+    else:
+        log.info(
+            "the definition of %s was made by %s: upgraded", name, found or "an older Lockstep"
+        )
 
 
 async def _create(client: Client, plural: str) -> None:
