@@ -21,7 +21,7 @@ from lockstep.scheduler.metrics import Metrics
 log = logging.getLogger(__name__)
 
 CONCURRENCY = 64
-MOMENT = 2.0
+MOMENT = 5.0
 """Seconds for which nobody needs to be told how far bindings are."""
 FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
 """Seconds for which a unit rests after a binding of it failed, doubled each time."""
