@@ -47,7 +47,7 @@ ENTRIES = (
     Entry("resume", JOBS, "Let suspended jobs wait for their place again.", "lifecycle"),
     Entry("delete", JOBS, "Delete jobs with their pods, or other objects.", "lifecycle"),
     Entry("top", CLUSTER, "Show who uses how many GPUs, and how many are free.", "insight"),
-    Entry("queue", CLUSTER, "List, create and delete queues.", "queues", group=True),
+    Entry("queue", CLUSTER, "List, create, explain and delete queues.", "queues", group=True),
     Entry("node", CLUSTER, "List, cordon and drain nodes.", "nodes", group=True),
     Entry("snapshot", CLUSTER, "Write down what the scheduler goes by.", "snapshot"),
     Entry("simulate", CLUSTER, "Run the scheduler over simulated time.", "simulate", group=True),

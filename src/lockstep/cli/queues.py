@@ -1,12 +1,15 @@
-"""``lockstep queue``: list, get, create and delete queues."""
+"""``lockstep queue``: list, get, create, explain and delete queues."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Annotated, Any
 
 import typer
 
 from lockstep.api import names
+from lockstep.api.gang import GANGS
 from lockstep.api.queue import QUEUES
 from lockstep.cli import kinds, quantities
 from lockstep.cli.connect import Session, Target, run
@@ -14,8 +17,9 @@ from lockstep.cli.failure import CommandFailed
 from lockstep.cli.lifecycle import delete_all
 from lockstep.cli.listing import get_all, list_all
 from lockstep.cli.options import Context, DryRun, Kubeconfig, Output
-from lockstep.cli.output import Format, encode
+from lockstep.cli.output import Format, encode, print_lines
 from lockstep.cli.usage import usage
+from lockstep.cli.views.queue_explain import explain_queue
 from lockstep.kube.errors import AlreadyExists
 
 app = typer.Typer(help="Queues: who may use what.", rich_markup_mode=None, no_args_is_help=True)
@@ -99,6 +103,25 @@ def delete(names_: Names, *, kubeconfig: Kubeconfig = None, context: Context = N
     """
     wanted = [kinds.Reference("queue", name, QUEUES) for name in names_]
     run(Target(kubeconfig, context), lambda session: delete_all(session, wanted, 60.0))
+
+
+@app.command()
+def explain(name: Name, *, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+    """Say what a queue holds and may have, and why what waits in it waits.
+
+    Example: lockstep queue explain research
+    """
+    print_lines(run(Target(kubeconfig, context), lambda session: _explain(session, name)))
+
+
+async def _explain(session: Session, name: str) -> list[str]:
+    queues, gangs = await asyncio.gather(session.client.list(QUEUES), session.client.list(GANGS))
+    queue = next((q for q in queues.items if q.metadata.name == name), None)
+    if queue is None:
+        raise CommandFailed(
+            f"there is no queue {name!r}", "`lockstep queue list` shows what there is"
+        )
+    return explain_queue(queue, queues.items, gangs.items, time.time())
 
 
 async def _create(session: Session, queue: dict[str, Any]) -> None:
