@@ -19,6 +19,7 @@ from lockstep.apiserver.gate import Gate
 from lockstep.apiserver.handlers import binding, delete, eviction, read, scale, token, write
 from lockstep.apiserver.handlers.call import Call
 from lockstep.apiserver.handlers.logs import Logs
+from lockstep.apiserver.handlers.remote import Remote
 from lockstep.apiserver.handlers.reviews import Reviews
 from lockstep.apiserver.handlers.system import (
     Discovery,
@@ -27,7 +28,7 @@ from lockstep.apiserver.handlers.system import (
     open_api_v2,
     version,
 )
-from lockstep.apiserver.http import Request, Response, Stream
+from lockstep.apiserver.http import Request, Response, Stream, Tunnel
 from lockstep.apiserver.metrics import Metrics
 from lockstep.apiserver.negotiation import as_yaml, wants_yaml
 from lockstep.apiserver.objects import Objects
@@ -44,7 +45,7 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 # Subresources that are a part of the object itself.
 _PARTS = ("status", "approval", "ephemeralcontainers", "finalize", "resize")
 
-Answer = Response | Stream
+Answer = Response | Stream | Tunnel
 Handle = Callable[[Call], Awaitable[Answer]]
 
 
@@ -57,14 +58,16 @@ class Api:
         hub: Hub,
         gate: Gate,
         signer: TokenSigner,
-        logs: Logs,
         *,
+        logs: Logs,
+        remote: Remote,
         address: str,
     ) -> None:
         self.store = objects.store
         self.catalog = catalog = objects.catalog
         self._signer = signer
         self._logs = logs
+        self._remote = remote
         self.hub = hub
         self.objects = objects
         self.gate = gate
@@ -170,6 +173,8 @@ class Api:
                 return token.issue(self.objects, self._signer, call)
             case "log", "get":
                 return await self._logs.answer(call)
+            case "attach" | "exec" | "portforward", "get" | "create":
+                return await self._remote.answer(call)
             case _, "get" if name in _PARTS:
                 return read.get(self.store, call)
             case _, "update" if name in _PARTS:

@@ -28,6 +28,7 @@ from lockstep.apiserver.controllers.quotas import QuotaStatus
 from lockstep.apiserver.controllers.rbac import RbacWatch
 from lockstep.apiserver.gate import Gate, uid_of
 from lockstep.apiserver.handlers.logs import Logs
+from lockstep.apiserver.handlers.remote import Remote
 from lockstep.apiserver.http.server import HttpServer, tls_context
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.store import Store
@@ -88,6 +89,7 @@ class _Parts:
     signer: TokenSigner
     gate: Gate
     logs: Logs
+    remote: Remote
 
     def start(self) -> list[asyncio.Task[None]]:
         """Start what the server does by itself."""
@@ -102,7 +104,15 @@ class _Parts:
 
     def api(self, address: str) -> Api:
         """Return what answers requests."""
-        return Api(self.objects, self.hub, self.gate, self.signer, self.logs, address=address)
+        return Api(
+            self.objects,
+            self.hub,
+            self.gate,
+            self.signer,
+            logs=self.logs,
+            remote=self.remote,
+            address=address,
+        )
 
     async def close(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         """End *tasks* and close the files; raise what one of them has died of."""
@@ -128,7 +138,7 @@ async def _open(data: Path) -> _Parts:
     gate = Gate(Authenticator(TokenFile(data / "tokens.csv"), signer), objects.clock)
     RbacWatch(store, gate.rbac).start()
     await create_missing(objects)
-    return _Parts(pki, store, hub, objects, signer, gate, Logs(store, pki))
+    return _Parts(pki, store, hub, objects, signer, gate, Logs(store, pki), Remote(store, pki))
 
 
 def _spare_the_collector() -> None:

@@ -66,7 +66,10 @@ _POD: dict[str, Any] = {
     "short_names": ("po",),
     "categories": _ALL,
     "subresources": frozenset(
-        {"status", "binding", "eviction", "log", "ephemeralcontainers", "resize"}
+        {
+            *("status", "binding", "eviction", "ephemeralcontainers", "resize"),
+            *("log", "attach", "exec", "portforward"),
+        }
     ),
     "selectable": (
         ("spec.nodeName", ""),

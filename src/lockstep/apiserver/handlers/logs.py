@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
@@ -77,36 +76,19 @@ class Logs:
             raise status.bad_request(f"pod {name} does not have a host assigned")
         query = {k: v for k, v in call.request.query.items() if k in _PASSED}
         path = "/".join(map(quote, ("containerLogs", namespace, name, container)))
-        return f"https://{self._endpoint(node)}/{path}?{urlencode(query)}"
-
-    def _endpoint(self, node: str) -> str:
-        record = self._store.get(Key("nodes", "", node))
-        if record is None:
-            raise status.not_found("", "nodes", node)
-        found = record.object().get("status") or {}
-        endpoints = found.get("daemonEndpoints") or {}
-        port = (endpoints.get("kubeletEndpoint") or {}).get("Port")
-        addresses = [
-            a["address"] for a in found.get("addresses") or () if a.get("type") == "InternalIP"
-        ]
-        if not port or not addresses:
-            raise status.bad_request(f"node {node} keeps no logs")
-        host = addresses[0]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        host, port = agent_of(self._store, node)
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return f"https://{address}/{path}?{urlencode(query)}"
 
     def _connected(self) -> aiohttp.ClientSession:
         if self._session is None:
             import aiohttp
 
             timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS)
-            context = _context(*self._certificate())
+            context = client_context(self._pki)
             connector = aiohttp.TCPConnector(ssl=context, limit=0)
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
         return self._session
-
-    def _certificate(self) -> tuple[Path, Path]:
-        pair = self._pki.kubelet_client()
-        return pair.certificate, pair.key
 
     async def close(self) -> None:
         """Close the connections."""
@@ -114,13 +96,35 @@ class Logs:
             await self._session.close()
 
 
-def _context(certificate: Path, key: Path) -> ssl.SSLContext:
+def agent_of(store: Store, node: str) -> tuple[str, int]:
+    """Return host and port of the agent of a node.
+
+    Raises:
+        StatusError: when there is no such node, or no agent on it.
+    """
+    record = store.get(Key("nodes", "", node))
+    if record is None:
+        raise status.not_found("", "nodes", node)
+    found = record.object().get("status") or {}
+    endpoints = found.get("daemonEndpoints") or {}
+    port = (endpoints.get("kubeletEndpoint") or {}).get("Port")
+    addresses = [
+        a["address"] for a in found.get("addresses") or () if a.get("type") == "InternalIP"
+    ]
+    if not port or not addresses:
+        raise status.bad_request(f"node {node} has no agent that could be asked")
+    return addresses[0], int(port)
+
+
+def client_context(pki: Pki) -> ssl.SSLContext:
+    """Return the TLS context with which the server calls the agents of nodes."""
+    pair = pki.kubelet_client()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     # Nodes serve with certificates of their own making, as kubelets do unless told otherwise;
     # nothing secret is sent there, and what the client's key signs is of no use elsewhere.
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    context.load_cert_chain(certificate, key)
+    context.load_cert_chain(pair.certificate, pair.key)
     return context
 
 

@@ -10,10 +10,11 @@ from typing import cast
 
 from lockstep.apiserver.http.message import Peer, Request, Response, Stream
 from lockstep.apiserver.http.parsing import MAX_HEAD, BadRequest, Chunks, Head, parse_head
+from lockstep.apiserver.http.tunnel import Tunnel
 
 logger = logging.getLogger(__name__)
 
-Handler = Callable[[Request], Awaitable[Response | Stream]]
+Handler = Callable[[Request], Awaitable[Response | Stream | Tunnel]]
 
 _LINES = {s.value: f"HTTP/1.1 {s.value} {s.phrase}\r\n" for s in HTTPStatus}
 _PIPELINED = 1 << 20
@@ -40,6 +41,8 @@ class HttpProtocol(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._peer = Peer()
         self._streaming = False
+        self._tunnel: Tunnel | None = None
+        self._waiting: asyncio.Task[None] | None = None
         self._lost = False
         self._writable: asyncio.Future[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
@@ -70,6 +73,9 @@ class HttpProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Collect bytes until a request is complete."""
+        if self._tunnel is not None:
+            self._pass_on(self._tunnel, data)
+            return
         self._buffer += data
         if self._task is None:
             self._advance()
@@ -121,7 +127,10 @@ class HttpProtocol(asyncio.Protocol):
         try:
             response = await self._handler(request)
             keep = head.keep_alive
-            if isinstance(response, Stream):
+            if isinstance(response, Tunnel):
+                keep = False
+                await self._carry(response)
+            elif isinstance(response, Stream):
                 await self._stream(response, keep=keep)
             elif not self._lost:
                 self._send(response, keep=keep, bodyless=request.method == "HEAD")
@@ -159,11 +168,33 @@ class HttpProtocol(asyncio.Protocol):
         await stream.produce(self._write_chunk)
         self._transport.write(b"0\r\n\r\n")
 
+    async def _carry(self, tunnel: Tunnel) -> None:
+        """Pass bytes on in both directions until either end closes."""
+        self._streaming = True
+        self._tunnel = tunnel
+        self._pass_on(tunnel, bytes(self._buffer))
+        self._buffer.clear()
+        await tunnel.carry(self._write)
+
+    def _pass_on(self, tunnel: Tunnel, data: bytes) -> None:
+        if not tunnel.pass_on(data) and self._waiting is None:
+            self._transport.pause_reading()
+            self._waiting = self._loop.create_task(self._go_on(tunnel))
+
+    async def _go_on(self, tunnel: Tunnel) -> None:
+        await tunnel.room()
+        self._waiting = None
+        if not self._lost:
+            self._transport.resume_reading()
+
     async def _write_chunk(self, data: bytes) -> None:
+        await self._write(b"%x\r\n%b\r\n" % (len(data), data) if data else b"")
+
+    async def _write(self, data: bytes) -> None:
         if self._lost:
             raise ConnectionResetError("the client is gone")
         if data:
-            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+            self._transport.write(data)
         if self._writable is not None:
             try:
                 async with asyncio.timeout(STALL_SECONDS):

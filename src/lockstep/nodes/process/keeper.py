@@ -15,7 +15,7 @@ from lockstep.nodes.process.facts import ContainerFacts, Hindrance, Run
 from lockstep.nodes.process.health import Health, Kind, probes
 from lockstep.nodes.process.home import RunHome
 from lockstep.nodes.process.machine import retry
-from lockstep.nodes.process.orders import OrderBook, message_file
+from lockstep.nodes.process.orders import OrderBook, Orders, message_file
 from lockstep.nodes.process.spec import Container, Handler, Pod, Probe
 from lockstep.nodes.process.supervision import StartError, Supervised, run_beside
 
@@ -154,8 +154,17 @@ class Keeper:
         """Run a command beside the container's process."""
         if self.present is None or self.present.exit is not None:
             return 126, "the container does not run"
-        orders = self.book.beside(self.pod, self.container, self.present.pid, argv)
-        return await run_beside(orders, timeout)
+        return await run_beside(self.orders_beside(argv), timeout)
+
+    def orders_beside(self, argv: list[str]) -> Orders:
+        """Return the orders for a command beside the container's process, which must run.
+
+        Raises:
+            OSError: when it does not run any more.
+        """
+        if self.present is None:
+            raise ProcessLookupError("the container does not run")
+        return self.book.beside(self.pod, self.container, self.present.pid, argv)
 
     def _due(self, kind: Kind) -> bool:
         return self.health.due(kind)

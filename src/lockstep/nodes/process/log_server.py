@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
@@ -49,26 +49,45 @@ def parse(params: Mapping[str, str], now: datetime) -> logs.Query:
     tail = params.get("tailLines")
     limit = params.get("limitBytes")
     return logs.Query(
-        follow=_flag(params, "follow"),
+        follow=flag(params, "follow"),
         tail=None if tail is None else max(0, int(tail)),
         since=since,
-        timestamps=_flag(params, "timestamps"),
+        timestamps=flag(params, "timestamps"),
         limit_bytes=None if limit is None else int(limit),
     )
 
 
-def _flag(params: Mapping[str, str], name: str) -> bool:
+def flag(params: Mapping[str, str], name: str) -> bool:
+    """Return whether a parameter is set."""
     return params.get(name, "false").lower() in ("true", "1")
+
+
+def admit(request: web.Request) -> None:
+    """Let the API server and administrators pass.
+
+    Raises:
+        HTTPForbidden: when it is somebody else.
+    """
+    transport = request.transport
+    if transport is None or not may_read(transport.get_extra_info("peercert") or {}):
+        raise web.HTTPForbidden(text="containers are for the API server and administrators\n")
 
 
 class LogServer:
     """Serves ``/containerLogs`` on loopback, over TLS, to those who may read them."""
 
-    def __init__(self, shelf: Shelf, context: ssl.SSLContext, address: str) -> None:
+    def __init__(
+        self,
+        shelf: Shelf,
+        context: ssl.SSLContext,
+        address: str,
+        more: Iterable[web.RouteDef] = (),
+    ) -> None:
         self._shelf, self._context, self._address = shelf, context, address
         app = web.Application()
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._serve)
         app.router.add_get("/healthz", self._healthy)
+        app.add_routes(more)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
 
     async def start(self) -> int:
@@ -86,9 +105,7 @@ class LogServer:
         return web.Response(text="ok")
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        transport = request.transport
-        if transport is None or not may_read(transport.get_extra_info("peercert") or {}):
-            raise web.HTTPForbidden(text="logs are for the API server and administrators\n")
+        admit(request)
         part = request.match_info
         try:
             query = parse(request.query, datetime.now(UTC))
@@ -96,7 +113,7 @@ class LogServer:
                 part["namespace"],
                 part["pod"],
                 part["container"],
-                previous=_flag(request.query, "previous"),
+                previous=flag(request.query, "previous"),
             )
         except ValueError as error:
             raise web.HTTPBadRequest(text=f"{error}\n") from error

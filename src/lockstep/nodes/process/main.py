@@ -25,6 +25,7 @@ from lockstep.nodes.process.log_server import LogServer
 from lockstep.nodes.process.names import Names
 from lockstep.nodes.process.orders import DEFAULT_MESSAGE_PATH
 from lockstep.nodes.process.registration import Description, Registration
+from lockstep.nodes.process.remote_server import RemoteServer
 from lockstep.nodes.process.shelf import PodShelf
 from lockstep.nodes.process.spec import Pod
 from lockstep.nodes.process.surroundings import Surroundings
@@ -124,7 +125,8 @@ class _Node:
         context = certificates.serving_context(
             self.data / "pki", self.name, ADDRESS, await self._clients()
         )
-        server = LogServer(PodShelf(self.agent), context, ADDRESS)
+        shelf = PodShelf(self.agent)
+        server = LogServer(shelf, context, ADDRESS, RemoteServer(shelf, shelf).routes())
         registration = Registration(self.client, self.describe(await server.start()))
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self.recorder.close)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from lockstep.nodes.process.agent import Agent
 from lockstep.nodes.process.log_server import NoLog
+from lockstep.nodes.process.remote_server import NoContainer
 
 
 class PodShelf:
@@ -41,6 +43,31 @@ class PodShelf:
             raise NoLog(text, waiting=True)
         log = worker.home.log(container, present.attempt)
         return log, lambda: keeper.present is present and present.exit is None
+
+    def orders(self, namespace: str, pod: str, container: str, argv: list[str]) -> dict[str, Any]:
+        """Return the orders for a command beside a container.
+
+        Raises:
+            NoContainer: when there is none that runs.
+        """
+        worker = self._agent.find(namespace, pod)
+        keeper = worker.keepers.get(container) if worker is not None else None
+        if keeper is None:
+            raise NoContainer(f"container {container} not found in pod {pod}")
+        if keeper.present is None or keeper.present.exit is not None:
+            raise NoContainer(f"container {container} of pod {pod} does not run")
+        return keeper.orders_beside(argv)
+
+    def address(self, namespace: str, pod: str) -> str:
+        """Return the address on which a pod listens.
+
+        Raises:
+            NoContainer: when there is no such pod.
+        """
+        worker = self._agent.find(namespace, pod)
+        if worker is None:
+            raise NoContainer(f"pod {namespace}/{pod} is not on this node")
+        return worker.home.record.address
 
 
 def _never() -> bool:

@@ -13,10 +13,12 @@ know whether it still runs asks the kernel, and is not fooled by a reused proces
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import sys
+import termios
 import time
 from typing import Any, NoReturn
 
@@ -100,6 +102,8 @@ def run(orders: Orders) -> None:
 
 def join(orders: Orders) -> NoReturn:
     """Run a command beside a container's process: in its namespaces, cgroups and as its user."""
+    if orders.get("terminal"):
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     try:
         enter_container(orders)
         become(orders)
@@ -109,8 +113,12 @@ def join(orders: Orders) -> NoReturn:
 
 
 def main() -> None:
-    """Read the orders and obey them."""
-    orders = json.loads(sys.stdin.buffer.read())
+    """Read the orders, from another file than standard input if one is named, and obey them."""
+    if sys.argv[-1].isdigit():
+        with open(int(sys.argv[-1]), "rb") as source:
+            orders = json.loads(source.read())
+    else:
+        orders = json.loads(sys.stdin.buffer.read())
     if orders["do"] == "run":
         run(orders)
     else:
