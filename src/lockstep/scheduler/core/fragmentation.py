@@ -30,7 +30,7 @@ NO_CARD = -1
 WHOLE_WEIGHT = 0.1
 """Milli lost for each milli of whole-card demand that can use a node no more, where that demand
 falls as densely on it as on the average node."""
-SEVERAL_WEIGHT = 3.0
+SEVERAL_WEIGHT = 9.0
 """How much more that counts for requests of several cards; it grows with the square of how densely
 they fall on the nodes that are left to them, for nothing smaller makes up for such a node."""
 TIDINESS = 10.0
