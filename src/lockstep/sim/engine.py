@@ -20,6 +20,7 @@ from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.cluster import Spot
 from lockstep.scheduler.core.decide import Decider, Round
 from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.units import UnitKey
 from lockstep.sim.faults import Dice, Faults
 from lockstep.sim.meter import Meter
@@ -260,20 +261,25 @@ class Simulation:
             run.started(self._now)
             self._follow(run)
         for rollback in found.rollbacks:
-            self._evict(rollback.unit, [member.name for member in rollback.members])
-
+            run = self._runs[rollback.unit]
+            self._lose(run, [member.name for member in rollback.members])
         for eviction in found.evictions:
-            hit: dict[UnitKey, list[str]] = {}
-            for member in eviction.victims:
-                if member.unit is not None:
-                    hit.setdefault(member.unit, []).append(member.name)
-            for key, names in hit.items():
-                self._evict(key, names)
+            self._make_way(eviction)
 
-    def _evict(self, key: UnitKey, names: list[str]) -> None:
-        run = self._runs[key]
-        run.life.preemptions += 1
-        self._lose(run, [name for name in names if name in run.standing])
+    def _make_way(self, eviction: Eviction) -> None:
+        """End the victims of an eviction; their jobs wait again, or go on without them."""
+        hit: dict[UnitKey, list[str]] = {}
+        for member in eviction.victims:
+            if member.unit in self._runs:
+                hit.setdefault(member.unit, []).append(member.name)
+            else:
+                self.cluster.remove_pod(member.namespace, member.name)
+        by = self._runs[eviction.unit].work.name
+        for key, names in hit.items():
+            run = self._runs[key]
+            run.life.preemptions += 1
+            self._result.evictions.append((by, run.work.name))
+            self._lose(run, names)
 
     # Nodes.
 

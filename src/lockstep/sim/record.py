@@ -79,6 +79,6 @@ class Result:
     queue_use: dict[str, float] = field(default_factory=dict)
     """GPU-seconds by queue."""
     evictions: list[tuple[str, str]] = field(default_factory=list)
-    """Who had whom give way."""
+    """Who took whose place, a job each."""
     decisions: int = 0
     node_faults: int = 0

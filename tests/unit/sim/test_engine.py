@@ -6,10 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.simulated_jobs import job, simulate, training_job
 
+from lockstep.api.core import PriorityClass
+from lockstep.api.queue import Queue
 from lockstep.api.selectors import parse_labels
+from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine import Options
 from lockstep.sim.faults import Faults
 from lockstep.sim.record import Result
+from lockstep.sim.world import view, world_of
 
 NODE_FAULTS = Faults(node_mtbf=40.0, node_repair=1.0, restart_cost=60, checkpoint_interval=600)
 
@@ -157,3 +161,64 @@ def test_the_same_seed_gives_the_same_run(drawn, seed):
     first, second = (simulate("3x8", *jobs, options=options) for _ in range(2))
     assert first.stays == second.stays
     assert times(first) == times(second)
+
+
+HIGH = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "high"},
+    "value": 100,
+}
+
+
+def with_objects(spec, *objects):
+    """Return the world of a SPEC with further objects."""
+    there = world_of(parse(spec))
+    there.priority_classes = [view(o, PriorityClass) for o in objects if o["kind"] != "Queue"]
+    there.queues = [view(o, Queue) for o in objects if o["kind"] == "Queue"]
+    return there
+
+
+def queue(name, **spec):
+    return {
+        "apiVersion": "lockstep.dev/v1alpha1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def test_the_less_important_gives_way_and_begins_again_from_its_checkpoint():
+    faults = Faults(checkpoint_interval=100, restart_cost=30)
+    result = simulate(
+        with_objects("2x8", HIGH),
+        job("low", "2x8", runs=1000),
+        job("high", "2x8", at=250, runs=500, priorityClassName="high"),
+        options=Options(faults=faults),
+    )
+    low, high = result.lives
+    assert (high.started, high.ended) == (250, 750)
+    assert (low.preemptions, low.lost) == (1, 50 * 16)
+    assert low.ended == 750 + 30 + 800
+    assert result.evictions == [("high", "low")]
+
+
+def test_an_elastic_job_gives_up_members_and_goes_on():
+    result = simulate(
+        with_objects("2x8", HIGH),
+        job("low", "1..2x8", runs=1000),
+        job("high", "1x8", at=100, runs=100, priorityClassName="high"),
+    )
+    low, high = result.lives
+    assert (high.started, low.preemptions, low.lost) == (100, 1, 0)
+    assert low.ended == 1050
+
+
+def test_a_queues_limit_holds_its_jobs_back():
+    result = simulate(
+        with_objects("2x8", queue("small", limit={"nvidia.com/gpu": 8})),
+        job("a", "1x8", runs=100, queue="small"),
+        job("b", "1x8", runs=100, queue="small"),
+        job("c", "1x8", runs=100, queue="other"),
+    )
+    assert times(result) == {"a": (0, 100), "b": (100, 200), "c": (0, 100)}
