@@ -1,4 +1,4 @@
-"""Watching all pods for what must hold at every moment, not only at the end."""
+"""Watching pods for what must hold at every moment, not only at the end."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.informer import Informer
 
+SPACE = "default"
+"""Where the tests' pods are; a real cluster has others of its own elsewhere."""
 OVER = ("Succeeded", "Failed")
 
 
@@ -36,7 +38,7 @@ class Audit:
     @contextlib.asynccontextmanager
     async def running(cls, client: Client) -> AsyncIterator[Audit]:
         """Audit until the block ends."""
-        pods = Informer(client, PODS)
+        pods = Informer(client, PODS, namespace=SPACE)
         task = asyncio.create_task(pods.run())
         try:
             await pods.wait_synced()

@@ -48,7 +48,7 @@ async def two_gangs(stage: Stage) -> None:
 
 
 async def outcome(stage: Stage) -> object:
-    pods = (await stage.client.list(PODS)).items
+    pods = (await stage.client.list(PODS, "default")).items
     gangs = (await stage.client.list(GANGS)).items
     return {
         "pods": {p.metadata.name: bool(p.spec.node_name) for p in pods},

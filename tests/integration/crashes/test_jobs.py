@@ -67,7 +67,7 @@ async def runs(stage: Stage, *, attempt: int = 0, pods: int | None = None) -> No
         found = await job(stage)
         assert found is not None
         wanted = sum(r.replicas for r in found.spec.roles) if pods is None else pods
-        there = (await stage.client.list(PODS)).items
+        there = (await stage.client.list(PODS, "default")).items
         running = [
             p
             for p in there
@@ -155,7 +155,10 @@ async def suspension(stage: Stage) -> None:
     async def given_back() -> bool:
         found = await job(stage)
         assert found is not None
-        return found.status.phase == "Suspended" and not (await stage.client.list(PODS)).items
+        return (
+            found.status.phase == "Suspended"
+            and not (await stage.client.list(PODS, "default")).items
+        )
 
     await stage.until(given_back, "the place is given back")
     await edit(stage, suspend=False)
@@ -206,7 +209,7 @@ async def outcome(stage: Stage) -> object:
         and {n: (r.created, r.active) for n, r in status.replica_statuses.items()},
         "pods": {
             p.metadata.name: (p.status.phase, p.metadata.labels[ATTEMPT_LABEL])
-            for p in (await stage.client.list(PODS)).items
+            for p in (await stage.client.list(PODS, "default")).items
         },
         "objects": labelled,
         "made": dict(stage.audit.made),

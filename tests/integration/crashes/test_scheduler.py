@@ -36,7 +36,7 @@ async def member(client: Client, gang: str, name: str, group: str, gpus: int) ->
 
 async def outcome(stage: Stage) -> object:
     """Return how far everything is; which of the equal nodes it stands on is left out."""
-    pods = (await stage.client.list(PODS)).items
+    pods = (await stage.client.list(PODS, "default")).items
     gangs = (await stage.client.list(GANGS)).items
     queues = (await stage.client.list(QUEUES)).items
     return {
@@ -112,7 +112,10 @@ async def scarcity(stage: Stage) -> None:
     stage.start()
 
     async def full() -> bool:
-        return sum(bool(p.spec.node_name) for p in (await stage.client.list(PODS)).items) >= 2
+        return (
+            sum(bool(p.spec.node_name) for p in (await stage.client.list(PODS, "default")).items)
+            >= 2
+        )
 
     await stage.until(full, "the nodes are full")
 
@@ -129,7 +132,7 @@ async def no_way_forward(stage: Stage) -> None:
     stage.start()
 
     async def given_back() -> bool:
-        bound = [p for p in (await client.list(PODS)).items if p.spec.node_name]
+        bound = [p for p in (await client.list(PODS, "default")).items if p.spec.node_name]
         for pod in bound:
             if pod.metadata.deletion_timestamp is not None:  # as its node would
                 await client.delete(PODS, pod.metadata.name, "default", grace_seconds=0)

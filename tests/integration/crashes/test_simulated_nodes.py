@@ -25,7 +25,7 @@ async def a_day(stage: Stage) -> None:
     )
 
     async def phases() -> dict[str, str]:
-        return {p.metadata.name: p.status.phase for p in (await client.list(PODS)).items}
+        return {p.metadata.name: p.status.phase for p in (await client.list(PODS, "default")).items}
 
     async def all_started() -> bool:
         found = await phases()
@@ -60,7 +60,7 @@ async def readiness(stage: Stage) -> dict[str, str]:
 
 
 async def outcome(stage: Stage) -> object:
-    pods = (await stage.client.list(PODS)).items
+    pods = (await stage.client.list(PODS, "default")).items
     addresses = [p.status.pod_ip for p in pods if p.status.phase == "Running"]
     leases = (await stage.client.list(LEASES, "kube-node-lease")).items
     return {
