@@ -19,6 +19,7 @@ from lockstep import __version__
 from lockstep.api.gang import GANGS, GangGroup, GangSpec
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import SCHEMA_ANNOTATION
+from lockstep.api.node_policy import NODE_POLICIES, NodeTier
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.topology import TOPOLOGIES, Tier
@@ -81,6 +82,15 @@ PRESENTATIONS = (
             ("Age", "date", ".metadata.creationTimestamp"),
         ),
     ),
+    Presentation(
+        NODE_POLICIES,
+        (),
+        (
+            ("Tiers", "string", ".spec.tiers[*].name"),
+            ("Queues", "string", ".spec.queues"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
 )
 
 
@@ -138,7 +148,13 @@ RULES: dict[type, tuple[Rule, ...]] = {
 }
 
 # Lists whose items are told apart by a key, so that appliers can own single items.
-LIST_KEYS: dict[type, str] = {Condition: "type", Role: "name", GangGroup: "name", Tier: "name"}
+LIST_KEYS: dict[type, str] = {
+    Condition: "type",
+    Role: "name",
+    GangGroup: "name",
+    Tier: "name",
+    NodeTier: "name",
+}
 
 
 def manifests() -> list[Json]:

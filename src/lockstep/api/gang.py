@@ -82,6 +82,10 @@ class GangSpec(Wire, frozen=True):
     priority_class_name: Annotated[
         str, Meta(description="PriorityClass that orders the gang in its queue.")
     ] = ""
+    node_policy: Annotated[
+        str,
+        Meta(description="NodePolicy by which nodes are filled; the queue's when left out."),
+    ] = ""
     strategy: Annotated[
         Strategy,
         Meta(description="Fill nodes one after the other, or use as many as possible."),

@@ -85,7 +85,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule("", "pods/binding", "create"),
             rule("", "pods/status", "patch"),
             rule("", "nodes", *_FOLLOW),
-            rule(GROUP, "gangs queues topologies", *_FOLLOW),
+            rule(GROUP, "gangs queues topologies nodepolicies", *_FOLLOW),
             rule(GROUP, "gangs/status queues/status", "patch"),
             rule("scheduling.k8s.io", "priorityclasses", *_FOLLOW),
             rule("topology.volcano.sh", "hypernodes", *_FOLLOW),
@@ -142,7 +142,7 @@ _READ: Final = ("get", "list", "watch")
 PEOPLE: Final[Mapping[str, Rules]] = {
     "view": (
         rule(GROUP, "trainingjobs trainingjobs/status gangs gangs/status", *_READ),
-        rule(GROUP, "queues queues/status topologies", *_READ),
+        rule(GROUP, "queues queues/status topologies nodepolicies", *_READ),
     ),
     "edit": (rule(GROUP, "trainingjobs gangs", *_CHANGE),),
 }

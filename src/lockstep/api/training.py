@@ -79,6 +79,10 @@ class TrainingJobSpec(Wire, frozen=True):
     topology: Annotated[
         TopologyWish | None, Meta(description="How close together its pods must be.")
     ] = None
+    node_policy: Annotated[
+        str,
+        Meta(description="NodePolicy by which nodes are filled; the queue's when left out."),
+    ] = ""
     parallelism: Annotated[
         Parallelism, Meta(description="How its ranks are split; they are laid out by that.")
     ] = Parallelism()

@@ -7,6 +7,7 @@ from typing import Any
 
 from lockstep.api.core import CONFIG_MAPS, EVENTS, NODES, PODS, PRIORITY_CLASSES, SERVICES
 from lockstep.api.gang import GANGS
+from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.topology import TOPOLOGIES
@@ -16,6 +17,7 @@ ALIASES: dict[str, tuple[Resource[Any], tuple[str, ...]]] = {
     "job": (TRAINING_JOBS, ("jobs", "trainingjob", "trainingjobs", "tj", "tjob")),
     "gang": (GANGS, ("gangs",)),
     "queue": (QUEUES, ("queues", "q")),
+    "nodepolicy": (NODE_POLICIES, ("nodepolicies", "np")),
     "topology": (TOPOLOGIES, ("topologies",)),
     "node": (NODES, ("nodes", "no")),
     "pod": (PODS, ("pods", "po")),

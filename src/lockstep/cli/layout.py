@@ -6,6 +6,7 @@ import asyncio
 
 from lockstep.api.core import NODES, PODS, PRIORITY_CLASSES
 from lockstep.api.gang import GANGS
+from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.topology import TOPOLOGIES
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
@@ -25,12 +26,13 @@ async def layout_of(session: Session, name: str) -> list[str]:
         CommandFailed: when there is no such gang, or it has no ranks to be laid out.
     """
     client = session.client
-    nodes, pods, gangs, topologies, classes = await asyncio.gather(
+    nodes, pods, gangs, topologies, classes, policies = await asyncio.gather(
         client.list(NODES),
         client.list(PODS),
         client.list(GANGS),
         client.list(TOPOLOGIES),
         client.list(PRIORITY_CLASSES),
+        client.list(NODE_POLICIES),
     )
     known = await _hypernodes(client)
     derived = known.topology()
@@ -38,6 +40,7 @@ async def layout_of(session: Session, name: str) -> list[str]:
         nodes=[known.labelled(node) for node in nodes.items],
         pods=pods.items,
         gangs=gangs.items,
+        node_policies=policies.items,
         topologies=[*topologies.items, *([derived] if derived else [])],
         priority_classes=classes.items,
     )

@@ -15,6 +15,7 @@ from lockstep.api import timestamp
 from lockstep.api.core import NODES, PODS, PRIORITY_CLASSES, Pod
 from lockstep.api.gang import GANGS, Gang, GangGroup
 from lockstep.api.names import ELAPSED_ANNOTATION, GANG_GROUP_LABEL, GANG_LABEL, GROUP
+from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.selectors import from_selector
@@ -34,6 +35,7 @@ TAKEN: Final[tuple[Resource[Any], ...]] = (
     NODES,
     PRIORITY_CLASSES,
     TOPOLOGIES,
+    NODE_POLICIES,
     QUEUES,
     TRAINING_JOBS,
     GANGS,

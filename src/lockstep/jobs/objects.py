@@ -93,6 +93,7 @@ def gang_spec(job: TrainingJob) -> GangSpec:
             for role in job.spec.roles
         ],
         parallelism=split,
+        node_policy=job.spec.node_policy,
         topology=job.spec.topology,
         queue=job.spec.queue,
         priority_class_name=job.spec.priority_class_name,

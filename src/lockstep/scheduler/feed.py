@@ -8,6 +8,7 @@ from typing import Any
 
 from lockstep.api.core import NODES, PODS, PRIORITY_CLASSES
 from lockstep.api.gang import GANGS
+from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.topology import TOPOLOGIES
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 WATCHED: tuple[Resource[Any], ...] = (
     TOPOLOGIES,
+    NODE_POLICIES,
     PRIORITY_CLASSES,
     QUEUES,
     NODES,
@@ -112,5 +114,6 @@ def _verbs(cluster: Cluster, door: HyperNodeDoor) -> dict[str, Verbs]:
         GANGS.plural: (cluster.set_gang, cluster.remove_gang),
         TOPOLOGIES.plural: (cluster.set_topology, cluster.remove_topology),
         PRIORITY_CLASSES.plural: (cluster.set_priority_class, cluster.remove_priority_class),
+        NODE_POLICIES.plural: (cluster.set_node_policy, cluster.remove_node_policy),
         QUEUES.plural: (cluster.set_queue, cluster.remove_queue),
     }

@@ -10,6 +10,7 @@ import msgspec
 
 from lockstep.api.core import Node, Pod, PriorityClass
 from lockstep.api.names import API_VERSION, GANG_LABEL
+from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
 from lockstep.api.wire import Wire, convert
@@ -39,6 +40,7 @@ class World:
     nodes: dict[str, Node] = field(default_factory=dict)
     queues: list[Queue] = field(default_factory=list)
     topologies: list[Topology] = field(default_factory=list)
+    node_policies: list[NodePolicy] = field(default_factory=list)
     priority_classes: list[PriorityClass] = field(default_factory=list)
     pods: dict[PodKey, Pod] = field(default_factory=dict)
     """Pods that stand on nodes at the start; those of no job that is simulated stay for ever."""
@@ -77,6 +79,7 @@ class World:
             nodes=self.nodes.values(),
             pods=self.pods.values(),
             topologies=self.topologies,
+            node_policies=self.node_policies,
             priority_classes=self.priority_classes,
             queues=self.queues,
         )
@@ -117,6 +120,8 @@ def _take(world: World, obj: Json) -> None:
             world.queues.append(view(obj, Queue))
         case group, "Topology" if group == API_VERSION:
             world.topologies.append(view(obj, Topology))
+        case group, "NodePolicy" if group == API_VERSION:
+            world.node_policies.append(view(obj, NodePolicy))
 
 
 def view(obj: Mapping[str, Any], type_: type[T]) -> T:

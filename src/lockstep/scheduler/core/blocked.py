@@ -124,6 +124,13 @@ def warnings(cluster: Cluster, unit: Unit) -> list[Verdict]:
                 f"PriorityClass {named} does not exist; the pods' own priority counts",
             )
         )
+    if unit.node_policy and unit.node_policy not in cluster.table.policies:
+        found.append(
+            Verdict(
+                "NodePolicyMissing",
+                f"NodePolicy {unit.node_policy} does not exist; no nodes are filled first",
+            )
+        )
     preferred = unit.wish.preferred
     if preferred and cluster.table.tiers.level(preferred) is None:
         tiers = ", ".join(cluster.table.tiers.names)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from lockstep.api.core import Node, Pod, PriorityClass
 from lockstep.api.gang import Gang, GangSpec
 from lockstep.api.names import GPU, GPU_MODEL_LABEL
+from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Tier, Topology
 from lockstep.scheduler.core import devices
@@ -132,6 +133,16 @@ class Cluster:
             self._tiers = chosen
             self.table.set_tiers(chosen)
             self.freed += 1
+
+    def set_node_policy(self, policy: NodePolicy) -> None:
+        """Take in a node policy."""
+        self.table.policies.set(policy)
+        self._touch_gangs(lambda spec: True)
+
+    def remove_node_policy(self, name: str) -> None:
+        """Forget a node policy."""
+        self.table.policies.remove(name)
+        self._touch_gangs(lambda spec: True)
 
     # Pods.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from lockstep.scheduler.core.fit import GPU_NODE_COST, Fit, FixedFit, FloatArray, ShapeFit
+from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.problem import Problem
 
 CLASSES = 4
@@ -37,6 +38,14 @@ def selections(problem: Problem, fits: Sequence[ShapeFit]) -> Iterator[Sequence[
             FixedFit(fit.eligible & (cost <= limit), fit.count * (cost <= limit), fit.liking)
             for cost, fit in zip(costs, fits, strict=True)
         ]
+    yield fits
+
+
+def by_tier(tiers: IntArray, fits: Sequence[Fit]) -> Iterator[Sequence[Fit]]:
+    """Yield the fit vectors over the first tier of a policy, then over more, then over all."""
+    for last in np.unique(tiers)[:-1]:
+        inside = tiers <= last
+        yield [FixedFit(fit.eligible & inside, fit.count * inside, fit.liking) for fit in fits]
     yield fits
 
 

@@ -28,6 +28,7 @@ from lockstep.scheduler.core.labels import (
     fields_and_labels,
     taint_set,
 )
+from lockstep.scheduler.core.policies import NodePolicies
 from lockstep.scheduler.core.resources import (
     CARD_KINDS,
     GPU_COLUMN,
@@ -138,6 +139,7 @@ class NodeTable:
         self.gpu_shared: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.taint_sets = TaintSets()
         self.tiers = Tiers(capacity=capacity)
+        self.policies = NodePolicies()
         self.journal = Journal()
         self.version = 0
         """Moves with every change of what nodes are, not with what is used on them."""

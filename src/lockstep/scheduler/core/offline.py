@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lockstep.api.core import Node, Pod, PriorityClass
 from lockstep.api.gang import Gang
+from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
 from lockstep.scheduler.core.blocked import Verdict
@@ -36,6 +37,7 @@ def cluster_of(
     pods: Iterable[Pod] = (),
     gangs: Iterable[Gang] = (),
     topologies: Iterable[Topology] = (),
+    node_policies: Iterable[NodePolicy] = (),
     priority_classes: Iterable[PriorityClass] = (),
     queues: Iterable[Queue] = (),
 ) -> Cluster:
@@ -43,6 +45,8 @@ def cluster_of(
     cluster = Cluster()
     for topology in topologies:
         cluster.set_topology(topology)
+    for policy in node_policies:
+        cluster.set_node_policy(policy)
     for priority_class in priority_classes:
         cluster.set_priority_class(priority_class)
     for queue in queues:

@@ -8,7 +8,7 @@ node (keeping only those not dominated), which is exact.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -59,6 +59,8 @@ class Ground:
     tiers: list[spots.Ids]
     """Domain numbers of the tiers inside the domain, widest first."""
     spread: bool = False
+    tiers_of_policy: IntArray | None = None
+    """For each node the tier of the unit's NodePolicy; lower ones are filled first."""
     blocks: list[tuple[spots.Ids, int] | None] = field(default_factory=list)
     """For each item the domains that take its members in blocks only, and their size."""
 
@@ -186,8 +188,9 @@ class _Greedy:
     def place(self, targets: Sequence[int]) -> None:
         """Place up to *targets* members of each item."""
         for number in sorted(range(len(targets)), key=self._size, reverse=True):
-            if targets[number]:
-                self._place(number, targets[number])
+            left = targets[number]
+            for open_to in self._in_order() if left else ():
+                left -= self._place(number, left, open_to)
 
     def _size(self, number: int) -> tuple[int, ...]:
         request, share = self._items[number].shape.request, self._items[number].shape.share
@@ -200,9 +203,21 @@ class _Greedy:
             -number,
         )
 
-    def _place(self, number: int, target: int) -> None:
+    def _in_order(self) -> Iterator[BoolArray | None]:
+        """Yield the nodes tier by tier of the unit's policy; None stands for all at once."""
+        tiers = self._ground.tiers_of_policy
+        if tiers is None:
+            yield None
+            return
+        for tier in np.unique(tiers):
+            yield tiers == tier
+
+    def _place(self, number: int, target: int, open_to: BoolArray | None) -> int:
+        """Place up to *target* members of an item on some nodes; return how many found room."""
         ground, shape = self._ground, self._items[number].shape
         fit = members_fit(self._free, shape) * ground.eligible[number]
+        if open_to is not None:
+            fit *= open_to
         block = ground.blocks[number] if ground.blocks else None
         if block is not None:
             fit = spots.whole_blocks(fit, *block)
@@ -210,7 +225,7 @@ class _Greedy:
         if block is not None:
             wanted -= wanted % block[1]
         if wanted == 0:
-            return
+            return 0
         room = spots.Room(fit, ground.liking[number], ground.rank)
         if ground.spread and block is None:
             taken = spots.spread(room, wanted)
@@ -218,6 +233,7 @@ class _Greedy:
             talking = target > 1 and shape.gpus > 0
             taken = spots.binpack(room, ground.tiers, wanted, largest_first=talking)
         self._take(number, taken)
+        return wanted
 
     def _take(self, number: int, taken: IntArray) -> None:
         shape = self._items[number].shape

@@ -15,7 +15,7 @@ from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.cluster import Spot
 from lockstep.scheduler.core.fit import Fit, Fits, ShapeFit, members_fit
 from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.liking import selections
+from lockstep.scheduler.core.liking import by_tier, selections
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
 from lockstep.scheduler.core.problem import Bounds, Problem, pinned
@@ -74,6 +74,7 @@ class Search:
         if fits is None:
             fits = self._own = [cluster.fits.of(item.shape) for item in problem.items]
         self.fits: Sequence[Fit] = fits
+        self.tiers_of_policy = cluster.table.policies.tiers(problem.policy, cluster.table)
 
     def place(self, unit: UnitKey) -> Placement | None:
         """Return where the unit's members go, or None when what it needs does not fit."""
@@ -94,7 +95,11 @@ class Search:
         # Where not even all nodes have room, no selection of them has.
         if not self._any_room(bands[-1][-1], quotas):
             return None
-        choices = list(selections(self.problem, self._own)) if self._own else [self.fits]
+        choices = [self.fits]
+        if self.tiers_of_policy is not None:
+            choices = list(by_tier(self.tiers_of_policy, self.fits))
+        elif self._own:
+            choices = list(selections(self.problem, self._own))
         for levels, fits in product(bands, choices):
             found = Search(self.cluster, self.problem, fits)._find(levels, quotas)
             if found is not None:
@@ -243,6 +248,7 @@ class Search:
             rank=self.table.rank()[rows],
             tiers=[tier.ids[rows] for tier in inner],
             spread=self.problem.spread,
+            tiers_of_policy=None if self.tiers_of_policy is None else self.tiers_of_policy[rows],
             blocks=[
                 None if block is None else (tiers[block[0]].ids[rows], block[1])
                 for block in self.problem.blocks

@@ -64,6 +64,8 @@ class Problem:
     bounds: Bounds
     group_bounds: list[Bounds]
     spread: bool
+    policy: str = ""
+    """The NodePolicy whose tiers are filled in order, empty for none."""
     ranked: Ranked | None = None
     """How the members hold ranks, where the unit states its parallelism."""
     wants: list[Quota] = field(init=False)
@@ -82,6 +84,7 @@ class Problem:
             and self.group_bounds[0] == _FREE
             and not self.spread
             and self.ranked is None
+            and not self.policy
         )
 
     @property
@@ -125,6 +128,7 @@ def problem_of(cluster: Cluster, unit: Unit) -> Problem:
         _bounds(cluster, wish.required, wish.preferred, unit.bound),
         builder.group_bounds,
         unit.spread,
+        cluster.table.policies.chosen(unit.node_policy, unit.queue),
         builder.ranked(roll) if roll is not None else None,
     )
 

@@ -35,6 +35,7 @@ class Ground(Protocol):
     table: NodeTable
     problem: Problem
     fits: Sequence[Fit]
+    tiers_of_policy: IntArray | None
 
 
 class Area(Protocol):
@@ -47,6 +48,8 @@ def seated(ground: Ground, area: Area, packing: Packing) -> Iterator[tuple[int, 
     """Yield each node that gets members, by row and in network order, with those members."""
     problem = ground.problem
     rows = _network_order(ground.table, area.rows[np.flatnonzero(packing.counts.any(axis=0))])
+    if ground.tiers_of_policy is not None:  # who goes first when the unit shrinks comes last
+        rows = rows[np.argsort(ground.tiers_of_policy[rows], kind="stable")]
     column = {int(row): place for place, row in enumerate(area.rows)}
     counts = packing.counts[:, [column[int(row)] for row in rows]]
     places = [np.repeat(rows, count) for count in counts]
@@ -165,7 +168,8 @@ def _spare(ground: Ground, area: Area, packing: Packing, item: int, taken: IntAr
     problem, table = ground.problem, ground.table
     bounds = problem.group_bounds[problem.items[item].group]
     apart = bounds.required is not None or bounds.preferred is not None or bool(bounds.standing)
-    if problem.spread or problem.blocks[item] is not None or apart:
+    ordered = ground.tiers_of_policy is not None
+    if problem.spread or problem.blocks[item] is not None or apart or ordered:
         return np.zeros(0, dtype=np.int64)
     left = table.free[:, area.rows].copy()
     for other, count in zip(problem.items, packing.counts, strict=True):

@@ -320,6 +320,11 @@ class Unit:
         return stated if stated is not None and stated.stated else None
 
     @property
+    def node_policy(self) -> str:
+        """Return the NodePolicy that the gang names, empty for none."""
+        return self.gang.spec.node_policy if self.gang is not None else ""
+
+    @property
     def spread(self) -> bool:
         """Return whether as many nodes as possible are to be used."""
         return self.gang is not None and self.gang.spec.strategy == "Spread"

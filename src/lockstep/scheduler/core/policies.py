@@ -1,0 +1,75 @@
+"""NodePolicies: which tier of a policy each node is in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lockstep.api.core import NodeSelectorRequirement
+from lockstep.api.meta import LabelSelector
+from lockstep.api.node_policy import NodePolicy
+from lockstep.scheduler.core.labels import BoolArray, matches
+
+if TYPE_CHECKING:
+    from lockstep.scheduler.core.nodes import NodeTable
+
+IntArray = NDArray[np.int64]
+
+
+class NodePolicies:
+    """All policies. Change them through the methods."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, NodePolicy] = {}
+        self._tiers: dict[str, tuple[int, IntArray]] = {}
+
+    def set(self, policy: NodePolicy) -> None:
+        """Take in a policy, new or changed."""
+        self._known[policy.metadata.name] = policy
+        self._tiers.clear()
+
+    def remove(self, name: str) -> None:
+        """Forget a policy."""
+        self._known.pop(name, None)
+        self._tiers.clear()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._known
+
+    def chosen(self, named: str, queue: str) -> str:
+        """Return the policy of a gang that names one or none, empty where it has none.
+
+        A queue that several policies claim follows the first of them by name.
+        """
+        if named:
+            return named if named in self._known else ""
+        claims = (name for name in sorted(self._known) if queue in self._known[name].spec.queues)
+        return next(claims, "")
+
+    def tiers(self, name: str, table: NodeTable) -> IntArray | None:
+        """Return by row the number of the policy's tier, 0 for the one to be filled first.
+
+        None where there is no such policy.
+        """
+        policy = self._known.get(name)
+        if policy is None:
+            return None
+        found = self._tiers.get(name)
+        if found is None or found[0] != table.version or len(found[1]) != table.capacity:
+            tiers: IntArray = np.full(table.capacity, len(policy.spec.tiers), dtype=np.int64)
+            for number, tier in reversed(list(enumerate(policy.spec.tiers))):
+                tiers[_matching(table, tier.selector)] = number
+            found = self._tiers[name] = table.version, tiers
+        return found[1]
+
+
+def _matching(table: NodeTable, selector: LabelSelector) -> BoolArray:
+    passes = table.live.copy()
+    for key, value in selector.match_labels.items():
+        passes &= table.label(key).any_of([value])
+    for one in selector.match_expressions:
+        requirement = NodeSelectorRequirement(key=one.key, operator=one.operator, values=one.values)
+        passes &= matches(table.label(one.key), requirement)
+    return passes

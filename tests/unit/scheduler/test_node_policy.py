@@ -1,0 +1,99 @@
+"""Nodes are filled in the order of a NodePolicy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.drawn import add, draw_gang, node, places
+
+from lockstep.api.node_policy import NodePolicy
+from lockstep.api.wire import convert
+from lockstep.scheduler.core.blocked import warnings
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.units import UnitKey
+
+
+def policy(name: str, *tiers: str, queues: tuple[str, ...] = (), **selector: Any) -> NodePolicy:
+    """A policy of tiers by the label ``pay``."""
+    listed = [{"name": t, "selector": {"matchLabels": {"pay": t}, **selector}} for t in tiers]
+    spec = {"tiers": listed, "queues": list(queues)}
+    return convert({"metadata": {"name": name}, "spec": spec}, NodePolicy)
+
+
+def cluster_of(**nodes: str) -> Cluster:
+    """Nodes by name, each with how it is paid and its leaf: ``spot/l1``."""
+    cluster = Cluster()
+    for name, text in nodes.items():
+        pay, _, leaf = text.partition("/")
+        labels = {"pay": pay, "spine": "s", "leaf": leaf or "l"}
+        cluster.set_node(node(name, labels=labels))
+    return cluster
+
+
+MIXED = {"a": "spot/l1", "b": "spot/l1", "c": "demand/l2", "d": "demand/l2", "e": "other/l1"}
+CASES = [
+    # what is shown, the gang, its node policy, the nodes by member
+    ("the first tier is filled first", "g: 2x8", "p", ["c", "d"]),
+    ("then the next one", "g: 3x8", "p", ["c", "d", "a"]),
+    ("other nodes come last", "g: 5x8", "p", ["c", "d", "a", "b", "e"]),
+    ("a required tier goes before the order", "g: 3x8 leaf", "p", ["a", "b", "e"]),
+    ("small pods fill the first tier, too", "g: 17x1", "p", ["c"] * 8 + ["d"] * 8 + ["a"]),
+    ("without a policy the tightest domain counts", "g: 3x8", "", ["a", "b", "e"]),
+]
+
+
+@pytest.mark.parametrize(("what", "text", "named", "expected"), CASES, ids=[c[0] for c in CASES])
+def test_order(what, text, named, expected):
+    cluster = cluster_of(**MIXED)
+    cluster.set_node_policy(policy("p", "demand", "spot"))
+    add(cluster, draw_gang(text, nodePolicy=named))
+    Decider(cluster).decide(0.0)
+    found = places(cluster, "g-")
+    # In member order, so that those with the highest numbers, which go first, stand in the last.
+    assert [found[f"g-{i}"] for i in range(len(expected))] == expected
+
+
+def test_a_queue_brings_its_policy_and_a_gang_may_name_another():
+    for named, expected in (("", {"c"}), ("spot-first", {"a"})):
+        cluster = cluster_of(**MIXED)
+        cluster.set_node_policy(policy("z", "demand", "spot", queues=("default",)))
+        cluster.set_node_policy(policy("spot-first", "spot"))
+        add(cluster, draw_gang("g: 1x8", nodePolicy=named))
+        Decider(cluster).decide(0.0)
+        assert set(places(cluster, "g-").values()) == expected
+
+
+def test_growing_goes_on_where_the_order_is():
+    cluster = cluster_of(**MIXED)
+    cluster.set_node_policy(policy("p", "demand", "spot"))
+    drawn = draw_gang("g: 1..4x8", nodePolicy="p")
+    later = drawn.pods.pop()
+    decider = Decider(cluster)
+    add(cluster, drawn)
+    decider.decide(0.0)
+    assert sorted(places(cluster, "g-").values()) == ["a", "c", "d"]
+    cluster.set_pod(later)
+    decider.decide(1.0)
+    assert sorted(places(cluster, "g-").values()) == ["a", "b", "c", "d"]
+
+
+def test_labels_are_matched_by_expressions():
+    cluster = cluster_of(**MIXED)
+    expression = {"key": "pay", "operator": "NotIn", "values": ["spot", "demand"]}
+    tiers = [{"name": "t", "selector": {"matchExpressions": [expression]}}]
+    spec = {"tiers": tiers}
+    cluster.set_node_policy(convert({"metadata": {"name": "p"}, "spec": spec}, NodePolicy))
+    add(cluster, draw_gang("g: 1x8", nodePolicy="p"))
+    Decider(cluster).decide(0.0)
+    assert set(places(cluster, "g-").values()) == {"e"}
+
+
+def test_a_policy_that_does_not_exist_is_told_and_does_not_block():
+    cluster = cluster_of(**MIXED)
+    add(cluster, draw_gang("g: 1x8", nodePolicy="none"))
+    Decider(cluster).decide(0.0)
+    assert places(cluster, "g-")
+    found = warnings(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+    assert "NodePolicyMissing" in [one.reason for one in found]
