@@ -66,6 +66,7 @@ class Decider:
         """Units that cannot be decided about until they change, and what happened."""
         self.preemptor = Preemptor(cluster)
         self._plans_left = 0
+        self._last = 0.0
         self._streak = Streak(cluster.table)
         self._resting: set[UnitKey] = set()
         """Units stepped over because their bindings are under way."""
@@ -265,8 +266,10 @@ class Decider:
 
     def _commit(self, placement: Placement, now: float) -> None:
         decided = [(a.member.key, a.spot) for a in placement.assignments]
+        # Strictly later than whoever came before: equals in importance are told apart by it.
+        self._last = max(now, self._last + 1e-6)
         for one in placement.assignments:
-            one.member.since = now
+            one.member.since = self._last
         try:
             self.cluster.assume(decided)
             # Nobody else has touched it: the next round need not look again.

@@ -1,0 +1,240 @@
+"""What holds for queues, preemption and reclaim, over random trees, gangs and orders of events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.running import PRIORITIES, Running
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.devices import indices_of
+from lockstep.scheduler.core.queues.account import Account
+from lockstep.scheduler.core.queues.ledger import Ledger
+from lockstep.scheduler.core.units import UnitKey
+
+GPU = "nvidia.com/gpu"
+NODES = "s/x: a:4 b:4\n s/y: c:4 d:4"
+TREES: tuple[dict[str, str | None], ...] = (
+    {"q": None, "r": None},
+    {"org": None, "q": "org", "r": "org", "t": None},
+    {"org": None, "q": "org", "firm": None, "r": "firm", "t": "firm"},
+)
+
+
+@dataclass
+class Submit:
+    text: str
+    queue: str
+    priority: str
+
+
+@dataclass
+class End:
+    which: int
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> tuple[dict[str, dict[str, Any]], list[Submit | End]]:
+    tree = draw(st.sampled_from(TREES))
+    queues: dict[str, dict[str, Any]] = {}
+    for name, parent in tree.items():
+        spec: dict[str, Any] = {"parent": parent} if parent else {}
+        promised, most = draw(st.sampled_from([0, 0, 4, 8])), draw(st.sampled_from([None, 8, 12]))
+        if promised:
+            spec["guaranteed"] = {GPU: promised}
+        if most is not None:
+            spec["limit"] = {GPU: most}
+        queues[name] = spec
+    events: list[Submit | End] = []
+    for number in range(draw(st.integers(2, 9))):
+        if draw(st.integers(0, 4)) == 0:
+            events.append(End(draw(st.integers(0, 8))))
+            continue
+        least, extra = draw(st.integers(1, 3)), draw(st.sampled_from([0, 0, 0, 2]))
+        size = draw(st.sampled_from([1, 2, 4]))
+        many = f"{least}..{least + extra}" if extra else f"{least}"
+        tier = draw(st.sampled_from(["", "", " leaf"]))
+        priority = draw(st.sampled_from(["low", "", "high"]))
+        queue = draw(st.sampled_from(sorted(tree)))
+        events.append(Submit(f"g{number}: {many}x{size}{tier}", queue, priority))
+    return queues, events
+
+
+def standing(world: Running) -> dict[str, list[tuple[int, float, str, int]]]:
+    """By queue: priority, age, name and GPUs (of the members it needs) of what runs there."""
+    found: dict[str, list[tuple[int, float, str, int]]] = {}
+    for name, drawn in world.gangs.items():
+        places = world.places(name)
+        if places:
+            unit = world.cluster.units[UnitKey("Gang", "default", name)]
+            members = [world.cluster.pods["default", pod] for pod in places]
+            least = drawn.gang.spec.groups[0].min
+            gpus = members[0].shape.gpus * least
+            priority = PRIORITIES.get(drawn.gang.spec.priority_class_name, 0)
+            since = min(m.since or 0.0 for m in members)
+            entry = (-priority, since, name, gpus)
+            found.setdefault(unit.queue, []).append(entry)
+    return found
+
+
+def rank(world: Running, queues: dict[str, dict[str, Any]]) -> list[int]:
+    """The list that every step raises: secured units, deepest queues first, then what runs."""
+    there = standing(world)
+    depths: dict[str, int] = {}
+    inside: dict[str, list[tuple[int, float, str, int]]] = {name: [] for name in queues}
+    for name in queues:
+        above, depth = name, 0
+        while above:
+            inside[above] += there.get(name, [])
+            above, depth = queues[above].get("parent") or "", depth + 1
+        depths[name] = depth
+    levels = [-value for value in (*PRIORITIES.values(), 0)]
+    result = []
+    for depth in sorted(set(depths.values()), reverse=True):
+        counts: Counter[int] = Counter()
+        for name in (n for n in queues if depths[n] == depth):
+            left = queues[name].get("guaranteed", {}).get(GPU, 0)
+            for priority, _, _, gpus in sorted(inside[name]):
+                if 0 < gpus <= left:
+                    left -= gpus
+                    counts[priority] += 1
+        result += [counts[level] for level in sorted(levels)]
+    running = Counter(entry[0] for entries in there.values() for entry in entries)
+    return result + [running[level] for level in sorted(levels)]
+
+
+def used(world: Running, queues: dict[str, dict[str, Any]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for name, drawn in world.gangs.items():
+        gpus = sum(world.cluster.pods["default", pod].shape.gpus for pod in world.places(name))
+        above = drawn.gang.spec.queue
+        while above:
+            total[above] += gpus
+            above = queues[above].get("parent") or ""
+    return total
+
+
+def check_state(world: Running, queues: dict[str, dict[str, Any]]) -> None:
+    held: Counter[tuple[str, int]] = Counter()
+    for member in world.cluster.pods.values():
+        if member.node:
+            held.update((member.node, card) for card in indices_of(member.gpus))
+            assert len(indices_of(member.gpus)) == member.shape.gpus
+    assert all(number == 1 and card < 4 for (_, card), number in held.items())
+    for name, amount in used(world, queues).items():
+        assert amount <= queues[name].get("limit", {}).get(GPU, amount), f"{name} over its limit"
+    for name, drawn in world.gangs.items():
+        assert len(world.places(name)) in (0, *range(drawn.gang.spec.groups[0].min, 9))
+        wish = drawn.gang.spec.topology
+        if wish is not None:
+            leaves = {"ab".find(n) >= 0 for n in world.places(name).values()}
+            assert len(leaves) <= 1
+    check_ledger(world.cluster)
+
+
+def check_ledger(cluster: Cluster) -> None:
+    """The accounts kept by events are those that the pods alone would give."""
+
+    def shown(ledger: Ledger) -> dict[str, tuple[dict[str, int], set[UnitKey]]]:
+        return {
+            name: ({r: n for r, n in account.used.items() if n}, set(account.holding))
+            for name, account in ledger.accounts.items()
+            if any(account.used.values()) or account.holding
+        }
+
+    before = shown(cluster.ledger)
+    cluster.ledger.stale = cluster.ledger.active
+    cluster.settle()
+    assert shown(cluster.ledger) == before
+
+
+def play(
+    queues: dict[str, dict[str, Any]], events: list[Submit | End], world: Running | None = None
+) -> Running:
+    world = world or Running.on(NODES, queues)
+    for event in events:
+        if isinstance(event, Submit):
+            world.submit(event.text, event.queue, event.priority)
+        elif world.gangs:
+            names = sorted(world.gangs)
+            world.end(names[event.which % len(names)])
+        climb(world, queues)
+        check_state(world, queues)
+    return world
+
+
+def climb(world: Running, queues: dict[str, dict[str, Any]]) -> None:
+    """Decide until nothing changes; each step raises the rank, so this comes to an end."""
+    last, plans = rank(world, queues), 0
+    for _ in range(60):
+        before = used(world, queues)
+        result = world.step()
+        for eviction in result.evictions:
+            check_victims(world, queues, eviction.unit, {m.unit for m in eviction.victims}, before)
+        plans += len(result.evictions)
+        if not len(world.cluster.nominations):
+            now = rank(world, queues)
+            assert now > last if plans else now >= last
+            last, plans = now, 0
+        if not (result.placements or result.evictions or result.more or world.cluster.touched):
+            assert not len(world.cluster.nominations), "kept free and not taken"
+            return
+    raise AssertionError(f"no end: {world.evicted}")
+
+
+def check_victims(
+    world: Running,
+    queues: dict[str, dict[str, Any]],
+    winner: UnitKey,
+    victims: set[UnitKey | None],
+    before: Counter[str],
+) -> None:
+    mine, around = world.cluster.units[winner].queue, set()
+    above: str | None = mine
+    while above:  # what is in a queue that has parts, but in none of them, has no share of its own
+        around.add(above)
+        above = queues[above].get("parent")
+    for key in victims:
+        assert key is not None
+        theirs = world.cluster.units[key].queue
+        if theirs not in around:
+            over = before[theirs] > queues[theirs].get("guaranteed", {}).get(GPU, 0)
+            assert over, f"{theirs} loses {key.name} though it is within its guaranteed amount"
+
+
+@settings(max_examples=120, deadline=None)
+@given(stories())
+def test_limits_guarantees_and_no_cycles(story):
+    play(*story)
+
+
+@settings(max_examples=40, deadline=None)
+@given(stories())
+def test_the_same_story_has_the_same_end(story):
+    first, second = play(*story), play(*story)
+    assert first.evicted == second.evicted
+    assert {name: first.places(name) for name in first.gangs} == {
+        name: second.places(name) for name in second.gangs
+    }
+
+
+@settings(max_examples=40, deadline=None)
+@given(stories(), st.integers(0, 8))
+def test_a_restart_anywhere_keeps_the_rules(story, when):
+    queues, events = story
+    world = play(queues, events[:when])
+    world.decider = Decider(world.cluster)
+    play(queues, events[when:], world)
+
+
+def test_accounts_name_their_queues():
+    world = Running.on(NODES, {"org": {}, "q": {"parent": "org"}})
+    world.run("a: 1x4", "org")
+    account = world.cluster.ledger.account("org")
+    assert isinstance(account, Account)
+    assert (account.name, account.queue) == ("org/", "org")
