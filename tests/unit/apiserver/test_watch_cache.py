@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from lockstep.apiserver.http.message import Write
 from lockstep.apiserver.representation import MetadataOnly, Whole
 from lockstep.apiserver.store import Event, Key, Record, Store
 from lockstep.apiserver.watch import Hub, Watcher, WatchRequest, watch_stream
+from lockstep.apiserver.watch.hub import LONGEST_PAUSE, PAUSE
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +87,92 @@ def test_another_namespace_is_not_seen(served: Served) -> None:
     assert watcher(served, namespace="other").line(Event(record(1), None)) is None
 
 
+class Pauses:
+    """Time as the hub sees it: its pauses last until the test ends them."""
+
+    def __init__(self) -> None:
+        self.lengths: list[float] = []
+        self.end: Callable[[], None] = lambda: None
+
+    def __call__(self, seconds: float, call: Callable[[], None]) -> None:
+        self.lengths.append(seconds)
+        self.end = call
+
+
+class Woken(Watcher):
+    """A watcher that counts how often its stream is woken."""
+
+    count = 0
+
+    def wake(self) -> None:
+        self.count += 1
+        super().wake()
+
+
+@pytest.fixture
+def pauses() -> Pauses:
+    return Pauses()
+
+
+def watchers(served: Served, hub: Hub, number: int, match: Any = None) -> list[Woken]:
+    made = [Woken("configmaps", "", match, Whole(served)) for _ in range(number)]
+    for one in made:
+        hub.add(one)
+    return made
+
+
+def test_in_a_storm_watchers_get_several_events_at_a_time(served: Served, pauses: Pauses) -> None:
+    hub = Hub(pauses)
+    (one,) = watchers(served, hub, 1)
+    for revision in range(1, 6):
+        hub.publish([Event(record(revision), None)])
+    assert one.count == 1, "the first at once, the others when the pause is over"
+    pauses.end()
+    assert one.count == 2
+    versions = [json.loads(line)["object"]["metadata"]["resourceVersion"] for line in one.take()]
+    assert versions == ["1", "2", "3", "4", "5"]
+
+
+def test_after_a_quiet_moment_watchers_are_woken_at_once(served: Served, pauses: Pauses) -> None:
+    hub = Hub(pauses)
+    (one,) = watchers(served, hub, 1)
+    hub.publish([Event(record(1), None)])
+    pauses.end()
+    hub.publish([Event(record(2), None)])
+    assert one.count == 2
+
+
+def test_a_pause_grows_with_those_who_were_woken_up_to_a_limit(
+    served: Served, pauses: Pauses
+) -> None:
+    hub = Hub(pauses)
+    watchers(served, hub, 3, match=is_on)
+    watchers(served, hub, 200, match=lambda found: found.labels.get("on") == "no")
+    hub.publish([Event(record(1, on="yes"), None)])
+    pauses.end()
+    hub.publish([Event(record(2, on="no"), None)])
+    assert pauses.lengths == [pytest.approx(3 * PAUSE), LONGEST_PAUSE]
+
+
+def test_nobody_is_woken_for_what_is_not_for_him(served: Served, pauses: Pauses) -> None:
+    hub = Hub(pauses)
+    (one,) = watchers(served, hub, 1, match=is_on)
+    hub.publish([Event(record(1, on="no"), None)])
+    assert (one.count, pauses.lengths) == (0, [])
+
+
+def test_a_watcher_that_left_is_not_woken_any_more(served: Served, pauses: Pauses) -> None:
+    hub = Hub(pauses)
+    (one,) = watchers(served, hub, 1)
+    hub.publish([Event(record(1), None)])
+    hub.publish([Event(record(2), None)])
+    hub.remove(one)
+    pauses.end()
+    assert one.count == 1
+
+
 def test_a_watcher_that_falls_behind_is_overrun_and_gets_nothing_more(served: Served) -> None:
-    hub, slow, quick = Hub(), watcher(served, max_queue=3), watcher(served, max_queue=3)
+    hub, slow, quick = Hub(Pauses()), watcher(served, max_queue=3), watcher(served, max_queue=3)
     hub.add(slow)
     hub.add(quick)
     taken = []

@@ -10,8 +10,13 @@ from lockstep.apiserver.representation import Representation
 from lockstep.apiserver.store import Event, Record
 
 MAX_QUEUE = 10_000
+PAUSE = 0.0002
+"""Seconds after waking a watcher, for each that was woken: several times what its write costs."""
+LONGEST_PAUSE = 0.01
 
 Match = Callable[[Record], bool]
+Later = Callable[[float, Callable[[], None]], object]
+"""Calls a function after so many seconds."""
 
 
 class Watcher:
@@ -46,19 +51,19 @@ class Watcher:
             return False
         return self._match is None or self._match(record)
 
-    def offer(self, event: Event) -> None:
-        """Queue *event* if the watch is about it."""
+    def offer(self, event: Event) -> bool:
+        """Queue *event* if the watch is about it; return whether its stream is to be woken."""
         if self.overrun:
-            return
+            return False
         line = self.line(event)
         if line is None:
-            return
+            return False
         if len(self._queue) >= self._max_queue:
             self.overrun = True
             self._queue.clear()
         else:
             self._queue.append(line)
-        self._news.set()
+        return True
 
     def line(self, event: Event) -> bytes | None:
         """Return *event* as this watch sees it: an object may come into view or leave it."""
@@ -90,25 +95,38 @@ class Watcher:
         self._news.clear()
         return lines
 
-    async def wait(self, seconds: float) -> None:
-        """Return when there is news, or after so many *seconds*."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
-        except TimeoutError:
-            return
+    async def wait(self) -> None:
+        """Return when there is news."""
+        await self._news.wait()
+
+    def wake(self) -> None:
+        """Let the stream look: something is queued, or the time has come."""
+        self._news.set()
 
     def end(self) -> None:
         """End the stream after what is queued."""
         self.ended = True
-        self._news.set()
+        self.wake()
+
+
+def _later(seconds: float, call: Callable[[], None]) -> object:
+    return asyncio.get_running_loop().call_later(seconds, call)
 
 
 class Hub:
-    """Knows who watches which resource."""
+    """Knows who watches which resource.
 
-    def __init__(self) -> None:
+    What happens in a storm reaches many watchers a few events at a time, as a write to a
+    connection costs much more than one event more in it: the pause after waking watchers grows
+    with their number. After a quiet moment they are woken at once.
+    """
+
+    def __init__(self, later: Later | None = None) -> None:
+        self._later = later or _later
         self._watchers: dict[str, set[Watcher]] = {}
+        self._waiting: set[Watcher] = set()
+        """Who has something queued and was not woken yet."""
+        self._pausing = False
 
     def __len__(self) -> int:
         return sum(map(len, self._watchers.values()))
@@ -117,7 +135,21 @@ class Hub:
         """Offer each event to the watchers of its resource."""
         for event in events:
             for watcher in self._watchers.get(event.record.key.resource, ()):
-                watcher.offer(event)
+                if watcher.offer(event):
+                    self._waiting.add(watcher)
+        if self._waiting and not self._pausing:
+            self._wake()
+
+    def _wake(self) -> None:
+        """Wake those who wait, and let others wait until as much time has passed for each."""
+        self._pausing = bool(self._waiting)
+        if not self._pausing:
+            return
+        woken, self._waiting = self._waiting, set()
+        for watcher in woken:
+            watcher.wake()
+        pause = min(LONGEST_PAUSE, PAUSE * len(woken))
+        self._later(pause, self._wake)
 
     def add(self, watcher: Watcher) -> None:
         """Offer *watcher* what is published from now on."""
@@ -125,6 +157,7 @@ class Hub:
 
     def remove(self, watcher: Watcher) -> None:
         """Offer *watcher* nothing more."""
+        self._waiting.discard(watcher)
         watchers = self._watchers.get(watcher.resource, set())
         watchers.discard(watcher)
         if not watchers:

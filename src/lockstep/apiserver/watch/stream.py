@@ -135,18 +135,22 @@ class _Body:
             # Spread out, so that clients that began together do not come back together.
             timeout = random.uniform(_SHORTEST, _LONGEST)  # noqa: S311
         end = loop.time() + timeout
-        bookmark = loop.time() + _BOOKMARK_SECONDS
-        while (now := loop.time()) < end and not self._watcher.overrun:
-            if lines := self._watcher.take():
-                await write(b"".join(lines))
-                continue
-            if self._watcher.ended:
-                return
-            if self._request.bookmarks and now >= bookmark:
-                await write(self._request.representation.bookmark(self._store.revision))
-                bookmark = now + _BOOKMARK_SECONDS
-            until = min(end, bookmark) if self._request.bookmarks else end
-            await self._watcher.wait(max(until - now, 0.0))
+        bookmark = loop.time() + _BOOKMARK_SECONDS if self._request.bookmarks else end
+        alarm = loop.call_at(min(end, bookmark), self._watcher.wake)
+        try:
+            while (now := loop.time()) < end and not self._watcher.overrun:
+                if lines := self._watcher.take():
+                    await write(b"".join(lines))
+                    continue
+                if self._watcher.ended:
+                    return
+                if now >= bookmark:
+                    await write(self._request.representation.bookmark(self._store.revision))
+                    bookmark = now + _BOOKMARK_SECONDS
+                    alarm = loop.call_at(min(end, bookmark), self._watcher.wake)
+                await self._watcher.wait()
+        finally:
+            alarm.cancel()
         if self._request.bookmarks and not self._watcher.overrun:
             last = self._watcher.take()
             last.append(self._request.representation.bookmark(self._store.revision))
