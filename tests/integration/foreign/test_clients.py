@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from pathlib import Path
 from typing import Any
 
 import kr8s
@@ -19,6 +18,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import ConfigMap, Namespace, Pod
 from lightkube.types import PatchType
 from tests.support.apiserver import ApiServer
+from tools.deploy.generate import CHART
 
 # kr8s warns of every server newer than itself, and leaves a stream open when a watch is left.
 pytestmark = [
@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-CRDS = Path(__file__).parents[3] / "deploy" / "crds.yaml"
+CRDS = CHART / "files" / "crds.yaml"
 GANG: dict[str, Any] = {
     "apiVersion": "lockstep.dev/v1alpha1",
     "kind": "Gang",
