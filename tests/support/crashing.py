@@ -20,7 +20,7 @@ from typing import Any
 from tests.support.apiserver import ApiServer
 from tests.support.audit import Audit
 from tests.support.emptying import empty
-from tests.support.faults import Break, Fault, Faults, Kill, Plan, only
+from tests.support.faults import Break, Fault, Faults, Kill, Plan, Weather, only
 from tests.support.waiting import eventually
 
 from lockstep.kube.client import Client
@@ -125,8 +125,9 @@ class Stage:
             if not life.killed.is_set():
                 life.task.result()
                 raise AssertionError("the component ended by itself")
-            # Only the first life is disturbed: what it left behind is what is looked at.
-            plan = _nothing
+            if not isinstance(plan, Weather):
+                # Only the first life is disturbed: what it left behind is what is looked at.
+                plan = _nothing
 
     async def until(self, probe: Callable[[], Awaitable[Any]], what: str) -> Any:
         """Wait for *probe* to be true, while the component lives or is started again."""
@@ -260,6 +261,15 @@ class Ground:
         finally:
             await stage.close()
 
+    async def smooth(self) -> tuple[object, list[Request]]:
+        """Play undisturbed; return how it ends, and the calls."""
+        async with self.stage(_nothing) as stage:
+            await self.scenario.play(stage)
+            await stage.quiet(LONG_QUIET)
+            expected = await self.scenario.outcome(stage)
+            stage.audit.check()
+            return expected, stage.lives[0].faults.requests
+
 
 async def explore(
     server: ApiServer,
@@ -270,12 +280,8 @@ async def explore(
     """Play *scenario* undisturbed, then once for each point, or for *most* of them."""
     found = Explored()
     async with Ground.laid(server, scenario) as ground:
-        async with ground.stage(_nothing) as stage:
-            await scenario.play(stage)
-            await stage.quiet(LONG_QUIET)
-            expected = await scenario.outcome(stage)
-            stage.audit.check()
-            found.calls = _but_for_the_last_renewals(stage.lives[0].faults.requests)
+        expected, calls = await ground.smooth()
+        found.calls = _but_for_the_last_renewals(calls)
         began = time.monotonic()
         for point in _choose(list(_points(found.calls)), most):
             found.points.append(point)
@@ -300,11 +306,33 @@ class Arena:
     most: int | None
     record: Callable[[str, object], None]
 
+    @property
+    def seeds(self) -> int:
+        """How many kinds of weather a scenario is played in."""
+        return 40 if self.most is None else max(1, self.most // 6)
+
     async def endures(self, scenario: Scenario) -> None:
         """Fail unless *scenario* ends the same whatever happens at any one call."""
         explored = await explore(self.server, scenario, most=self.most)
         self.record("crashes", str(explored))
         assert not explored.failures, "\n".join(explored.failures)
+
+    async def weathers(self, scenario: Scenario, seeds: Iterable[int]) -> None:
+        """Fail unless *scenario* ends the same in every weather."""
+        met = 0
+        async with Ground.laid(self.server, scenario) as ground:
+            expected, _ = await ground.smooth()
+            for seed in seeds:
+                weather = Weather(seed)
+                try:
+                    async with ground.stage(weather) as stage:
+                        await scenario.play(stage)
+                        await _ends_as(stage, scenario, expected)
+                except AssertionError as error:
+                    told = "\n  ".join(weather.met)
+                    raise AssertionError(f"seed {seed}: {error}\n  {told}") from None
+                met += len(weather.met)
+        self.record("crashes", f"{met} faults of all kinds, many in each run")
 
 
 def _but_for_the_last_renewals(calls: list[Request]) -> list[Request]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -275,3 +276,48 @@ def _response(answer: Answer) -> Response:
 def only(number: int, fault: Fault) -> Plan:
     """Return the plan by which request *number* alone goes wrong."""
     return lambda n, _request: fault if n == number else None
+
+
+class Weather:
+    """A plan by which any request may go wrong in any way, drawn by chance from a seed."""
+
+    WRITES: tuple[Fault, ...] = (
+        Break.UNSENT,
+        Break.UNANSWERED,
+        Break.UNSEEN,
+        Break.LATE,
+        Kill.BEFORE,
+        Kill.AFTER,
+        Delay(0.05),
+        Twice(),
+        Answer(409, "Conflict"),
+        Answer(429, "TooManyRequests"),
+        Answer(500, "InternalError"),
+        Answer(503, "ServiceUnavailable"),
+    )
+    READS: tuple[Fault, ...] = (
+        Break.UNSENT,
+        Break.UNANSWERED,
+        Kill.AFTER,
+        Delay(0.05),
+        Answer(410, "Expired"),
+        Answer(429, "TooManyRequests"),
+        Answer(500, "InternalError"),
+        Cut(700),
+        Close(5_000),
+    )
+
+    def __init__(self, seed: int, *, chance: float = 0.2, most: int = 25) -> None:
+        self.met: list[str] = []
+        """What went wrong, in order."""
+        self._dice = random.Random(seed)  # noqa: S311  a seeded choice of cases
+        self._chance = chance
+        self._most = most
+
+    def __call__(self, _number: int, request: Request) -> Fault | None:
+        """Return what happens to a request; after enough of it the sky clears."""
+        if len(self.met) >= self._most or self._dice.random() > self._chance:
+            return None
+        fault = self._dice.choice(self.READS if request.method == "GET" else self.WRITES)
+        self.met.append(f"{request.method} {request.target.partition('?')[0]}: {fault}")
+        return fault

@@ -229,15 +229,24 @@ STORIES: dict[str, Story] = {
 }
 
 
-@pytest.mark.parametrize("story", STORIES)
-async def test_it_ends_the_same_wherever_the_controller_ends(
-    furnished_arena: Arena, story: str
-) -> None:
-    scenario = Scenario(
+def told(story: str) -> Scenario:
+    """Return a story with the scheduler and the nodes that it needs."""
+    return Scenario(
         parts.controllers,
         STORIES[story],
         outcome,
         beside=(parts.nodes, parts.scheduler),
         keeps_nodes=True,
     )
-    await furnished_arena.endures(scenario)
+
+
+@pytest.mark.parametrize("story", STORIES)
+async def test_it_ends_the_same_wherever_the_controller_ends(
+    furnished_arena: Arena, story: str
+) -> None:
+    await furnished_arena.endures(told(story))
+
+
+@pytest.mark.parametrize("story", STORIES)
+async def test_it_ends_the_same_in_any_weather(furnished_arena: Arena, story: str) -> None:
+    await furnished_arena.weathers(told(story), range(furnished_arena.seeds))

@@ -155,6 +155,11 @@ async def test_it_ends_the_same_wherever_the_scheduler_ends(arena: Arena, story:
     await arena.endures(Scenario(parts.scheduler, SCENARIOS[story], outcome))
 
 
+@pytest.mark.parametrize("story", SCENARIOS)
+async def test_it_ends_the_same_in_any_weather(arena: Arena, story: str) -> None:
+    await arena.weathers(Scenario(parts.scheduler, SCENARIOS[story], outcome), range(arena.seeds))
+
+
 async def test_what_nobody_expects_at_one_binding_concerns_no_other(server: ApiServer) -> None:
     scenario = Scenario(parts.scheduler, scarcity, outcome)
     bindings = itertools.count()
