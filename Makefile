@@ -1,10 +1,10 @@
-# make install | install-train | test | demo | lint | bench | docs | kube | lock
+# make install | install-train | test | conformance | demo | lint | bench | docs | kube | lock
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 JOBS   ?= auto
 
-.PHONY: install install-train test demo lint format bench docs kube helm lock manifests clean
+.PHONY: install install-train test conformance demo lint format bench docs kube helm lock manifests clean
 
 install: $(VENV)/.installed
 
@@ -31,6 +31,10 @@ test: install-train
 	@test -n "$$KUBEBUILDER_ASSETS$$USE_EXISTING_CLUSTER" || $(PYTHON) tools/kube/build.py || \
 	  echo "kube: going on without; the summary of the tests says what was skipped"
 	@$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
+
+# Compares the embedded server with kube-apiserver; renews the table in docs/conformance.md.
+conformance: install
+	@$(BIN)/python -m tests.integration.conformance
 
 demo: install-train
 	@$(BIN)/python examples/demo/demo.py

@@ -58,7 +58,7 @@ class Programs:
             self.process.wait(20)
 
 
-def controller_manager(server: ApiServer) -> Programs:
+def controller_manager(server: ApiServer, controllers: Iterable[str] = ("*",)) -> Programs:
     """Return kube-controller-manager for *server*, each controller with an account of its own."""
     pki = Pki(server.data / "pki")
     command = [str(kube_binaries.need("kube-controller-manager"))]
@@ -69,6 +69,7 @@ def controller_manager(server: ApiServer) -> Programs:
         root_ca_file=pki.ca,
         cluster_signing_cert_file=pki.ca,
         cluster_signing_key_file=pki.ca.with_suffix(".key"),
+        controllers=",".join(controllers),
         leader_elect="false",
         secure_port=0,
         kube_api_content_type="application/json",

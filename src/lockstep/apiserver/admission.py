@@ -17,6 +17,11 @@ _SYSTEM_PRIORITIES = {
 }
 
 
+_IMMORTAL = frozenset({"default", "kube-public", "kube-system"})
+_TOLERATED_SECONDS = 300
+_NOT_READY, _UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
+
+
 class Admission:
     """Checks against the other objects in the store."""
 
@@ -50,6 +55,19 @@ class Admission:
                 ):
                     if name in before:
                         spec.setdefault(name, before[name])
+                _tolerate(spec)
+            quality = (old.get("status") or {}).get("qosClass")
+            if quality and isinstance(new.get("status"), dict):
+                new["status"].setdefault("qosClass", quality)
+
+    def delete(self, served: Served, name: str) -> None:
+        """Let an object go, unless a cluster cannot be without it.
+
+        Raises:
+            StatusError: when it must stay.
+        """
+        if served.storage == "namespaces" and name in _IMMORTAL:
+            raise status.forbidden("", "namespaces", name, "this namespace may not be deleted")
 
     def _require_namespace(self, served: Served, namespace: str, name: str) -> None:
         found = self._store.newest(Key("namespaces", "", namespace))
@@ -62,22 +80,31 @@ class Admission:
         spec = pod.get("spec")
         if not isinstance(spec, dict):
             return
-        if not spec.get("serviceAccountName"):
-            spec["serviceAccountName"] = spec.get("serviceAccount") or "default"
-        spec["serviceAccount"] = spec["serviceAccountName"]
+        self._require_account(pod, spec)
+        _tolerate(spec)
         value, policy = self._priority(pod, spec)
         given = spec.get("priority")
         if given is not None and given != value:
-            raise status.forbidden(
-                "",
-                "pods",
-                pod["metadata"]["name"],
-                "the integer value of priority must not be provided in pod spec; priority "
-                "admission controller computed a different value from the given PriorityClass "
-                f"name ({value}), but {given} was given",
+            raise _forbidden(
+                pod,
+                f"the integer value of priority ({given}) must not be provided in pod spec; "
+                f"priority admission controller computed {value} from the given PriorityClass name",
             )
         spec["priority"] = value
         spec.setdefault("preemptionPolicy", policy)
+
+    def _require_account(self, pod: Json, spec: Json) -> None:
+        """Give a pod its service account, which is there or, as ``default``, about to be."""
+        name = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
+        spec["serviceAccountName"] = spec["serviceAccount"] = name
+        namespace = pod["metadata"]["namespace"]
+        key = Key("serviceaccounts", namespace, name)
+        if name != "default" and self._store.newest(key) is None:
+            raise _forbidden(
+                pod,
+                f"error looking up service account {namespace}/{name}: serviceaccount "
+                f'"{name}" not found',
+            )
 
     def _priority(self, pod: Json, spec: Json) -> tuple[int, str]:
         name = spec.get("priorityClassName")
@@ -90,12 +117,7 @@ class Admission:
             return _SYSTEM_PRIORITIES[name], "PreemptLowerPriority"
         record = self._store.newest(Key("priorityclasses.scheduling.k8s.io", "", name))
         if record is None:
-            raise status.forbidden(
-                "",
-                "pods",
-                pod["metadata"]["name"],
-                f"no PriorityClass with name {name} was found",
-            )
+            raise _forbidden(pod, f"no PriorityClass with name {name} was found")
         return self._read_class(record)
 
     def _read_class(self, record: Record) -> tuple[int, str]:
@@ -116,3 +138,29 @@ class Admission:
         if not defaults:
             return None
         return min(defaults, key=lambda record: self._read_class(record)[0]).key.name
+
+
+def _forbidden(pod: Json, why: str) -> status.StatusError:
+    return status.forbidden("", "pods", pod["metadata"]["name"], why)
+
+
+def _tolerate(spec: Json) -> None:
+    """Let a pod stay for some minutes on a node that is not ready or cannot be reached."""
+    given = spec.get("tolerations") or []
+    added = [
+        {
+            "key": taint,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": _TOLERATED_SECONDS,
+        }
+        for taint in (_NOT_READY, _UNREACHABLE)
+        if not any(_covers(toleration, taint) for toleration in given)
+    ]
+    if added:
+        spec["tolerations"] = [*given, *added]
+
+
+def _covers(toleration: Json, taint: str) -> bool:
+    key, effect = toleration.get("key"), toleration.get("effect")
+    return key in (None, "", taint) and effect in (None, "", "NoExecute")

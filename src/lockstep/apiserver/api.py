@@ -13,12 +13,13 @@ from lockstep.api.selectors import SelectorError, parse_fields
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.service_accounts import TokenSigner
 from lockstep.apiserver.bodies import read_object
-from lockstep.apiserver.builtin.reviews import REVIEWS
+from lockstep.apiserver.builtin import BUILTINS, REVIEWS
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.gate import Gate
 from lockstep.apiserver.handlers import binding, delete, eviction, read, scale, token, write
-from lockstep.apiserver.handlers.call import Call
+from lockstep.apiserver.handlers.call import Call, warning_headers
 from lockstep.apiserver.handlers.logs import Logs
+from lockstep.apiserver.handlers.options import flag
 from lockstep.apiserver.handlers.remote import Remote
 from lockstep.apiserver.handlers.reviews import Reviews
 from lockstep.apiserver.handlers.system import (
@@ -30,7 +31,7 @@ from lockstep.apiserver.handlers.system import (
 )
 from lockstep.apiserver.http import Request, Response, Stream, Tunnel
 from lockstep.apiserver.metrics import Metrics
-from lockstep.apiserver.negotiation import as_yaml, wants_yaml
+from lockstep.apiserver.negotiation import as_yaml, require_acceptable, wants_yaml
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.routes import Route, resource_route, verb_of
 from lockstep.apiserver.status import StatusError
@@ -41,8 +42,10 @@ logger = logging.getLogger(__name__)
 
 _encode = msgspec.json.Encoder().encode
 
+_PLAIN = "text/plain; charset=utf-8"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 # Subresources that are a part of the object itself.
+_OF_ONE = ("update", "patch")
 _PARTS = ("status", "approval", "ephemeralcontainers", "finalize", "resize")
 
 Answer = Response | Stream | Tunnel
@@ -101,25 +104,36 @@ class Api:
         if route is None:
             self.gate.require_path(user, request)
             return self._system(request)
-        verb = verb_of(request.method, route, watch=request.flag("watch"))
+        verb = verb_of(request.method, route, watch=flag(request.query, "watch"))
         request.verb, request.resource = verb, route.plural
         self.gate.require(user, verb, route, _name_by_field(request, verb))
         if self._reviews.answers(route):
             return self._reviews.answer(request, route, user)
         if (route.group, route.plural, verb) == ("", "bindings", "create"):
             # The older way to bind, which names the pod in the body.
-            name = (read_object(request).get("metadata") or {}).get("name", "")
+            name = (read_object(request, "Binding").get("metadata") or {}).get("name", "")
             route = replace(route, plural="pods", name=name, subresource="binding")
         served = self.catalog.find(route.group, route.version, route.plural)
         if served is None:
-            raise status.no_such_path()
-        return await self._dispatch(Call(request, route, verb, served, user, self.gate.rbac))
+            raise self._unknown(route)
+        require_acceptable(request, served)
+        answer = await self._dispatch(Call(request, route, verb, served, user, self.gate.rbac))
+        if served.deprecation and not isinstance(answer, Tunnel):
+            answer.headers += warning_headers([served.deprecation])
+        return answer
+
+    def _unknown(self, route: Route) -> StatusError:
+        """Return the answer for what is not served: in groups that are built in, a Status."""
+        groups = {kind.group for kind in (*BUILTINS, *REVIEWS)}
+        return status.no_such_path() if route.group in groups else status.page_not_found()
 
     def _system(self, request: Request) -> Answer:
-        if request.method not in ("GET", "HEAD"):
-            raise status.no_such_path()
         if found := self._discovery.answer(request):
+            if request.method not in ("GET", "HEAD") and request.path.strip("/") != "apis":
+                raise status.method_not_allowed()
             return found
+        if request.method not in ("GET", "HEAD") and request.path.strip("/") == "version":
+            raise status.method_not_allowed()
         match request.path.strip("/").split("/"):
             case ["version"]:
                 return version()
@@ -129,9 +143,11 @@ class Api:
                 return open_api_v2(request)
             case ["openapi", "v3", *_] if document := self._open_api.answer(request):
                 return document
+            case ["openapi", "v3", *_]:
+                return Response(404, content_type="")
             case ["healthz" | "livez" | "readyz", *_]:
                 return self.health.answer(request)
-        raise status.no_such_path()
+        raise status.page_not_found()
 
     async def _dispatch(self, call: Call) -> Answer:
         _check_scope(call.served, call.route, call.verb)
@@ -154,11 +170,14 @@ class Api:
                 return await delete.delete(self.objects, call)
             case "deletecollection":
                 return await delete.delete_collection(self.objects, call)
-        raise status.method_not_allowed("the server does not allow this method on the resource")
+        raise status.method_not_allowed()
 
     async def _subresource(self, call: Call) -> Answer:
         name = call.route.subresource
         if name not in call.served.kind.subresources:
+            if call.served.custom:
+                kind = call.served.kind
+                raise status.not_found(kind.group, kind.plural, call.route.name)
             raise status.no_such_path()
         match name, call.verb:
             case "scale", "get":
@@ -181,7 +200,7 @@ class Api:
                 return await write.update(self.objects, call)
             case _, "patch" if name in _PARTS:
                 return await write.patch(self.objects, call)
-        raise status.method_not_allowed("the server does not allow this method on the resource")
+        raise status.method_not_allowed()
 
 
 def _name_by_field(request: Request, verb: str) -> str:
@@ -195,11 +214,19 @@ def _name_by_field(request: Request, verb: str) -> str:
 
 
 def _check_scope(served: Served, route: Route, verb: str) -> None:
-    if served.kind.namespaced:
-        if not route.namespace and (route.name or verb not in ("list", "watch")):
-            raise status.bad_request("an empty namespace may not be set during creation")
-    elif route.namespace:
+    kind = served.kind
+    if kind.namespaced and not route.namespace:
+        if route.name:
+            raise status.no_such_path()
+        if verb not in ("list", "watch"):
+            raise status.method_not_allowed()
+    if route.namespace and not kind.namespaced:
         raise status.no_such_path()
+    named = bool(route.name)
+    if (verb in _OF_ONE and not named) or (
+        not route.subresource and (verb not in kind.verbs or (verb == "create" and named))
+    ):
+        raise status.method_not_allowed()
 
 
 def failure(error: StatusError) -> Response:
@@ -207,4 +234,7 @@ def failure(error: StatusError) -> Response:
     headers = []
     if error.retry_after is not None:
         headers.append(("Retry-After", str(error.retry_after)))
+    if error.is_page:
+        headers.append(("X-Content-Type-Options", "nosniff"))
+        return Response(error.code, f"{error.message}\n".encode(), _PLAIN, headers)
     return Response(error.code, _encode(error.to_object()), headers=headers)

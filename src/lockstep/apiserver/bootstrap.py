@@ -30,7 +30,7 @@ CRITICAL = (
 )
 """Priorities of what a cluster cannot do without."""
 
-_OPTIONS = WriteOptions(manager="lockstep-apiserver", validation="Ignore")
+_OPTIONS = WriteOptions(manager="kube-apiserver", validation="Ignore")
 
 
 async def create_missing(objects: Objects) -> None:

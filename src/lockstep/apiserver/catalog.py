@@ -16,6 +16,12 @@ from lockstep.apiserver.versions import convert, convert_bytes
 
 Json = dict[str, Any]
 
+_DEPRECATED = {
+    ("v1", "Endpoints"): (
+        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+    )
+}
+
 
 class Served:
     """One resource in one version."""
@@ -42,6 +48,21 @@ class Served:
         """The version's entry in the CRD."""
         self.prefix = f'{{"apiVersion":"{kind.api_version}",'.encode()
         """How the stored JSON of an object in this version begins, see to_storage."""
+        self._list_prefix = self.prefix + f'"kind":"{kind.kind}",'.encode()
+
+    @cached_property
+    def deprecation(self) -> str:
+        """What users of this version are warned of, if it is to go."""
+        kind = self.kind
+        if self.crd is None:
+            return _DEPRECATED.get((kind.api_version, kind.kind), "")
+        if not self.version.get("deprecated"):
+            return ""
+        if text := self.version.get("deprecationWarning"):
+            return str(text)
+        old = f"{kind.api_version} {kind.kind} is deprecated"
+        served = [v["name"] for v in self.crd["spec"]["versions"] if not v.get("deprecated")]
+        return f"{old}; use {kind.group}/{served[0]} {kind.kind}" if served else old
 
     @property
     def custom(self) -> bool:
@@ -90,6 +111,16 @@ class Served:
         if data.startswith(self.prefix):
             return data
         return convert_bytes(data, self.kind.api_version)
+
+    def read_item(self, record: Record) -> bytes:
+        """Return the JSON of *record* as an item of a list.
+
+        Items of a built-in kind do not say what they are: the list does.
+        """
+        data = self.read(record)
+        if self.custom or not data.startswith(self._list_prefix):
+            return data
+        return b"{" + data[len(self._list_prefix) :]
 
     def tree(self, record: Record) -> Json:
         """Return a fresh tree of *record* in this version."""

@@ -11,6 +11,7 @@ from lockstep.apiserver.catalog import Served
 Json = dict[str, Any]
 
 STORAGE = "customresourcedefinitions.apiextensions.k8s.io"
+_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 
 
@@ -47,6 +48,7 @@ def _served(crd: Json, version: Json, stored: str) -> Served:
         ),
         storage=(group, names["plural"]),
         counts_generation=True,
+        verbs=_VERBS,
     )
     return Served(
         kind,
@@ -72,7 +74,8 @@ def establish(crd: Json, others: Iterable[Served], now: str) -> None:
         accepted = "True"
         why = {"reason": "NoConflicts", "message": "no conflicts found"}
         status["acceptedNames"] = dict(spec["names"])
-    conditions: list[Json] = status.setdefault("conditions", [])
+    conditions: list[Json] = status.get("conditions") or []
+    status["conditions"] = conditions
     set_condition(conditions, "NamesAccepted", accepted, **why, now=now)
     if clash:
         if not _is_established(crd):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from lockstep.apiserver.builtin import Kind
+from lockstep.apiserver.builtin.traits import ORPHANING, UNOWNED
 from lockstep.apiserver.clock import seconds, timestamp
+from lockstep.apiserver.status import qualified
 
 Json = dict[str, Any]
 
-_DEFAULT_GRACE = 30
-_PROPAGATION = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
+ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 FINISHED = ("Succeeded", "Failed")
 
 
@@ -25,17 +27,32 @@ class Deletion:
     resource_version: str = ""
 
 
-def plan_deletion(kind: Kind, obj: Json, deletion: Deletion, now: float) -> bool:
-    """Mark *obj* for deletion; return True when nothing holds it and it can go at once."""
+class Outcome(Enum):
+    """What becomes of an object that is deleted."""
+
+    GONE = "gone"
+    """It goes, as it was."""
+    ENDED = "ended"
+    """It is marked first, so that watchers see why, and goes with that."""
+    MARKED = "marked"
+    """It stays until something else is done."""
+
+
+def plan_deletion(kind: Kind, obj: Json, deletion: Deletion, now: float) -> Outcome:
+    """Mark *obj* for deletion as far as it is to be marked; say what becomes of it."""
     meta = obj["metadata"]
-    _set_propagation(meta, deletion.propagation)
-    grace = _grace(kind, obj, deletion)
-    if grace == 0 and not is_held(obj):
-        return True
-    _mark(meta, grace, now)
-    if _is_namespace(obj):
-        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-    return False
+    is_pod = not kind.group and kind.kind == "Pod"
+    if is_pod and _is_ending(meta):
+        return _hurry(meta, deletion, now)
+    if is_pod and not meta.get("deletionTimestamp"):
+        _mark(meta, _grace(obj, deletion), now)
+    _set_propagation(meta, _finalizers(kind, meta, deletion))
+    if is_held(obj):
+        _hold(obj, now)
+        return Outcome.MARKED
+    if not is_pod:
+        return Outcome.GONE
+    return Outcome.MARKED if meta["deletionGracePeriodSeconds"] else Outcome.ENDED
 
 
 def is_held(obj: Json) -> bool:
@@ -49,39 +66,73 @@ def _is_namespace(obj: Json) -> bool:
     return obj.get("kind") == "Namespace" and obj.get("apiVersion") == "v1"
 
 
-def _set_propagation(meta: Json, propagation: str) -> None:
-    if not propagation:
+def _is_ending(meta: Json) -> bool:
+    return bool(meta.get("deletionTimestamp") and meta.get("deletionGracePeriodSeconds"))
+
+
+def _hurry(meta: Json, deletion: Deletion, now: float) -> Outcome:
+    """Shorten the time that an earlier deletion gave; it is never lengthened."""
+    before: int = meta["deletionGracePeriodSeconds"]
+    wanted = _positive(deletion.grace)
+    if wanted is None or wanted >= before:
+        return Outcome.MARKED
+    until = seconds(meta["deletionTimestamp"]) - before + wanted
+    if until < now:
+        until, wanted = now, min(wanted, 1)
+    meta["deletionTimestamp"] = timestamp(until)
+    meta["deletionGracePeriodSeconds"] = wanted
+    return Outcome.MARKED if wanted or meta.get("finalizers") else Outcome.ENDED
+
+
+def _finalizers(kind: Kind, meta: Json, deletion: Deletion) -> list[str]:
+    """Return what the object's own dependents have to wait for, by the deletion or by default."""
+    storage = qualified(*kind.storage) if kind.storage[1] else ""
+    if storage in UNOWNED:
+        return []
+    if deletion.propagation:
+        chosen = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}
+        return chosen.get(deletion.propagation, [])
+    present = [f for f in meta.get("finalizers") or () if f in (ORPHAN, FOREGROUND)]
+    return present or ([ORPHAN] if storage in ORPHANING else [])
+
+
+def _set_propagation(meta: Json, wanted: list[str]) -> None:
+    before = meta.get("finalizers") or []
+    kept = [f for f in before if f not in (ORPHAN, FOREGROUND)]
+    if {*kept, *wanted} == {*before}:
         return
-    kept = [f for f in meta.get("finalizers", ()) if f not in _PROPAGATION.values()]
-    if wanted := _PROPAGATION.get(propagation):
-        kept.append(wanted)
-    if kept:
-        meta["finalizers"] = kept
+    if kept or wanted:
+        meta["finalizers"] = [*kept, *wanted]
     else:
         meta.pop("finalizers", None)
 
 
-def _grace(kind: Kind, obj: Json, deletion: Deletion) -> int:
-    """Return for how long the object stays so that what it stands for can end."""
-    if kind.group or kind.kind != "Pod":
-        return 0
-    spec = obj.get("spec") or {}
-    if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in FINISHED:
+def _grace(pod: Json, deletion: Deletion) -> int:
+    """Return for how long a pod stays so that its processes can end."""
+    spec = pod.get("spec") or {}
+    if not spec.get("nodeName") or (pod.get("status") or {}).get("phase") in FINISHED:
         return 0
     if deletion.grace is not None:
-        return max(deletion.grace, 0)
-    default = spec.get("terminationGracePeriodSeconds")
-    return _DEFAULT_GRACE if default is None else max(int(default), 0)
+        return _positive(deletion.grace) or 0
+    return max(int(spec.get("terminationGracePeriodSeconds") or 0), 0)
+
+
+def _positive(grace: int | None) -> int | None:
+    """Return a grace period as it counts: less than none is a second."""
+    return 1 if grace is not None and grace < 0 else grace
 
 
 def _mark(meta: Json, grace: int, now: float) -> None:
-    marked = meta.get("deletionTimestamp")
-    if marked is None:
-        meta["deletionTimestamp"] = timestamp(now + grace)
-        meta["deletionGracePeriodSeconds"] = grace
-        if meta.get("generation"):
-            meta["generation"] += 1  # what the object is to be has changed
-    elif grace < (before := meta.get("deletionGracePeriodSeconds") or 0):
-        # A later deletion may shorten the time that an earlier one gave, never lengthen it.
-        meta["deletionTimestamp"] = timestamp(seconds(marked) - before + grace)
-        meta["deletionGracePeriodSeconds"] = grace
+    meta["deletionTimestamp"] = timestamp(now + grace)
+    meta["deletionGracePeriodSeconds"] = grace
+    if meta.get("generation"):
+        meta["generation"] += 1  # what the object is to be has changed
+
+
+def _hold(obj: Json, now: float) -> None:
+    meta = obj["metadata"]
+    if _is_namespace(obj):
+        meta.setdefault("deletionTimestamp", timestamp(now))
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+    elif "deletionTimestamp" not in meta:
+        _mark(meta, 0, now)

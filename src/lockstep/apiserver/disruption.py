@@ -65,6 +65,8 @@ def status_of(budget: Json, protected: Sequence[Json], now: str) -> Json:
         message="",
         now=now,
     )
+    for condition in conditions:
+        condition["observedGeneration"] = budget["metadata"].get("generation", 0)
     return {
         **before,
         "observedGeneration": budget["metadata"].get("generation", 0),

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockstep.apiserver import status
+from lockstep.apiserver.builtin.quality import quality_of_service
 from lockstep.apiserver.catalog import Served
+from lockstep.apiserver.schema.causes import forbidden, invalid
 
 Json = dict[str, Any]
 
-# Agents of nodes write labels and annotations together with the status.
-_METADATA_WITH_STATUS = frozenset({"nodes", "pods"})
-_REACHED = ("labels", "annotations", "finalizers")
+_CLIENTS_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
+# What of this a write to the status of a built-in kind does not reach; of other kinds, nothing.
+_OUT_OF_REACH = {
+    "deployments.apps": ("labels",),
+    "pods": ("ownerReferences",),
+    "resourceclaims.resource.k8s.io": _CLIENTS_METADATA,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _CLIENTS_METADATA,
+    "volumeattachments.storage.k8s.io": _CLIENTS_METADATA,
+}
 _RESIZED = ("resources", "resizePolicy")
 
 
@@ -26,7 +35,7 @@ def isolate(served: Served, new: Json, old: Json, subresource: str) -> Json:
         case "resize":
             return _resized(new, old)
         case "finalize":
-            return _spec_field(new, old, "finalizers")
+            return _past_status(new, old)
         case "approval":
             return _approval(new, old)
     return new
@@ -50,15 +59,15 @@ def _status(served: Served, new: Json, old: Json) -> Json:
 
 
 def _metadata(served: Served, new: Json, old: Json) -> Json:
-    meta: Json = dict(old["metadata"])
-    if "managedFields" in new["metadata"]:
-        meta["managedFields"] = new["metadata"]["managedFields"]
-    if served.storage in _METADATA_WITH_STATUS and not served.custom:
-        for name in _REACHED:
-            if name in new["metadata"]:
-                meta[name] = new["metadata"][name]
-            else:
-                meta.pop(name, None)
+    meta = _with_managers(new, old)
+    kept = _CLIENTS_METADATA if served.custom else _OUT_OF_REACH.get(served.storage, ())
+    for name in _CLIENTS_METADATA:
+        if name in kept:
+            continue
+        if name in new["metadata"]:
+            meta[name] = new["metadata"][name]
+        else:
+            meta.pop(name, None)
     return meta
 
 
@@ -94,6 +103,34 @@ def _picked(container: Json) -> Json:
 
 
 def _approval(new: Json, old: Json) -> Json:
-    status = dict(old.get("status") or {})
-    status["conditions"] = (new.get("status") or {}).get("conditions") or []
-    return {**old, "status": status, "metadata": _with_managers(new, old)}
+    state = dict(old.get("status") or {})
+    state["conditions"] = (new.get("status") or {}).get("conditions") or []
+    return {**old, "status": state, "metadata": _with_managers(new, old)}
+
+
+def require_gentle(new: Json, old: Json, subresource: str) -> None:
+    """Require that a running pod stays what it is: nothing is taken from it but what may change.
+
+    Raises:
+        StatusError: when an ephemeral container would change, or the quality of service.
+    """
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    if subresource == "resize":
+        quality = quality_of_service(before)
+        if quality_of_service(after) == quality:
+            return
+        text = "Pod QOS Class may not change as a result of resizing"
+        wrong = invalid("spec", quality, text)
+    else:
+        kept = {c.get("name"): c for c in after.get("ephemeralContainers") or ()}
+        changed = [
+            c["name"]
+            for c in before.get("ephemeralContainers") or ()
+            if kept.get(c.get("name")) != c
+        ]
+        if not changed:
+            return
+        text = f'existing ephemeral containers "{changed[0]}" may not be '
+        text += "changed" if changed[0] in kept else "removed"
+        wrong = forbidden("spec.ephemeralContainers", text)
+    raise status.invalid("", "Pod", new["metadata"]["name"], [wrong])

@@ -57,10 +57,14 @@ _uids = _Uids()
 
 
 def begin(obj: Json, kind: Kind, namespace: str, now: float) -> None:
-    """Write the metadata of an object that is about to be created."""
+    """Write the metadata of an object that is about to be created.
+
+    A generation that nobody counts is the client's to say.
+    """
     meta = obj["metadata"]
     for name in (*_OURS, "resourceVersion"):
-        meta.pop(name, None)
+        if name != "generation":
+            meta.pop(name, None)
     if kind.namespaced:
         meta["namespace"] = namespace
     else:

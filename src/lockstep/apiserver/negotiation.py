@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.http import Request, Response
+from lockstep.apiserver.status import not_acceptable
 
 
 class Accept(NamedTuple):
@@ -19,6 +21,7 @@ class Accept(NamedTuple):
     version: str = ""
 
 
+_PROTOBUF = "application/vnd.kubernetes.protobuf"
 _JSON = Accept("application/json")
 _TYPES = {
     "application/json": "application/json",
@@ -51,6 +54,24 @@ def accepted(request: Request) -> tuple[Accept, ...]:
     return parse_accept(request.headers.get("accept", ""))
 
 
+def require_acceptable(request: Request, served: Served) -> None:
+    """Require that the client takes one of the forms in which objects are made.
+
+    Raises:
+        StatusError: when it takes none (406).
+    """
+    header = request.headers.get("accept", "")
+    if header and not _is_acceptable(header):
+        made = ("application/json", "application/yaml")
+        raise not_acceptable(made if served.custom else (*made, _PROTOBUF))
+
+
+@lru_cache(maxsize=256)
+def _is_acceptable(header: str) -> bool:
+    names = (part.partition(";")[0].strip().lower() for part in header.split(","))
+    return any(name in _TYPES or name.startswith(_PROTOBUF) for name in names)
+
+
 def wants_yaml(request: Request) -> bool:
     """Return whether the client would rather have YAML."""
     return "yaml" in request.headers.get("accept", "") and accepted(request)[0].type.endswith(
@@ -62,5 +83,5 @@ def as_yaml(response: Response) -> Response:
     """Return a JSON *response* as YAML."""
     import yaml
 
-    text = yaml.safe_dump(msgspec.json.decode(response.body), sort_keys=False)
+    text = yaml.safe_dump(msgspec.json.decode(response.body))
     return Response(response.status, text.encode(), "application/yaml", response.headers)

@@ -12,12 +12,13 @@ import msgspec
 from lockstep.apiserver import crds, metadata, status
 from lockstep.apiserver.addresses import ServiceAddresses
 from lockstep.apiserver.admission import Admission
+from lockstep.apiserver.builtin.rules.metadata import immutable
 from lockstep.apiserver.catalog import Catalog, Served
 from lockstep.apiserver.clock import timestamp
-from lockstep.apiserver.deletion import Deletion, is_held, plan_deletion
-from lockstep.apiserver.isolation import isolate
+from lockstep.apiserver.deletion import Deletion, Outcome, is_held, plan_deletion
+from lockstep.apiserver.isolation import isolate, require_gentle
 from lockstep.apiserver.limits.guard import LimitGuard
-from lockstep.apiserver.preparation import claim, complete, read_fields, validate
+from lockstep.apiserver.preparation import begin, claim, complete, read_fields, validate
 from lockstep.apiserver.store import Key, Record, Store
 
 Json = dict[str, Any]
@@ -25,6 +26,8 @@ Mutate = Callable[[Json], Json]
 
 _encode = msgspec.json.Encoder().encode
 _GENERATE_ATTEMPTS = 8
+# What is written through these, the server itself writes: nobody owns it.
+_UNCLAIMED = frozenset({"binding", "eviction"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class WriteOptions:
     manager: str = "lockstep"
     validation: str = "Warn"
     force: bool = False
+    patches: bool = False
+    """Whether it is a patch, which cannot mean another object than the one there is."""
 
 
 class Result(NamedTuple):
@@ -44,6 +49,10 @@ class Result(NamedTuple):
     warnings: list[str]
     deleted: bool = False
     """Whether the write took the object away."""
+
+    def warned(self, more: list[str]) -> Result:
+        """Return the same outcome with *more* to warn about."""
+        return self._replace(warnings=[*self.warnings, *more]) if more else self
 
 
 @dataclass(slots=True)
@@ -107,15 +116,17 @@ class Objects:
         key = self._name(served, namespace, obj)
         now = self.clock()
         metadata.begin(obj, kind, namespace, now)
+        complete(served, obj, None)
+        if not applied:
+            claim(served, obj, None, manager=options.manager, now=now)
         self._admission.create(served, namespace, obj)
         if served.storage == "pods":
             self.limits.fill_in(namespace, obj)
-        complete(served, obj, None)
+        begin(served, obj)
         self.limits.check(served, namespace, obj, None)
         validate(served, obj, None)
-        if not applied:
-            claim(served, obj, None, manager=options.manager, now=now)
         self._finish_creation(served, obj, now)
+        self._require_free(served, key)
         if options.dry_run:
             return Result(_encode(obj), warnings)
         record = await self.store.put(key, served.to_storage(obj))
@@ -138,22 +149,22 @@ class Objects:
             self._addresses.assign(obj, None)
 
     def _name(self, served: Served, namespace: str, obj: Json) -> Key:
+        """Return where *obj* is to be, whose name is drawn here if it has but a prefix."""
         kind = served.kind
         meta = obj.setdefault("metadata", {})
-        name = meta.get("name")
-        attempts = 1
-        if not name and (prefix := meta.get("generateName")):
-            name, attempts = metadata.generate_name(prefix), _GENERATE_ATTEMPTS
-        if not name:
+        name, prefix = meta.get("name"), meta.get("generateName")
+        if not name and not prefix:
             raise status.name_required(kind.group, kind.kind)
-        key = Key(served.storage, namespace, name)
-        while self.store.newest(key) is not None:
-            attempts -= 1
-            if not attempts:
-                raise status.already_exists(kind.group, kind.plural, key.name)
-            key = key._replace(name=metadata.generate_name(meta["generateName"]))
-        meta["name"] = key.name
+        for _ in range(1 if name else _GENERATE_ATTEMPTS):
+            meta["name"] = name or metadata.generate_name(prefix)
+            key = Key(served.storage, namespace, meta["name"])
+            if self.store.newest(key) is None:
+                break
         return key
+
+    def _require_free(self, served: Served, key: Key) -> None:
+        if self.store.newest(key) is not None:
+            raise status.already_exists(served.kind.group, served.kind.plural, key.name)
 
     async def change(
         self,
@@ -183,8 +194,9 @@ class Objects:
             return Result(_encode(new), draft.warnings)
         new = served.to_storage(new)
         if _is_finished(new):
-            gone = await self.store.remove(record.key, new)
-            return Result(served.read(gone), draft.warnings, deleted=True)
+            # What goes is the object as it was; the answer tells what the write made of it.
+            await self.store.remove(record.key, record.object())
+            return Result(_encode(draft.new), draft.warnings, deleted=True)
         written = await self.store.put(record.key, new)
         return Result(served.read(written), draft.warnings)
 
@@ -192,24 +204,44 @@ class Objects:
         served, kind = draft.served, draft.served.kind
         self._require_same(draft)
         draft.warnings = read_fields(served, draft.new, draft.options.validation)
-        draft.new = isolate(served, draft.new, draft.old, draft.subresource)
+        sent = draft.new
+        draft.new = isolate(served, sent, draft.old, draft.subresource)
         new, old, now = draft.new, draft.old, self.clock()
         metadata.carry_over(new, old)
-        self._admission.change(served, new, old)
         complete(served, new, old)
+        if not (draft.applied or draft.subresource in _UNCLAIMED):
+            self._claim(draft, sent, now)
+        self._admission.change(served, new, old)
         if draft.subresource in ("", "resize"):
             self.limits.check(served, draft.key.namespace, new, old)
+        if draft.subresource in ("ephemeralcontainers", "resize"):
+            require_gentle(new, old, draft.subresource)
         if draft.subresource in ("", "scale", "status"):
-            validate(served, new, old)
-        if kind.counts_generation and draft.subresource not in ("status", "binding"):
+            validate(served, new, old, draft.subresource)
+        if kind.counts_generation and draft.subresource not in ("status", *_UNCLAIMED):
             metadata.count(new, old)
         if served.storage == crds.STORAGE:
             crds.establish(new, self.catalog, timestamp(now))
-        if not draft.applied:
-            by = draft.options.manager
-            claim(served, new, old, manager=by, now=now, subresource=draft.subresource)
         if served.storage == "services":
             self._addresses.assign(new, old)
+
+    def _claim(self, draft: _Draft, sent: Json, now: float) -> None:
+        """Note what the writer owns: of a resize all that was *sent*, even what does not change."""
+        served, options, new = draft.served, draft.options, draft.new
+        stated = new
+        if draft.subresource == "resize":
+            complete(served, sent, draft.old)
+            stated = sent
+        claim(
+            served,
+            stated,
+            draft.old,
+            manager=options.manager,
+            now=now,
+            subresource=draft.subresource,
+        )
+        if stated is not new and "managedFields" in stated["metadata"]:
+            new["metadata"]["managedFields"] = stated["metadata"]["managedFields"]
 
     def _require_same(self, draft: _Draft) -> None:
         kind = draft.served.kind
@@ -217,8 +249,11 @@ class Objects:
         version, uid = new.get("resourceVersion"), new.get("uid")
         if version and version != old["resourceVersion"]:
             raise status.conflict(kind.group, kind.plural, draft.key.name)
+        if uid and uid != old["uid"] and draft.options.patches:
+            wrong = immutable(uid, old["uid"], "metadata.uid") * 2
+            raise status.invalid(kind.group, kind.kind, draft.key.name, wrong)
         if uid and uid != old["uid"]:
-            raise status.uid_conflict(kind.group, kind.plural, draft.key.name, uid, old["uid"])
+            raise status.uid_conflict(kind.group, kind.plural, draft.key, uid, old["uid"])
 
     async def delete(
         self,
@@ -234,33 +269,39 @@ class Objects:
         Raises:
             StatusError: when there is none, or it is not the one that the preconditions mean.
         """
+        self._admission.delete(served, name)
         record = self.find(served, namespace, name)
         obj = record.object()
         self._require_preconditions(served, obj, deletion)
-        gone = plan_deletion(served.kind, obj, deletion, self.clock())
+        outcome = plan_deletion(served.kind, obj, deletion, self.clock())
         if dry_run:
-            return Result(_encode(obj), [], deleted=gone)
-        if gone:
-            gone_record = await self.store.remove(record.key, obj)
-            return Result(served.read(gone_record), [], deleted=True)
-        if metadata.unchanged(obj, record.object()):
-            return Result(served.read(record), [])
-        return Result(served.read(await self.store.put(record.key, obj)), [])
+            return Result(_encode(obj), [], deleted=outcome is not Outcome.MARKED)
+        is_changed = not metadata.unchanged(obj, record.object())
+        if outcome is Outcome.MARKED:
+            written = await self.store.put(record.key, obj) if is_changed else record
+            return Result(served.read(written), [])
+        if outcome is Outcome.ENDED and is_changed:
+            # Both are decided at once, and become durable together.
+            marked, gone = self.store.put(record.key, obj), self.store.remove(record.key, obj)
+            await marked
+            return Result(served.read(await gone), [], deleted=True)
+        return Result(served.read(await self.store.remove(record.key, obj)), [], deleted=True)
 
     def _require_preconditions(self, served: Served, obj: Json, deletion: Deletion) -> None:
         kind, meta = served.kind, obj["metadata"]
         if deletion.uid and deletion.uid != meta["uid"]:
-            raise status.uid_conflict(
-                kind.group, kind.plural, meta["name"], deletion.uid, meta["uid"]
+            why = (
+                f"the UID in the precondition ({deletion.uid}) does not match the UID in record "
+                f"({meta['uid']}). The object might have been deleted and then recreated"
             )
+            raise status.conflict(kind.group, kind.kind, meta["name"], why)
         if deletion.resource_version and deletion.resource_version != meta["resourceVersion"]:
-            raise status.version_conflict(
-                kind.group,
-                kind.plural,
-                meta["name"],
-                deletion.resource_version,
-                meta["resourceVersion"],
+            why = (
+                f"the ResourceVersion in the precondition ({deletion.resource_version}) does not "
+                f"match the ResourceVersion in record ({meta['resourceVersion']}). The object "
+                "might have been modified"
             )
+            raise status.conflict(kind.group, kind.kind, meta["name"], why)
 
 
 def _is_finished(obj: Json) -> bool:

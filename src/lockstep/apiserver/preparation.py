@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lockstep.apiserver import status
@@ -10,6 +10,17 @@ from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.patch import Writer, track
 
 Json = dict[str, Any]
+
+_STATUS = frozenset({"status"})
+
+
+class Unreadable(status.StatusError):
+    """An object that cannot be read as its kind."""
+
+    def __init__(self, kind: str, version: str, why: str) -> None:
+        message = f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
+        super().__init__(400, "BadRequest", message)
+        self.why = why
 
 
 def read_fields(served: Served, obj: Json, validation: str) -> list[str]:
@@ -24,16 +35,11 @@ def read_fields(served: Served, obj: Json, validation: str) -> list[str]:
     if served.schema.fits(obj) and not served.schema.node.loose:
         return []
     if error := served.schema.decoding_error(obj):
-        raise status.bad_request(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {error}'
-        )
+        raise Unreadable(kind.kind, kind.version, error)
     warnings = [f'unknown field "{path}"' for path in served.schema.prune(obj)]
     if warnings and validation == "Strict":
         text = ", ".join(warnings)
-        raise status.bad_request(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
-            f"strict decoding error: {text}"
-        )
+        raise Unreadable(kind.kind, kind.version, f"strict decoding error: {text}")
     return warnings if validation == "Warn" else []
 
 
@@ -46,7 +52,12 @@ def complete(served: Served, new: Json, old: Json | None) -> None:
     served.kind.prepare(new, old)
 
 
-def validate(served: Served, new: Json, old: Json | None) -> None:
+def begin(served: Served, new: Json) -> None:
+    """Fill in what the server itself decides about a new object."""
+    served.kind.begin(new)
+
+
+def validate(served: Served, new: Json, old: Json | None, subresource: str = "") -> None:
     """Require that *new*, which replaces *old* where that is given, is in order.
 
     Raises:
@@ -55,17 +66,26 @@ def validate(served: Served, new: Json, old: Json | None) -> None:
     kind = served.kind
     causes = kind.validate(new, old)
     if served.custom or served.schema.node.checked:
-        causes = [*served.schema.validate(new, old), *causes]
+        found = served.schema.validate(new, old)
+        if served.custom and subresource == "status":
+            # It is checked by itself, so what is wrong with it is said without where it stands.
+            found = [replace(c, message=c.message.replace(": status.", ": ")) for c in found]
+        known = {(cause.field, cause.reason) for cause in found}
+        causes = [*found, *(c for c in causes if (c.field, c.reason) not in known)]
     if causes:
-        raise status.invalid(kind.group, kind.kind, new["metadata"]["name"], _distinct(causes))
-
-
-def _distinct(causes: Sequence[Any]) -> list[Any]:
-    return list({(c.field, c.reason): c for c in reversed(causes)}.values())[::-1]
+        # Both groups that serve events have one code that checks them.
+        group = kind.storage[0] if kind.plural == "events" else kind.group
+        raise status.invalid(group, kind.kind, new["metadata"]["name"], causes)
 
 
 def claim(
     served: Served, new: Json, old: Json | None, *, manager: str, now: float, subresource: str = ""
 ) -> None:
-    """Note in ``managedFields`` of *new* what this write has set."""
-    track(old, new, served.type, Writer(manager, served.kind.api_version, now, subresource))
+    """Note in ``managedFields`` of *new* what this write has set.
+
+    It comes after the defaults and before everything that the server decides, which belongs to
+    no manager. The status is not for those to claim who cannot write it.
+    """
+    by = Writer(manager, served.kind.api_version, now, subresource)
+    keeps_status = served.kind.has_status and not subresource
+    track(old, new, served.type, by, ignored=_STATUS if keeps_status else frozenset())

@@ -21,7 +21,8 @@ class ListMeta(msgspec.Struct, rename="camel", omit_defaults=True):
     """The metadata of a list."""
 
     resource_version: str
-    continue_: str = msgspec.field(default="", name="continue")
+    continue_: str | None = msgspec.field(default=None, name="continue")
+    """Where the next page begins; lists of custom resources say it even where there is none."""
     remaining_item_count: int | None = None
 
 
@@ -47,10 +48,14 @@ class Representation(ABC):
         """Return a line of a watch."""
         return b'{"type":"%b","object":%b}\n' % (type_.encode(), self.one(record))
 
+    def opened(self, line: bytes) -> bytes:
+        """Return the first line of a watch, where it has to say more than others."""
+        return line
+
     def bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
         """Return the line that says up to which revision everything has been sent."""
         kind, version = self._bookmark_type()
-        meta: Json = {"resourceVersion": str(revision), "creationTimestamp": None}
+        meta: Json = {"resourceVersion": str(revision)}
         if initial_end:
             meta["annotations"] = {INITIAL_END: "true"}
         obj: Json = {"kind": kind, "apiVersion": version, "metadata": meta}
@@ -72,6 +77,8 @@ class Whole(Representation):
 
     def many(self, records: Sequence[Record], meta: ListMeta) -> bytes:
         """Return a list of objects."""
+        if self.served.custom and meta.continue_ is None:
+            meta = msgspec.structs.replace(meta, continue_="")
         head = _encode(
             {
                 "kind": self.served.list_kind,
@@ -79,7 +86,7 @@ class Whole(Representation):
                 "metadata": meta,
             }
         )
-        items = b",".join([self.served.read(record) for record in records])
+        items = b",".join([self.served.read_item(record) for record in records])
         return b'%b,"items":[%b]}' % (head[:-1], items)
 
 

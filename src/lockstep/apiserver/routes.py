@@ -20,6 +20,8 @@ class Route:
     name: str = ""
     subresource: str = ""
     rest: str = ""
+    watched: bool = False
+    """Whether it is one of the older paths, which begin with ``watch/``."""
     """What follows the subresource, as in ``proxy/PATH``."""
 
 
@@ -32,6 +34,9 @@ def resource_route(path: str) -> Route | None:
         return None
     group, version = ("", parts[1]) if width == 1 else (parts[1], parts[2])
     rest = parts[width + 1 :]
+    watched = rest[0] == "watch" and len(rest) > 1
+    if watched:
+        rest = rest[1:]
     namespace = ""
     # /namespaces/NS/status and /namespaces/NS/finalize are subresources of the namespace itself.
     own = len(rest) == 3 and rest[2] in ("status", "finalize")
@@ -46,15 +51,18 @@ def resource_route(path: str) -> Route | None:
         rest[1] if len(rest) > 1 else "",
         rest[2] if len(rest) > 2 else "",
         "/".join(rest[3:]),
+        watched,
     )
 
 
 def verb_of(method: str, route: Route, *, watch: bool) -> str:
     """Return the API verb, as RBAC knows it."""
     if method in _READS:
+        if route.watched:
+            return "watch"
         if not route.name:
             return "watch" if watch else "list"
         return "get"
     if method == "DELETE":
         return "delete" if route.name else "deletecollection"
-    return {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(method, method.lower())
+    return {"POST": "create", "PUT": "update", "PATCH": "patch"}.get(method, "")

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lockstep.apiserver.schema import Cause
+    from lockstep.apiserver.store import Key
 
 Json = dict[str, Any]
+
+# Where Kubernetes keeps objects whose place is not named after their resource.
+_ETCD_PLACES = {
+    "endpoints": "services/endpoints",
+    "ingresses": "ingress",
+    "nodes": "minions",
+    "replicationcontrollers": "controllers",
+    "services": "services/specs",
+}
 
 
 class StatusError(Exception):
@@ -22,6 +32,7 @@ class StatusError(Exception):
         details: Json | None = None,
         *,
         continue_token: str = "",
+        is_page: bool = False,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -29,6 +40,8 @@ class StatusError(Exception):
         self.message = message
         self.details = details
         self.continue_token = continue_token
+        self.is_page = is_page
+        """Whether it is answered as plain text, as what no API answers is."""
 
     def to_object(self) -> Json:
         """Return the Status object."""
@@ -38,9 +51,10 @@ class StatusError(Exception):
             "metadata": {"continue": self.continue_token} if self.continue_token else {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
-        if self.details:
+        if self.reason:
+            status["reason"] = self.reason
+        if self.details is not None:
             status["details"] = self.details
         status["code"] = self.code
         return status
@@ -93,9 +107,26 @@ def no_such_path() -> StatusError:
     return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def method_not_allowed(message: str) -> StatusError:
+def page_not_found() -> StatusError:
+    """Say that nothing at all is served under the path."""
+    return StatusError(404, "NotFound", "404 page not found", is_page=True)
+
+
+def method_not_allowed() -> StatusError:
     """Say that the resource does not support the verb."""
-    return StatusError(405, "MethodNotAllowed", message)
+    text = "the server does not allow this method on the requested resource"
+    return StatusError(405, "MethodNotAllowed", text, {})
+
+
+def not_acceptable(made: Iterable[str]) -> StatusError:
+    """Say that none of the forms is made that the client would take."""
+    text = f"406: Not Acceptable\n\nAvailable representations: {', '.join(made)}"
+    return StatusError(406, "NotAcceptable", text, {})
+
+
+def failed(message: str) -> StatusError:
+    """Say that the server failed at something, for which Kubernetes has no reason."""
+    return StatusError(500, "", message)
 
 
 def already_exists(group: str, plural: str, name: str) -> StatusError:
@@ -125,19 +156,15 @@ def conflict(
     )
 
 
-def uid_conflict(group: str, plural: str, name: str, given: str, uid: str) -> StatusError:
+def uid_conflict(group: str, plural: str, key: Key, given: str, uid: str) -> StatusError:
     """Say that the name now belongs to another object."""
-    why = f"Precondition failed: UID in precondition: {given}, UID in object meta: {uid}"
-    return conflict(group, plural, name, why)
-
-
-def version_conflict(group: str, plural: str, name: str, given: str, version: str) -> StatusError:
-    """Say that the object has moved on from the version that a precondition names."""
+    place = "/".join(filter(None, (_ETCD_PLACES.get(plural, plural), key.namespace, key.name)))
     why = (
-        f"Precondition failed: ResourceVersion in precondition: {given}, "
-        f"ResourceVersion in object meta: {version}"
+        f"StorageError: invalid object, Code: 4, Key: /registry/{place}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, "
+        f"UID in object meta: {uid}"
     )
-    return conflict(group, plural, name, why)
+    return conflict(group, plural, key.name, why)
 
 
 def name_required(group: str, kind: str) -> StatusError:
@@ -157,11 +184,9 @@ def version_required(group: str, kind: str, name: str) -> StatusError:
     return invalid(group, kind, name, [wrong])
 
 
-def invalid_options(field: str, detail: str) -> StatusError:
-    """Say that a query parameter is missing or wrong."""
-    from lockstep.apiserver.schema import causes
-
-    return invalid("meta.k8s.io", "PatchOptions", "", [causes.required(field, detail)])
+def invalid_options(kind: str, causes: Iterable[Cause]) -> StatusError:
+    """Say which query parameters, or fields of ``DeleteOptions``, are missing or wrong."""
+    return invalid("meta.k8s.io", kind, "", causes)
 
 
 def terminating(group: str, plural: str, name: str, namespace: str) -> StatusError:
@@ -186,7 +211,7 @@ def too_large_version(asked: int, current: int) -> StatusError:
     """Say that the revision asked for has not come yet."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return timeout(
-        f"Too large resource version: {asked}, current: {current}",
+        f"Timeout: Too large resource version: {asked}, current: {current}",
         causes=[cause],
         retryAfterSeconds=1,
     )
@@ -195,7 +220,7 @@ def too_large_version(asked: int, current: int) -> StatusError:
 def invalid(group: str, kind: str, name: str, causes: Iterable[Cause]) -> StatusError:
     """Say which fields are wrong."""
     listed = list(causes)
-    texts = [f"{cause.field}: {cause.message}" for cause in listed]
+    texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in listed))
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     return StatusError(
         422,
@@ -212,13 +237,13 @@ def invalid(group: str, kind: str, name: str, causes: Iterable[Cause]) -> Status
     )
 
 
-def unsupported_media_type(given: str, supported: Iterable[str]) -> StatusError:
+def unsupported_media_type(supported: Iterable[str]) -> StatusError:
     """Say which content types a body may have."""
     return StatusError(
         415,
         "UnsupportedMediaType",
         "the body of the request was in an unknown format - accepted media types include: "
-        f"{', '.join(supported)}, given: {given}",
+        f"{', '.join(supported)}",
     )
 
 

@@ -32,6 +32,16 @@ class TableOf(Representation):
         columns = served.version.get("additionalPrinterColumns") or ()
         self._table = tables.custom(columns) if served.custom else tables.builtin(served.kind)
 
+    def line(self, type_: str, record: Record) -> bytes:
+        """Return a line of a watch; which columns there are, only the first of them says."""
+        table = self._table_of([record], ListMeta(resource_version=str(record.revision)), None)
+        return b'{"type":"%b","object":%b}\n' % (type_.encode(), _encode(table))
+
+    def opened(self, line: bytes) -> bytes:
+        """Return the first line of a watch, which says what columns there are."""
+        columns = b'"columnDefinitions":' + _encode(self._table.columns())
+        return line.replace(b'"columnDefinitions":null', columns, 1)
+
     def one(self, record: Record) -> bytes:
         """Return a table of one row."""
         return self._make([record], ListMeta(resource_version=str(record.revision)))
@@ -41,16 +51,17 @@ class TableOf(Representation):
         return self._make(records, meta)
 
     def _make(self, records: Sequence[Record], meta: ListMeta) -> bytes:
+        return _encode(self._table_of(records, meta, self._table.columns()))
+
+    def _table_of(self, records: Sequence[Record], meta: ListMeta, columns: Any) -> Json:
         now = self._clock()
-        return _encode(
-            {
-                "kind": "Table",
-                "apiVersion": _API,
-                "metadata": meta,
-                "columnDefinitions": self._table.columns(),
-                "rows": [self._row(record, now) for record in records],
-            }
-        )
+        return {
+            "kind": "Table",
+            "apiVersion": _API,
+            "metadata": meta,
+            "columnDefinitions": columns,
+            "rows": [self._row(record, now) for record in records],
+        }
 
     def _row(self, record: Record, now: float) -> Json:
         obj = self.served.tree(record)
@@ -59,19 +70,22 @@ class TableOf(Representation):
             row["conditions"] = conditions
         if self._include == "Object":
             row["object"] = msgspec.Raw(self.served.read(record))
-        elif self._include != "None":
+        elif self._include == "None":
+            row["object"] = None
+        else:
             row["object"] = msgspec.Raw(partial_metadata(record))
         return row
 
     def bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
         """Return the bookmark as a table without rows but one that carries the version."""
         line: Json = msgspec.json.decode(super().bookmark(revision, initial_end=initial_end))
+        cells = self._table.cells({"metadata": {}}, self._clock())
         table = {
             "kind": "Table",
             "apiVersion": _API,
             "metadata": {"resourceVersion": str(revision)},
-            "columnDefinitions": self._table.columns(),
-            "rows": [{"cells": [], "object": line["object"]}],
+            "columnDefinitions": None,
+            "rows": [{"cells": cells, "object": line["object"]}],
         }
         return _encode({"type": "BOOKMARK", "object": table}) + b"\n"
 

@@ -34,7 +34,7 @@ def convert(obj: Json, api_version: str) -> Json:
     if given == api_version:
         return obj
     if (given, api_version) == (CORE_EVENTS, NEW_EVENTS):
-        obj = _renamed(obj, _EVENT_FIELDS)
+        obj = _without_empty_reporters(_renamed(obj, _EVENT_FIELDS))
     elif (given, api_version) == (NEW_EVENTS, CORE_EVENTS):
         obj = _renamed(obj, _EVENT_FIELDS_BACK)
     return {**obj, "apiVersion": api_version}
@@ -43,6 +43,11 @@ def convert(obj: Json, api_version: str) -> Json:
 def convert_bytes(data: bytes, api_version: str) -> bytes:
     """Return the JSON *data* of an object in another version of its kind."""
     return _encode(convert(_decode.decode(data), api_version))
+
+
+def _without_empty_reporters(event: Json) -> Json:
+    empty = [name for name in ("reportingController", "reportingInstance") if not event.get(name)]
+    return {name: value for name, value in event.items() if name not in empty}
 
 
 def _renamed(obj: Json, names: dict[str, str]) -> Json:

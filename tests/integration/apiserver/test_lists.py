@@ -63,7 +63,7 @@ WRONG = [
     ("continue=nonsense", 400, "BadRequest"),
     ("resourceVersion=x", 400, "BadRequest"),
     ("resourceVersion=999999999", 504, "Timeout"),
-    ("resourceVersionMatch=Exact", 400, "BadRequest"),
+    ("resourceVersionMatch=Exact", 422, "Invalid"),
 ]
 
 

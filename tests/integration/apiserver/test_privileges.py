@@ -105,7 +105,7 @@ def pod(account: str) -> dict[str, Any]:
             409,
             "does not match the UID in record",
         ),
-        ({"boundObjectRef": {"kind": "ConfigMap", "name": "c"}}, 400, "of type ConfigMap"),
+        ({"boundObjectRef": {"kind": "ConfigMap", "name": "c"}}, 400, "of type /, Kind=ConfigMap"),
         ({"expirationSeconds": 599}, 422, "less than 10 minutes"),
         ({"expirationSeconds": 1 << 33}, 422, "larger than 2^32 seconds"),
     ],

@@ -13,6 +13,7 @@ from tests.support.apiserver import ApiServer
 from tests.support.waiting import eventually_sync
 
 MERGE = "application/merge-patch+json"
+RESIZED_IN_PLACE = {"resourceName": "cpu", "restartPolicy": "NotRequired"}
 PODS = "/api/v1/namespaces/default/pods"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
@@ -55,7 +56,7 @@ def test_a_binding_sets_the_node_and_leaves_its_annotations(shared_server: ApiSe
 REFUSED_BINDINGS = [
     ("bound already", {"target": {"name": "n2"}}, 409, 'already assigned to node "n1"'),
     ("of another uid", {"metadata": {"uid": "no"}, "target": {"name": "n2"}}, 409, "UID"),
-    ("without a target", {}, 400, "target"),
+    ("without a target", {}, 500, "target.name: Required value"),
 ]
 
 
@@ -138,13 +139,22 @@ def test_a_budget_says_how_many_disruptions_it_allows(shared_server: ApiServer) 
 
 def test_resize_reaches_nothing_but_resources(shared_server: ApiServer) -> None:
     pod(shared_server, "resized", "n1")
-    container = {"name": "c0", "image": "other", "resources": {"requests": {"cpu": "2"}}}
+    container = {"name": "c0", "image": "other", "resizePolicy": [RESIZED_IN_PLACE]}
     patch = {"spec": {"containers": [container]}}
     kind = "application/strategic-merge-patch+json"
     after = shared_server.request("PATCH", f"{PODS}/resized/resize", patch, content_type=kind)
     assert after.status == 200, after.body
     found = after.json["spec"]["containers"][0]
-    assert (found["image"], found["resources"]["requests"]) == ("none", {"cpu": "2"})
+    assert (found["image"], found["resizePolicy"]) == ("none", [RESIZED_IN_PLACE])
+
+
+def test_a_resize_keeps_the_quality_of_service(shared_server: ApiServer) -> None:
+    pod(shared_server, "steady", "n1")
+    container = {"name": "c0", "resources": {"requests": {"cpu": "2"}}}
+    patch = {"spec": {"containers": [container]}}
+    kind = "application/strategic-merge-patch+json"
+    after = shared_server.request("PATCH", f"{PODS}/steady/resize", patch, content_type=kind)
+    assert (after.status, after.json["reason"]) == (422, "Invalid")
 
 
 def test_ephemeral_containers_are_added_through_their_subresource(
@@ -205,7 +215,6 @@ async def test_logs_come_from_the_pods_node(shared_server: ApiServer, kubelet: s
 
 REFUSED_LOGS = [
     ("absent", 0, "", "", 404, 'pods "absent" not found'),
-    ("waiting", 1, "", "", 400, "does not have a host assigned"),
     ("two", 2, "n1", "", 400, "a container name must be specified for pod two, choose one of"),
     ("misnamed", 1, "n1", "?container=x", 400, "container x is not valid for pod misnamed"),
     ("lost", 1, "nowhere", "", 404, 'nodes "nowhere" not found'),

@@ -36,7 +36,7 @@ TEXTS = [
     ("/readyz?verbose", 200, "readyz check passed"),
     ("/readyz?verbose", 200, "[+]ping ok"),
     ("/livez/ping", 200, "ok"),
-    ("/livez/nothing", 404, "could not find"),
+    ("/livez/nothing", 404, "404 page not found"),
     ("/metrics", 200, 'apiserver_storage_objects{resource="namespaces"} 4.0'),
     ("/metrics", 200, "apiserver_request_total"),
     ("/version", 200, '"gitVersion":"v1.'),
@@ -44,7 +44,7 @@ TEXTS = [
     ("/openapi/v3", 200, "/openapi/v3/apis/apps/v1?hash="),
     ("/openapi/v3/apis/apps/v1", 200, "io.k8s.api.apps.v1.Deployment"),
     ("/openapi/v2", 200, '"swagger":"2.0"'),
-    ("/nothing", 404, "could not find"),
+    ("/nothing", 404, "404 page not found"),
 ]
 
 
@@ -106,7 +106,7 @@ def test_requests_that_are_no_http_end_the_connection(shared_server: ApiServer) 
         (b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", b"400"),
         (b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", b"413"),
         (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20_000, b"431"),
-        (b"BREW / HTTP/1.1\r\n\r\n", b"405"),
+        (b"BR(W / HTTP/1.1\r\n\r\n", b"400"),
     ]
     for sent, code in cases:
         raw = socket.create_connection(("127.0.0.1", shared_server.port), timeout=10)

@@ -24,6 +24,7 @@ def builtin(given: Json) -> Json:
         return {"error": error}
     schema.prune(obj)
     kind.prepare(obj, None)
+    kind.begin(obj)
     errors = [str(cause) for cause in kind.validate(obj, None)]
     return comparable_builtin({"object": obj, "errors": errors})
 

@@ -423,7 +423,7 @@ def test_custom_resources_without_list_types_have_atomic_lists() -> None:
             config(data=["x"]),
             500,
             "failed to create typed patch object (/c; /v1, Kind=ConfigMap): .data: expected map, "
-            "got list",
+            "got &{[x]}",
         ),
     ],
 )

@@ -103,7 +103,7 @@ FIELDS = [
     (
         {**TEXT, "pattern": "("},
         'properties[f].pattern: Invalid value: "(": must be a valid regular expression, but '
-        "isn't: missing ), unterminated subpattern at position 0",
+        "isn't: error parsing regexp: missing closing ): `(`",
     ),
     (
         {**OBJECT, "properties": {"a": TEXT}, "additionalProperties": TEXT},

@@ -14,6 +14,7 @@ KINDS = {(k.group, k.kind): k for k in BUILTINS}
 
 def prepared(kind: str, obj: Json, group: str = "") -> Json:
     KINDS[group, kind].prepare(obj, None)
+    KINDS[group, kind].begin(obj)
     return obj
 
 

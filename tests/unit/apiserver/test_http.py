@@ -86,7 +86,7 @@ BAD_HEADS = [
     (b"GET /", 400),
     (b"GET / HTTP/2.0", 400),
     (b"GET  / HTTP/1.1", 400),
-    (b"BREW / HTTP/1.1", 405),
+    (b"BR(W / HTTP/1.1", 400),
     (b"GET / HTTP/1.1\r\nno colon", 400),
     (b"GET / HTTP/1.1\r\nName : value", 400),
     (b"GET / HTTP/1.1\r\n folded: value", 400),

@@ -38,6 +38,7 @@ DOC: Json = {"a": {"b": [1, 2, 3], "c/d": "x", "e~f": "y", "": "z"}, "n": None, 
         ({"op": "test", "path": "/a/b", "value": [1, 2, 3]}, ["a", "b"], [1, 2, 3]),
         ({"op": "test", "path": "/t", "value": True}, ["t"], True),
         ({"op": "test", "path": "/absent", "value": None}, ["t"], True),
+        ({"op": "replace", "path": "/absent", "value": 1}, ["absent"], 1),
     ],
 )
 def test_json_patch_operations(operation: Json, path: list[str], expected: object) -> None:
@@ -63,14 +64,13 @@ def test_json_patch_operations(operation: Json, path: list[str], expected: objec
         ({"op": "add", "path": "/x"}, 422, "operation, missing value field"),
         ({"op": "add", "value": 1}, 422, "operation missing path field"),
         ({"op": "add", "path": "x", "value": 1}, 422, 'doc is missing path: "x"'),
-        ({"op": "replace", "path": "/x", "value": 1}, 422, "doc is missing key: /x"),
         ({"op": "move", "from": "/x", "path": "/y"}, 422, "doc is missing from path: /x"),
         ({"op": "move", "from": "/a", "path": "/a/b"}, 422, "/a/b lies inside /a"),
         ({"op": "move", "path": "/y"}, 422, "operation, missing from field"),
         ({"op": "merge", "path": "/y"}, 422, "Unexpected kind: merge"),
         ({"op": ["add"], "path": "/y"}, 422, "Unexpected kind"),
         ({"op": "remove", "path": ""}, 422, "the patched document is not an object"),
-        ("remove", 400, "a JSON patch is a list of operations"),
+        ("remove", 400, "cannot unmarshal string into Go value of type handlers.jsonPatchOp"),
     ],
 )
 def test_json_patches_that_fail_leave_the_document_alone(
@@ -82,7 +82,7 @@ def test_json_patches_that_fail_leave_the_document_alone(
     with pytest.raises(PatchError) as error:
         json_patch(DOC, [change, untouched, operation])
     assert error.value.code == code
-    assert message in json.dumps(error.value.to_object()).replace('\\"', '"')
+    assert message in error.value.message + error.value.hidden
     assert before == DOC
 
 

@@ -430,7 +430,11 @@ def test_impersonation(headers: dict[str, str], user: User) -> None:
             'users "joe" is forbidden: User "jane" cannot impersonate resource "users" in API '
             'group "" at the cluster scope',
         ),
-        ({"impersonate-group": "dev"}, "requested impersonation without impersonating a user"),
+        (
+            {"impersonate-group": "dev"},
+            'requested &user.DefaultInfo{Name:"", UID:"", Groups:[]string{"dev"}, '
+            "Extra:map[string][]string(nil)} without impersonating a user name",
+        ),
     ],
 )
 def test_impersonation_that_is_refused(headers: dict[str, str], message: str) -> None:

@@ -38,6 +38,8 @@ def said(kind: Kind, new: Json, old: Json | None = None) -> list[str]:
             obj["metadata"] = {**meta, **obj.get("metadata", {})}
             obj.setdefault("kind", kind.kind)
             kind.prepare(obj, None)
+            if old is None:
+                kind.begin(obj)
     return [str(cause) for cause in kind.validate(new, before)]
 
 
@@ -464,8 +466,8 @@ OTHERS: list[tuple[tuple[str, str], Json, Json | None, list[str]]] = [
         {"roleRef": {"kind": "Role", "name": "b"}},
         {"roleRef": {"kind": "Role", "name": "a"}},
         [
-            'roleRef: Invalid value: {"apiGroup":"rbac.authorization.k8s.io","kind":"Role",'
-            '"name":"b"}: cannot change roleRef'
+            'roleRef: Invalid value: {"APIGroup":"rbac.authorization.k8s.io","Kind":"Role",'
+            '"Name":"b"}: cannot change roleRef'
         ],
     ),
     (

@@ -9,7 +9,7 @@ import pytest
 from lockstep.apiserver import metadata
 from lockstep.apiserver.catalog import Catalog, Served
 from lockstep.apiserver.crds import establish, served_versions
-from lockstep.apiserver.deletion import Deletion, plan_deletion
+from lockstep.apiserver.deletion import Deletion, Outcome, plan_deletion
 from lockstep.apiserver.disruption import needs_no_budget, verdict
 from lockstep.apiserver.isolation import isolate
 from lockstep.apiserver.versions import convert
@@ -69,7 +69,12 @@ NEW: Json = {
 REACH = [
     ("pods", "", {"labels": True, "nodeName": True, "phase": False, "image": True}),
     ("pods", "status", {"labels": True, "nodeName": False, "phase": True, "image": False}),
-    ("services", "status", {"labels": False, "nodeName": False, "phase": True, "image": False}),
+    ("services", "status", {"labels": True, "nodeName": False, "phase": True, "image": False}),
+    (
+        "deployments.apps",
+        "status",
+        {"labels": False, "nodeName": False, "phase": True, "image": False},
+    ),
     ("pods", "resize", {"labels": False, "nodeName": False, "phase": False, "image": False}),
     (
         "pods",
@@ -83,7 +88,8 @@ REACH = [
 @pytest.mark.parametrize(("plural", "subresource", "reached"), REACH)
 def test_what_a_write_reaches(plural: str, subresource: str, reached: dict[str, bool]) -> None:
     new = {**NEW, "metadata": dict(NEW["metadata"])}
-    after = isolate(served(plural), new, OLD, subresource)
+    name, _, group = plural.partition(".")
+    after = isolate(served(name, group), new, OLD, subresource)
     changed = {
         "labels": after["metadata"]["labels"] == {"a": "2"},
         "nodeName": after["spec"]["nodeName"] == "m",
@@ -118,39 +124,50 @@ def test_when_a_write_changes_nothing(change: Json, expected: bool) -> None:
 NOW = 1_000_000_000.0
 BOUND = {"nodeName": "n", "terminationGracePeriodSeconds": 20}
 DELETIONS = [
-    ("a config map goes at once", "configmaps", {}, {}, Deletion(), True, None),
-    ("a finalizer holds", "configmaps", {}, {"finalizers": ["f"]}, Deletion(), False, 0),
-    ("an unbound pod goes at once", "pods", {}, {}, Deletion(), True, None),
-    ("a bound pod gets its time", "pods", BOUND, {}, Deletion(), False, 20),
-    ("unless it is hurried", "pods", BOUND, {}, Deletion(grace=3), False, 3),
-    ("or forced", "pods", BOUND, {}, Deletion(grace=0), True, None),
+    ("a config map goes at once", "configmaps", {}, {}, Deletion(), Outcome.GONE, None),
+    ("a finalizer holds", "configmaps", {}, {"finalizers": ["f"]}, Deletion(), Outcome.MARKED, 0),
+    ("an unbound pod ends at once", "pods", {}, {}, Deletion(), Outcome.ENDED, 0),
+    ("a bound pod gets its time", "pods", BOUND, {}, Deletion(), Outcome.MARKED, 20),
+    ("unless it is hurried", "pods", BOUND, {}, Deletion(grace=3), Outcome.MARKED, 3),
+    ("or forced", "pods", BOUND, {}, Deletion(grace=0), Outcome.ENDED, 0),
+    ("less than no time is a second", "pods", BOUND, {}, Deletion(grace=-5), Outcome.MARKED, 1),
+    ("what has ended goes at once", "pods", BOUND,
+     {"deletionTimestamp": "2001-09-09T01:46:40Z", "deletionGracePeriodSeconds": 0},
+     Deletion(), Outcome.ENDED, 0),
     ("a later one may shorten", "pods", BOUND,
      {"deletionTimestamp": "2001-09-09T01:47:00Z", "deletionGracePeriodSeconds": 20},
-     Deletion(grace=5), False, 5),
+     Deletion(grace=5), Outcome.MARKED, 5),
     ("but not lengthen", "pods", BOUND,
      {"deletionTimestamp": "2001-09-09T01:46:45Z", "deletionGracePeriodSeconds": 5},
-     Deletion(grace=60), False, 5),
-    ("foreground waits", "configmaps", {}, {}, Deletion(propagation="Foreground"), False, 0),
-    ("orphaning waits", "configmaps", {}, {}, Deletion(propagation="Orphan"), False, 0),
+     Deletion(grace=60), Outcome.MARKED, 5),
+    ("foreground waits", "configmaps", {}, {},
+     Deletion(propagation="Foreground"), Outcome.MARKED, 0),
+    ("orphaning waits", "configmaps", {}, {}, Deletion(propagation="Orphan"), Outcome.MARKED, 0),
     ("a namespace is emptied first", "namespaces", {"finalizers": ["kubernetes"]}, {},
-     Deletion(), False, 0),
+     Deletion(), Outcome.MARKED, None),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("plural", "spec", "meta", "deletion", "gone", "grace"),
+    ("plural", "spec", "meta", "deletion", "outcome", "grace"),
     [d[1:] for d in DELETIONS],
     ids=[d[0] for d in DELETIONS],
 )
 def test_deletions(
-    *, plural: str, spec: Json, meta: Json, deletion: Deletion, gone: bool, grace: int | None
+    *,
+    plural: str,
+    spec: Json,
+    meta: Json,
+    deletion: Deletion,
+    outcome: Outcome,
+    grace: int | None,
 ) -> None:
     kind = served(plural).kind
     identity = {"apiVersion": kind.api_version, "kind": kind.kind}
     obj: Json = {**identity, "metadata": {"name": "x", **meta}, "spec": dict(spec)}
-    assert plan_deletion(kind, obj, deletion, NOW) is gone
-    if not gone:
-        assert obj["metadata"]["deletionGracePeriodSeconds"] == grace
+    assert plan_deletion(kind, obj, deletion, NOW) is outcome
+    assert obj["metadata"].get("deletionGracePeriodSeconds") == grace
+    if outcome is not Outcome.GONE:
         assert obj["metadata"]["deletionTimestamp"].startswith("2001-09-09T01:4")
     if plural == "namespaces":
         assert obj["status"]["phase"] == "Terminating"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote
@@ -40,7 +41,11 @@ def effective_user(rbac: Rbac, user: User, headers: Mapping[str, str]) -> User:
     asked = {key: headers[key] for key in names}
     name = asked.get("impersonate-user", "")
     if not name:
-        raise bad_request("requested impersonation without impersonating a user")
+        listed = ", ".join(map(json.dumps, _listed(asked.get("impersonate-group", ""))))
+        raise bad_request(
+            f'requested &user.DefaultInfo{{Name:"", UID:"", Groups:[]string{{{listed}}}, '
+            "Extra:map[string][]string(nil)} without impersonating a user name"
+        )
     groups = _listed(asked.get("impersonate-group", ""))
     uid = asked.get("impersonate-uid", "")
     extra = {

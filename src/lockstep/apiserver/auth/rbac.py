@@ -85,6 +85,31 @@ class Rbac:
             self._decisions[question] = decision
         return decision if isinstance(decision, bool) else wish.name in decision
 
+    def explain(self, user: User, wish: Attributes) -> tuple[bool, str]:
+        """Return whether a user may do what a request wants, and by which binding."""
+        if MASTERS in user.groups:
+            return True, ""
+        lost = []
+        for place, subject in self._bindings_of(user, wish.namespace):
+            binding = self._bindings[place]
+            if binding.role not in self._roles:
+                kind = "clusterrole" if not binding.role[0] else "role"
+                lost.append(f'{kind}.{GROUP} "{binding.role[1]}" not found')
+            if any(rule.allows(wish) for rule in self._rules_at(*binding.role)):
+                return True, f"RBAC: allowed by {_describe(place, binding)} to {_shown(subject)}"
+        if not lost:
+            return False, ""
+        return False, f"RBAC: {lost[0] if len(lost) == 1 else '[' + ', '.join(lost) + ']'}"
+
+    def _bindings_of(self, user: User, namespace: str) -> Iterator[tuple[tuple[str, str], str]]:
+        """Yield the bindings of a user, each once, with the subject that it is by."""
+        subjects = [f"User:{user.name}", *(f"Group:{group}" for group in user.groups)]
+        for scope in ("", namespace) if namespace else ("",):
+            by: dict[tuple[str, str], str] = {}
+            for subject in reversed(subjects):
+                by |= dict.fromkeys(self._by_subject.get((scope, subject), ()), subject)
+            yield from sorted(by.items())
+
     def rules_of(self, user: User, namespace: str) -> tuple[Rule, ...]:
         """Return every rule that a user has in a namespace (or, with none, everywhere)."""
         if MASTERS in user.groups:
@@ -129,13 +154,8 @@ class Rbac:
         return names or False
 
     def _collect(self, user: User, namespace: str) -> Iterator[Rule]:
-        subjects = [f"User:{user.name}", *(f"Group:{group}" for group in user.groups)]
-        for scope in ("", namespace) if namespace else ("",):
-            bound = set()
-            for subject in subjects:
-                bound |= self._by_subject.get((scope, subject), set())
-            for place in sorted(bound):
-                yield from self._rules_at(*self._bindings[place].role)
+        for place, _ in self._bindings_of(user, namespace):
+            yield from self._rules_at(*self._bindings[place].role)
 
     def _rules_at(self, namespace: str, name: str) -> tuple[Rule, ...]:
         role = self._roles.get((namespace, name))
@@ -174,6 +194,21 @@ class Rbac:
     def _forget(self) -> None:
         self._decisions.clear()
         self._effective.clear()
+
+
+def _describe(place: tuple[str, str], binding: _Binding) -> str:
+    namespace, name = place
+    bound = f'RoleBinding "{name}/{namespace}"' if namespace else f'ClusterRoleBinding "{name}"'
+    kind = "Role" if binding.role[0] else "ClusterRole"
+    return f'{bound} of {kind} "{binding.role[1]}"'
+
+
+def _shown(subject: str) -> str:
+    kind, _, name = subject.partition(":")
+    account = split_service_account(name)
+    if kind == "User" and account is not None:
+        return f'ServiceAccount "{account[1]}/{account[0]}"'
+    return f'{kind} "{name}"'
 
 
 def _read_role(obj: Json, metadata: Json) -> _Role:

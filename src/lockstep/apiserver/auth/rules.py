@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 Json = dict[str, Any]
@@ -39,6 +39,8 @@ class Rule:
     resources: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     urls: frozenset[str] = frozenset()
+    stated: Mapping[str, Any] | None = field(default=None, compare=False, repr=False, kw_only=True)
+    """The rule as it was written, in its order."""
 
     @classmethod
     def from_object(cls, rule: Mapping[str, Any]) -> Self:
@@ -49,6 +51,7 @@ class Rule:
             resources=frozenset(rule.get("resources") or ()),
             names=frozenset(rule.get("resourceNames") or ()),
             urls=frozenset(rule.get("nonResourceURLs") or ()),
+            stated=rule,
         )
 
     def to_object(self) -> Json:
@@ -60,7 +63,8 @@ class Rule:
             "resourceNames": self.names,
             "nonResourceURLs": self.urls,
         }
-        return {key: sorted(values) for key, values in parts.items() if values}
+        stated = self.stated or {}
+        return {key: stated.get(key) or sorted(values) for key, values in parts.items() if values}
 
     def has_verb(self, verb: str) -> bool:
         """Whether the rule is about this verb."""

@@ -10,6 +10,7 @@ from lockstep.apiserver.schema import Cause
 
 Json = dict[str, Any]
 Prepare = Callable[[Json, Json | None], None]
+Begin = Callable[[Json], None]
 Validate = Callable[[Json, Json | None], list[Cause]]
 
 ALL_VERBS = (
@@ -24,7 +25,12 @@ ALL_VERBS = (
 )
 
 # Selectable fields whose name is not the path that they are read from.
-_READ_FROM = {"source": "source.component", "status.successful": "status.succeeded"}
+_READ_FROM = {
+    "source": "source.component",
+    "status.successful": "status.succeeded",
+    # It may be asked for, but is nowhere filled in.
+    "status.podIPs": "status.none",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,8 @@ class Kind:
     """Whether a status that comes with the creation is kept (nodes) rather than dropped."""
     prepare: Prepare = lambda _new, _old: None
     """Fill in defaults, in place; the second argument is the stored object when it is replaced."""
+    begin: Begin = lambda _new: None
+    """Fill in what the server itself decides about a new object; it belongs to no manager."""
     validate: Validate = lambda _new, _old: []
     """Say what is wrong with an object that has been prepared."""
 

@@ -13,12 +13,14 @@ from typing import Any
 from lockstep.api.quantity import to_milli
 from lockstep.apiserver.builtin.quantities import canonical
 from lockstep.apiserver.schema.components import components
+from lockstep.apiserver.schema.zeros import Zeros, zeros_of
 
 Json = dict[str, Any]
 Fill = Callable[[Json], None]
 
 _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 # Quantities, times and the like have a default in the documents, yet are no structs.
+_ZEROES = ("", 0, False)
 _SCALARS = ("Quantity", "Time", "MicroTime", "IntOrString")
 
 
@@ -30,10 +32,12 @@ class _Plan:
         "concerns",
         "droppable",
         "each",
+        "empties",
         "every",
         "fill",
         "is_quantity",
         "members",
+        "nulls",
     )
 
     def __init__(self) -> None:
@@ -41,6 +45,8 @@ class _Plan:
         self.members: dict[str, _Plan] = {}
         self.droppable: frozenset[str] = frozenset()
         self.absent: tuple[tuple[str, Any], ...] = ()
+        self.empties: frozenset[str] = frozenset()
+        self.nulls: frozenset[str] = frozenset()
         self.concerns: frozenset[str] = frozenset()
         self.each: _Plan | None = None
         self.every: _Plan | None = None
@@ -72,7 +78,17 @@ class Normalizer:
             plan.is_quantity = name == _QUANTITY
             plan.fill = self._fills.get(name.removeprefix("io.k8s.api."))
             self._compile(plan, components()[name])
+            self._add_zeros(plan, zeros_of(name), components()[name])
         return self._plans[name]
+
+    def _add_zeros(self, plan: _Plan, zeros: Zeros, schema: Json) -> None:
+        parts: Json = schema.get("properties", {})
+        lists = {field for field, part in parts.items() if part.get("type") == "array"}
+        optional = zeros.written.keys() - set(schema.get("required", ()))
+        plan.nulls = frozenset(f for f in optional & lists if zeros.written[f] is None)
+        plan.droppable -= plan.nulls
+        plan.absent += tuple((f, zeros.written[f]) for f in sorted(optional - plan.nulls))
+        plan.empties = zeros.dropped
 
     def _compile(self, plan: _Plan, schema: Json) -> None:
         properties: Json = schema.get("properties", {})
@@ -113,7 +129,7 @@ def _apply(plan: _Plan, value: Any) -> None:
     if isinstance(value, list):
         if plan.each is not None:
             each = plan.each
-            is_plain = not (each.fill or each.absent or each.every)
+            is_plain = not (each.fill or each.absent or each.every or each.empties or each.nulls)
             for position, item in enumerate(value):
                 if not (is_plain and type(item) is dict and each.concerns.isdisjoint(item)):
                     _step(each, value, position, item)
@@ -128,11 +144,7 @@ def _apply(plan: _Plan, value: Any) -> None:
 
 
 def _apply_struct(plan: _Plan, value: Json, settled: Set[str] = frozenset()) -> None:
-    if plan.fill is not None:
-        plan.fill(value)
-    for name, default in plan.absent:
-        if name not in value:
-            value[name] = {} if default == {} else default
+    _fill(plan, value)
     concerns = plan.concerns
     if concerns.isdisjoint(value):
         return
@@ -147,6 +159,21 @@ def _apply_struct(plan: _Plan, value: Json, settled: Set[str] = frozenset()) -> 
             _step(below, value, key, member)
         else:
             _apply(below, member)
+
+
+def _fill(plan: _Plan, value: Json) -> None:
+    """Leave out of a struct what is empty, and fill in its defaults."""
+    if plan.empties and not all(value.values()):
+        for key in [k for k, v in value.items() if v in _ZEROES and k in plan.empties]:
+            del value[key]
+    if plan.fill is not None:
+        plan.fill(value)
+    for name in plan.nulls:
+        if not value.get(name):
+            value[name] = None
+    for name, default in plan.absent:
+        if name not in value:
+            value[name] = {} if default == {} else default
 
 
 def _step(plan: _Plan, holder: Any, key: Any, value: Any) -> None:
@@ -169,7 +196,15 @@ def _round_up(amounts: Json, name: str) -> None:
 
 
 def _does_something(plan: _Plan) -> bool:
-    return bool(plan.fill or plan.members or plan.droppable or plan.absent or plan.is_quantity)
+    return bool(
+        plan.fill
+        or plan.members
+        or plan.droppable
+        or plan.absent
+        or plan.empties
+        or plan.nulls
+        or plan.is_quantity
+    )
 
 
 def _is_map(part: Json) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from lockstep.apiserver.builtin.defaults import prepare
+from lockstep.apiserver.builtin.defaults import BEGINNINGS, prepare
 from lockstep.apiserver.builtin.kind import ALL_VERBS, Kind
 from lockstep.apiserver.builtin.rules import validate
 
@@ -17,6 +17,10 @@ _SCALED = frozenset({"status", "scale"})
 _ALL = ("all",)
 _EXTENSIONS = ("api-extensions",)
 _API = "io.k8s.api"
+
+
+def _leave(_new: dict[str, Any]) -> None:
+    """Add nothing to a new object."""
 
 
 def _family(
@@ -31,6 +35,7 @@ def _family(
             singular=kind.lower(),
             schema_name=f"{package}.{kind}",
             prepare=partial(prepare, f"{package}.{kind}"),
+            begin=BEGINNINGS.get(f"{package}.{kind}", _leave),
             validate=partial(validate, kind, extra.get("namespaced", True)),
             **{"namespaced": True, "storage": (group, plural), **extra},
         )
@@ -79,6 +84,7 @@ _POD: dict[str, Any] = {
         ("spec.hostNetwork", "false"),
         ("status.phase", ""),
         ("status.podIP", ""),
+        ("status.podIPs", ""),
         ("status.nominatedNodeName", ""),
     ),
 }

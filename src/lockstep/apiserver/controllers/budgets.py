@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 _BUDGETS = "poddisruptionbudgets.policy"
-_OPTIONS = WriteOptions(manager="disruption-controller", validation="Ignore")
+_OPTIONS = WriteOptions(manager="kube-controller-manager", validation="Ignore")
 _TOGETHER_SECONDS = 0.2
 
 

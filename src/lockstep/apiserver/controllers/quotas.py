@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-_OPTIONS = WriteOptions(manager="resourcequota-controller", validation="Ignore")
+_OPTIONS = WriteOptions(manager="kube-controller-manager", validation="Ignore")
 _TOGETHER_SECONDS = 0.1
 
 

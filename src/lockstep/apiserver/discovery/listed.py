@@ -85,8 +85,17 @@ def _sub_entry(kind: Kind, name: str, sub: Subresource) -> Json:
     return entry
 
 
+# Of these Kubernetes stores another version than the newest.
+_STORED = {
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): "v1beta1",
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "v1beta1",
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "v1beta1",
+}
+
+
 def _storage_version_hash(kind: Kind) -> str:
     # Events are stored in the core group's form, whichever group they are asked from.
     group = kind.storage[0] if kind.storage[1] else kind.group
-    digest = hashlib.sha256(f"{group}/{kind.version}/{kind.kind}".encode()).digest()
+    version = _STORED.get((group, kind.kind), kind.version)
+    digest = hashlib.sha256(f"{group}/{version}/{kind.kind}".encode()).digest()
     return base64.b64encode(digest[:8]).decode()

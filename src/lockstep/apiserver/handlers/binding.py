@@ -10,6 +10,8 @@ from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.handlers.call import Call, Json
 from lockstep.apiserver.http import Response
 from lockstep.apiserver.objects import Objects
+from lockstep.apiserver.schema.causes import Cause, not_supported, required
+from lockstep.apiserver.store import Key
 
 _encode = msgspec.json.Encoder().encode
 
@@ -20,16 +22,18 @@ async def bind(objects: Objects, call: Call) -> Response:
     Raises:
         StatusError: when the pod is bound, being deleted or not the one that is meant.
     """
-    binding = read_object(call.request)
-    target = (binding.get("target") or {}).get("name")
-    if not target:
-        raise status.bad_request("target.name is required")
+    binding = read_object(call.request, "Binding")
+    target = binding.get("target") or {}
     meta = binding.get("metadata") or {}
+    if meta.get("name") and meta["name"] != call.route.name:
+        raise status.bad_request("name in URL does not match name in Binding object")
+    if causes := _causes(target):
+        raise status.failed(", ".join(map(str, causes)))
     now = timestamp(objects.clock())
     options = call.options()
 
     def mutate(pod: Json) -> Json:
-        return bound(pod, target, meta, now)
+        return bound(pod, target["name"], meta, now)
 
     await objects.change(
         call.served,
@@ -43,6 +47,12 @@ async def bind(objects: Objects, call: Call) -> Response:
     return Response(201, _encode({**success, "code": 201}))
 
 
+def _causes(target: Json) -> list[Cause]:
+    if target.get("kind") not in (None, "", "Node"):
+        return [not_supported("target.kind", target["kind"], ("Node", "<empty>"))]
+    return [] if target.get("name") else [required("target.name")]
+
+
 def bound(pod: Json, node: str, binding: Json, now: str) -> Json:
     """Return *pod* bound to *node*.
 
@@ -52,7 +62,8 @@ def bound(pod: Json, node: str, binding: Json, now: str) -> Json:
     meta = pod["metadata"]
     name = meta["name"]
     if (uid := binding.get("uid")) and uid != meta["uid"]:
-        raise status.uid_conflict("", "pods", name, uid, meta["uid"])
+        key = Key("pods", meta["namespace"], name)
+        raise status.uid_conflict("", "pods", key, uid, meta["uid"])
     if meta.get("deletionTimestamp"):
         raise status.conflict(
             "", "pods/binding", name, f"pod {name} is being deleted, cannot be assigned to a host"
@@ -71,6 +82,11 @@ def bound(pod: Json, node: str, binding: Json, now: str) -> Json:
         meta["labels"] = {**labels, **(meta.get("labels") or {})}
     state = pod.setdefault("status", {})
     kept = [c for c in state.get("conditions") or () if c.get("type") != "PodScheduled"]
-    scheduled: Json = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
+    scheduled: Json = {
+        "type": "PodScheduled",
+        "status": "True",
+        "lastProbeTime": None,
+        "lastTransitionTime": now,
+    }
     state["conditions"] = [*kept, scheduled]
     return pod

@@ -10,7 +10,9 @@ from lockstep.apiserver.auth.escalation import Target, check_grant
 from lockstep.apiserver.auth.identity import User
 from lockstep.apiserver.auth.rbac import GROUP, Rbac
 from lockstep.apiserver.auth.rules import Attributes
+from lockstep.apiserver.bodies import media_type
 from lockstep.apiserver.catalog import Served
+from lockstep.apiserver.handlers.options import write_options
 from lockstep.apiserver.http import Request, Response
 from lockstep.apiserver.negotiation import accepted
 from lockstep.apiserver.objects import Result, WriteOptions
@@ -20,6 +22,10 @@ from lockstep.apiserver.status import bad_request
 from lockstep.apiserver.table import TableOf
 
 Json = dict[str, Any]
+
+APPLY = "application/apply-patch+yaml"
+_INCLUDED = ("Metadata", "Object", "None")
+_OPTIONS = {"update": "UpdateOptions", "patch": "PatchOptions"}
 
 
 @dataclass(slots=True)
@@ -67,11 +73,19 @@ class Call:
             if accept.as_ in ("PartialObjectMetadata", "PartialObjectMetadataList"):
                 return MetadataOnly(self.served)
             if accept.as_ == "Table" and accept.version == "v1":
-                include = self.request.query.get("includeObject") or "Metadata"
-                return TableOf(self.served, include)
+                return TableOf(self.served, self._included())
             if not accept.as_:
                 return Whole(self.served)
         return Whole(self.served)
+
+    def _included(self) -> str:
+        include = self.request.query.get("includeObject") or "Metadata"
+        if include not in _INCLUDED:
+            raise bad_request(
+                "Unable to convert to Table as requested: includeObject: Invalid value: "
+                f"\"{include}\": must be 'Metadata', 'Object', 'None', or empty"
+            )
+        return include
 
     def options(self) -> WriteOptions:
         """Return the options of a write.
@@ -79,29 +93,12 @@ class Call:
         Raises:
             StatusError: when one of them has a value that it cannot have.
         """
-        query = self.request.query
-        dry_run = query.get("dryRun", "")
-        if dry_run not in ("", "All"):
-            raise bad_request(f'Invalid value: "{dry_run}": dryRun: supported values: "All"')
-        validation = query.get("fieldValidation") or "Warn"
-        if validation not in ("Strict", "Warn", "Ignore"):
-            raise bad_request(
-                f'fieldValidation: Unsupported value: "{validation}": '
-                'supported values: "Ignore", "Strict", "Warn"'
-            )
-        return WriteOptions(
-            dry_run=bool(dry_run),
-            manager=self._manager(),
-            validation=validation,
-            force=self.request.flag("force"),
+        return write_options(
+            self.request.query,
+            self.request.headers.get("user-agent", ""),
+            kind=_OPTIONS.get(self.verb, "CreateOptions"),
+            applies=media_type(self.request) == APPLY and self.verb == "patch",
         )
-
-    def _manager(self) -> str:
-        named = self.request.query.get("fieldManager")
-        if named:
-            return named
-        agent = self.request.headers.get("user-agent", "")
-        return agent.partition("/")[0][:128] or "unknown"
 
 
 def warning_headers(warnings: list[str]) -> list[tuple[str, str]]:

@@ -7,9 +7,12 @@ import asyncio
 import msgspec
 
 from lockstep.apiserver import status
-from lockstep.apiserver.bodies import read_object
+from lockstep.apiserver.bodies import read_delete_options
+from lockstep.apiserver.builtin.traits import RETURNED_WHEN_DELETED
 from lockstep.apiserver.deletion import Deletion
-from lockstep.apiserver.handlers.call import Call, Json
+from lockstep.apiserver.handlers.call import Call, Json, warning_headers
+from lockstep.apiserver.handlers.options import deletion_causes, flag, number
+from lockstep.apiserver.handlers.paging import next_page
 from lockstep.apiserver.http import Request, Response
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.representation import ListMeta, Whole
@@ -29,8 +32,9 @@ async def delete(objects: Objects, call: Call) -> Response:
     deletion, dry_run = read_options(call.request)
     served, route = call.served, call.route
     result = await objects.delete(served, route.namespace, route.name, deletion, dry_run=dry_run)
-    if not result.deleted or served.storage == "pods":
-        return Response(body=result.data)
+    headers = warning_headers(_orphaned(call, deletion))
+    if not result.deleted or served.storage in RETURNED_WHEN_DELETED:
+        return Response(body=result.data, headers=headers)
     uid = msgspec.json.decode(result.data)["metadata"]["uid"]
     details = {
         "name": route.name,
@@ -45,7 +49,17 @@ async def delete(objects: Objects, call: Call) -> Response:
         "status": "Success",
         "details": {name: value for name, value in details.items() if value},
     }
-    return Response(body=_encode(success))
+    return Response(body=_encode(success), headers=headers)
+
+
+def _orphaned(call: Call, deletion: Deletion) -> list[str]:
+    if call.served.storage != "jobs.batch" or deletion.propagation:
+        return []
+    return [
+        "child pods are preserved by default when jobs are deleted; set "
+        "propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress "
+        "this warning"
+    ]
 
 
 async def delete_collection(objects: Objects, call: Call) -> Response:
@@ -57,8 +71,11 @@ async def delete_collection(objects: Objects, call: Call) -> Response:
     deletion, dry_run = read_options(call.request)
     served, store = call.served, objects.store
     match = selection(served, call.request)
-    records = store.objects(served.storage, call.route.namespace)
-    found = sorted((r for r in records if match is None or match(r)), key=Record.order)
+    limit = max(number(call.request.query, "limit") or 0, 0)
+    records = sorted(store.objects(served.storage, call.route.namespace), key=Record.order)
+    found, following, _ = next_page(records, None, 0, store.revision, match)
+    if limit:
+        _, following, _ = next_page(records, None, limit, store.revision, match)
     for start in range(0, len(found), _CONCURRENT):
         await asyncio.gather(
             *(
@@ -66,7 +83,7 @@ async def delete_collection(objects: Objects, call: Call) -> Response:
                 for record in found[start : start + _CONCURRENT]
             )
         )
-    meta = ListMeta(resource_version=str(store.revision))
+    meta = ListMeta(resource_version=str(store.revision), continue_=following or None)
     return Response(body=Whole(served).many(found, meta))
 
 
@@ -82,34 +99,41 @@ async def _delete_if_there(
 
 
 def read_options(request: Request) -> tuple[Deletion, bool]:
-    """Return the ``DeleteOptions`` of the body and the query, and whether it is a dry run.
+    """Return the ``DeleteOptions`` of the body or else of the query, and whether to only try.
 
     Raises:
-        StatusError: when they cannot be read.
+        StatusError: when they cannot be read or contradict each other.
     """
-    body = read_object(request) if request.body else {}
-    deletion = options_of(body, request.query)
-    return deletion, bool(body.get("dryRun") or request.query.get("dryRun"))
+    if request.body:
+        body = read_delete_options(request)
+        return options_of(body), bool(body.get("dryRun"))
+    query = request.query
+    given: Json = {name: query[name] for name in ("propagationPolicy",) if query.get(name)}
+    if (grace := number(query, "gracePeriodSeconds")) is not None:
+        given["gracePeriodSeconds"] = grace
+    if "orphanDependents" in query:
+        given["orphanDependents"] = flag(query, "orphanDependents")
+    if query.get("dryRun"):
+        given["dryRun"] = [query["dryRun"]]
+    return options_of(given), bool(query.get("dryRun"))
 
 
-def options_of(body: Json, query: dict[str, str]) -> Deletion:
-    """Return what ``DeleteOptions`` ask for; the query counts where the body is silent.
+def options_of(body: Json) -> Deletion:
+    """Return what ``DeleteOptions`` ask for.
 
     Raises:
         StatusError: when an option has a value that it cannot have.
     """
-    grace = body.get("gracePeriodSeconds", query.get("gracePeriodSeconds"))
-    propagation = body.get("propagationPolicy") or query.get("propagationPolicy") or ""
+    propagation = body.get("propagationPolicy") or ""
+    if causes := deletion_causes(body, propagation):
+        raise status.invalid_options("DeleteOptions", causes)
     if not propagation:
         orphan = body.get("orphanDependents")
         propagation = "" if orphan is None else "Orphan" if orphan else "Background"
-    if propagation not in ("", "Background", "Foreground", "Orphan"):
-        raise status.bad_request(f'propagationPolicy: Unsupported value: "{propagation}"')
-    try:
-        seconds = None if grace is None else int(grace)
-    except (TypeError, ValueError):
-        raise status.bad_request(f"gracePeriodSeconds: Invalid value: {grace}") from None
     conditions = body.get("preconditions") or {}
     return Deletion(
-        seconds, propagation, conditions.get("uid") or "", conditions.get("resourceVersion") or ""
+        body.get("gracePeriodSeconds"),
+        propagation,
+        conditions.get("uid") or "",
+        conditions.get("resourceVersion") or "",
     )

@@ -28,19 +28,19 @@ async def evict(objects: Objects, call: Call) -> Response:
     Raises:
         StatusError: 429 when a budget forbids it now; 404 when there is no such pod.
     """
-    eviction = read_object(call.request)
+    eviction = read_object(call.request, "Eviction")
     served, route = call.served, call.route
     record = objects.find(served, route.namespace, route.name)
     pod = record.object()
     if not needs_no_budget(pod):
         _require_budget(objects, record, pod)
     options: Json = eviction.get("deleteOptions") or {}
-    deletion: Deletion = options_of(options, {})
+    deletion: Deletion = options_of(options)
     dry_run = bool(options.get("dryRun") or call.request.query.get("dryRun"))
     if not dry_run:
         mark = partial(_disrupted, now=timestamp(objects.clock()))
         await objects.change(
-            served, route.namespace, route.name, mark, call.options(), subresource="status"
+            served, route.namespace, route.name, mark, call.options(), subresource="eviction"
         )
     await objects.delete(served, route.namespace, route.name, deletion, dry_run=dry_run)
     success = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
@@ -56,6 +56,7 @@ def _disrupted(pod: Json, *, now: str) -> Json:
         "status": "True",
         "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting",
+        "lastProbeTime": None,
         "lastTransitionTime": now,
     }
     state["conditions"] = [*kept, said]

@@ -48,6 +48,9 @@ class Logs:
         import aiohttp
 
         url = self._url(call)
+        if url is None:
+            # The pod has no node yet, and so no log.
+            return Response(204, content_type="")
         try:
             upstream = await self._connected().get(url)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -64,7 +67,7 @@ class Logs:
 
         return Stream(produce, content_type=_TEXT)
 
-    def _url(self, call: Call) -> str:
+    def _url(self, call: Call) -> str | None:
         namespace, name = call.route.namespace, call.route.name
         record = self._store.get(Key("pods", namespace, name))
         if record is None:
@@ -73,7 +76,7 @@ class Logs:
         container = container_of(pod, call.request.query.get("container", ""))
         node = pod["spec"].get("nodeName")
         if not node:
-            raise status.bad_request(f"pod {name} does not have a host assigned")
+            return None
         query = {k: v for k, v in call.request.query.items() if k in _PASSED}
         path = "/".join(map(quote, ("containerLogs", namespace, name, container)))
         host, port = agent_of(self._store, node)

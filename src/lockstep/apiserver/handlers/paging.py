@@ -10,7 +10,10 @@ from dataclasses import dataclass
 import msgspec
 
 from lockstep.apiserver import status
+from lockstep.apiserver.go_json import syntax_error
 from lockstep.apiserver.handlers.call import Call
+from lockstep.apiserver.handlers.options import unreadable_revision
+from lockstep.apiserver.selection import Match
 from lockstep.apiserver.store import Compacted, Record, Store
 
 _GONE = (
@@ -51,9 +54,17 @@ class Token:
         try:
             data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
             wire = msgspec.json.decode(data, type=_Wire)
-        except (binascii.Error, ValueError, msgspec.MsgspecError):
-            raise status.bad_request("continue key is not valid") from None
+        except binascii.Error:
+            raise _no_token("illegal base64 data at input byte 0") from None
+        except msgspec.ValidationError:
+            raise _no_token("server does not recognize this encoded version ") from None
+        except (ValueError, msgspec.MsgspecError):
+            raise _no_token(syntax_error(data)) from None
         return cls(wire.rv, wire.namespace, wire.name)
+
+
+def _no_token(why: str) -> status.StatusError:
+    return status.bad_request(f"invalid continue token: continue key is not valid: {why}")
 
 
 def at_revision(
@@ -80,22 +91,16 @@ def at_revision(
 def _wanted(store: Store, call: Call, token: Token | None, limit: int) -> int | None:
     query = call.request.query
     match, text = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
+    if text and not (text.isascii() and text.isdigit()):
+        raise status.bad_request(f"invalid resource version: {unreadable_revision(text)}")
     if token is not None:
         if text not in ("", "0"):
             raise status.bad_request(
                 "specifying resource version is not allowed when using continue"
             )
         return token.revision if token.revision > 0 else None
-    if match not in ("", "Exact", "NotOlderThan"):
-        raise status.bad_request(f'resourceVersionMatch: Unsupported value: "{match}"')
-    if match and not text:
-        raise status.bad_request("resourceVersionMatch is forbidden unless resourceVersion is set")
     if text in ("", "0"):
-        if match == "Exact":
-            raise status.bad_request('resourceVersionMatch "exact" is forbidden for version "0"')
         return None
-    if not text.isascii() or not text.isdigit():
-        raise status.bad_request(f'resourceVersion: Invalid value: "{text}"')
     revision = int(text)
     if revision > store.revision:
         raise status.too_large_version(revision, store.revision)
@@ -104,18 +109,27 @@ def _wanted(store: Store, call: Call, token: Token | None, limit: int) -> int | 
 
 
 def next_page(
-    records: Sequence[Record], token: Token | None, limit: int, revision: int
+    records: Sequence[Record],
+    token: Token | None,
+    limit: int,
+    revision: int,
+    match: Match | None = None,
 ) -> tuple[Sequence[Record], str, int]:
-    """Return the page of the sorted *records* that *token* begins, the token of the next, and
-    how many are left after it."""
+    """Return a page of the sorted *records* that pass *match*, and where the next one begins.
+
+    Like Kubernetes, a page that is full says that there is more as soon as there are any records
+    left, whether they pass or not. The last value is how many are left.
+    """
     if token is not None:
         begin = (token.namespace, token.name)
         records = [record for record in records if record.order() >= begin]
-    if not limit or len(records) <= limit:
-        return records, "", 0
-    following = records[limit]
-    return (
-        records[:limit],
-        str(Token(revision, following.key.namespace, following.key.name)),
-        len(records) - limit,
-    )
+    if not limit:
+        return [r for r in records if match is None or match(r)], "", 0
+    page: list[Record] = []
+    for position, record in enumerate(records):
+        if len(page) == limit:
+            rest = Token(revision, record.key.namespace, record.key.name)
+            return page, str(rest), len(records) - position
+        if match is None or match(record):
+            page.append(record)
+    return page, "", 0

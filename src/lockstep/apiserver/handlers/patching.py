@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from lockstep.apiserver import status
-from lockstep.apiserver.bodies import from_yaml, media_type, read_json
-from lockstep.apiserver.handlers.call import Call, Json
+from lockstep.apiserver.bodies import media_type, read_applied, read_patch
+from lockstep.apiserver.handlers.call import APPLY, Call, Json
 from lockstep.apiserver.objects import Mutate
 from lockstep.apiserver.patch import (
     Type,
@@ -17,12 +19,16 @@ from lockstep.apiserver.patch import (
     relevant,
     strategic_merge,
 )
+from lockstep.apiserver.schema.causes import invalid
+from lockstep.apiserver.schema.decode import conversion_error, go_value
+from lockstep.apiserver.schema.go_order import in_go_order, paths_touched
 
 JSON_PATCH = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
-APPLY = "application/apply-patch+yaml"
 _FOR_BUILTIN = (JSON_PATCH, MERGE, STRATEGIC, APPLY)
+_encode = msgspec.json.Encoder().encode
+_UNDECODED = "error decoding patch: "
 _FOR_CUSTOM = (JSON_PATCH, MERGE, APPLY)
 
 
@@ -32,33 +38,36 @@ def mutation(call: Call, kind: Type | None = None) -> Mutate:
     Raises:
         StatusError: when the body is no patch of a type that the resource takes.
     """
-    given = media_type(call.request)
-    if given not in _FOR_BUILTIN or (given == STRATEGIC and call.served.custom):
-        known = _FOR_CUSTOM if call.served.custom else _FOR_BUILTIN
-        raise status.unsupported_media_type(given, known)
-    patch = read_json(call.request.body)
+    given, body = media_type(call.request), call.request.body
+    if call.served.custom and given not in _FOR_CUSTOM:
+        raise status.unsupported_media_type(_FOR_CUSTOM)
+    if given not in _FOR_BUILTIN:
+        raise status.StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
     match given:
         case "application/json-patch+json":
-            return lambda live: json_patch(live, patch)
+            return lambda live: json_patch(live, read_patch(body, prefix=_UNDECODED))
         case "application/merge-patch+json":
-            return lambda live: merge_patch(live, patch)
-    return lambda live: strategic_merge(live, patch, kind or call.served.type)
+            return lambda live: merge_patch(live, read_patch(body, prefix=_UNDECODED))
+    return lambda live: strategic_merge(live, read_patch(body), kind or call.served.type)
 
 
-def read_applied(call: Call) -> Json:
+def read_configuration(call: Call) -> Json:
     """Return the configuration in the body of an apply.
 
     Raises:
-        StatusError: when it is none for this path, or the request names no manager.
+        StatusError: when it is none for this path.
     """
-    if not call.request.query.get("fieldManager"):
-        raise status.invalid_options("fieldManager", "is required for apply patch")
-    applied = from_yaml(call.request.body)
+    applied = read_applied(call.request.body)
+    kind = call.served.kind
+    given = applied.get("apiVersion") or "", applied.get("kind") or ""
+    if not call.route.subresource and given != (kind.api_version, kind.kind):
+        version = given[0] if "/" in given[0] else f"/{given[0]}" if given[0] else "/"
+        raise status.bad_request(f"invalid object type: {version}, Kind={given[1]}")
     meta = applied.get("metadata")
     if not isinstance(meta, dict):
         meta = applied["metadata"] = {}
     name = meta.setdefault("name", call.route.name)
-    if name != call.route.name:
+    if isinstance(name, str) and name != call.route.name:
         raise status.bad_request(
             f"the name of the object ({name}) does not match the name on the URL "
             f"({call.route.name})"
@@ -78,3 +87,15 @@ def application(call: Call, applied: Json, now: float) -> Callable[[Json | None]
     by = Writer(options.manager, kind.api_version, now, call.route.subresource)
     stated = relevant(applied, call.route.subresource, has_status=kind.has_status)
     return lambda live: apply(live, stated, call.served.type, by, force=options.force)
+
+
+def unfit(call: Call, why: str, outcome: Json) -> status.StatusError:
+    """Return the answer to a patch whose outcome cannot be read as its kind."""
+    patch, node = read_patch(call.request.body), call.served.schema.node
+    given = media_type(call.request)
+    if given == STRATEGIC:
+        why = conversion_error(node, patch) or why
+        return status.invalid("", "", "", [invalid("patch", go_value(patch), why)])
+    touched = paths_touched(patch) if given == JSON_PATCH else patch
+    shown = _encode(in_go_order(outcome, node, touched)).decode()
+    return status.invalid("", "", "", [invalid("patch", shown, why)])

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from lockstep.apiserver import status
 from lockstep.apiserver.handlers.call import Call
+from lockstep.apiserver.handlers.options import (
+    flag,
+    number,
+    require_list_options,
+    require_watch_options,
+    revision,
+)
 from lockstep.apiserver.handlers.paging import Token, at_revision, next_page
 from lockstep.apiserver.http import Response, Stream
 from lockstep.apiserver.representation import ListMeta
-from lockstep.apiserver.selection import selection
+from lockstep.apiserver.selection import Match, selection
 from lockstep.apiserver.store import Key, Record, Store
 from lockstep.apiserver.watch import Hub, WatchRequest, watch_stream
 
@@ -19,10 +26,20 @@ def get(store: Store, call: Call) -> Response:
         StatusError: when there is none.
     """
     served, route = call.served, call.route
+    asked = revision(call.request.query)
+    if asked > store.revision:
+        raise status.too_large_version(asked, store.revision)
     record = store.get(Key(served.storage, route.namespace, route.name))
     if record is None:
         raise status.not_found(served.kind.group, served.kind.plural, route.name)
     return Response(body=call.representation().one(record))
+
+
+def _watched(call: Call) -> Match | None:
+    match, name = selection(call.served, call.request), call.route.name
+    if not name:
+        return match
+    return lambda record: record.key.name == name and (match is None or match(record))
 
 
 def list_(store: Store, call: Call) -> Response:
@@ -32,16 +49,16 @@ def list_(store: Store, call: Call) -> Response:
         StatusError: when a parameter is wrong, or the revision asked for is gone.
     """
     query = call.request.query
-    limit = _number(query.get("limit"), "limit") or 0
+    limit = max(number(query, "limit") or 0, 0)
+    require_list_options(query)
     token = Token.parse(query["continue"]) if query.get("continue") else None
     match = selection(call.served, call.request)
-    found, revision = at_revision(store, call, token, limit)
-    records = [r for r in found if match is None or match(r)]
-    records.sort(key=Record.order)
-    page, following, left = next_page(records, token, limit, revision)
+    found, listed = at_revision(store, call, token, limit)
+    records = sorted(found, key=Record.order)
+    page, following, left = next_page(records, token, limit, listed, match)
     meta = ListMeta(
-        resource_version=str(revision),
-        continue_=following,
+        resource_version=str(listed),
+        continue_=following or None,
         # A count of what selectors let through would be a promise about pages not yet read.
         remaining_item_count=left if following and match is None else None,
     )
@@ -54,45 +71,25 @@ def watch(store: Store, hub: Hub, call: Call) -> Stream:
     Raises:
         StatusError: when a parameter is wrong.
     """
-    query, request = call.request.query, call.request
-    initial = request.flag("sendInitialEvents")
-    _check_match(query, initial=initial)
-    revision = _number(query.get("resourceVersion"), "resourceVersion") or None
-    timeout = _number(query.get("timeoutSeconds"), "timeoutSeconds")
-    bookmarks = request.flag("allowWatchBookmarks")
+    query = call.request.query
+    timeout = number(query, "timeoutSeconds")
+    require_watch_options(query)
+    since = revision(query) or None
+    initial = flag(query, "sendInitialEvents")
+    bookmarks = flag(query, "allowWatchBookmarks")
     asked = WatchRequest(
         resource=call.served.storage,
         namespace=call.route.namespace,
-        match=selection(call.served, request),
+        match=_watched(call),
         representation=call.representation(),
-        revision=revision,
-        initial_events=initial or (revision is None and "sendInitialEvents" not in query),
+        revision=since,
+        initial_events=initial or (since is None and "sendInitialEvents" not in query),
         initial_bookmark=initial and bookmarks,
         bookmarks=bookmarks,
         timeout=float(timeout) if timeout else None,
     )
-    if initial and revision and revision > store.revision:
-        raise status.too_large_version(revision, store.revision)
-    if revision is None and not asked.initial_events:
+    if initial and since and since > store.revision:
+        raise status.too_large_version(since, store.revision)
+    if since is None and not asked.initial_events:
         asked = asked.starting_at(store.revision)
     return watch_stream(store, hub, asked)
-
-
-def _check_match(query: dict[str, str], *, initial: bool) -> None:
-    match = query.get("resourceVersionMatch")
-    if initial and match != "NotOlderThan":
-        raise status.bad_request(
-            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
-        )
-    if match and "sendInitialEvents" not in query:
-        raise status.bad_request(
-            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
-        )
-
-
-def _number(text: str | None, name: str) -> int | None:
-    if not text:
-        return None
-    if not text.isascii() or not text.isdigit():
-        raise status.bad_request(f'{name}: Invalid value: "{text}": must be a number')
-    return int(text)

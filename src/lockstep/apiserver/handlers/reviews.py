@@ -10,14 +10,20 @@ import msgspec
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.access import from_review
 from lockstep.apiserver.auth.identity import User
-from lockstep.apiserver.auth.rules import Attributes
-from lockstep.apiserver.bodies import read_object
+from lockstep.apiserver.auth.service_accounts import ISSUER
+from lockstep.apiserver.bodies import not_registered, read_object
+from lockstep.apiserver.builtin import REVIEWS, Kind
+from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.gate import Gate
+from lockstep.apiserver.handlers.options import write_options
 from lockstep.apiserver.http import Request, Response
+from lockstep.apiserver.patch import Writer, builtin, track
 from lockstep.apiserver.routes import Route
+from lockstep.apiserver.schema.causes import Cause, invalid
 
 Json = dict[str, Any]
 
+_STATUS = frozenset({"status"})
 _encode = msgspec.json.Encoder().encode
 
 
@@ -46,13 +52,27 @@ class Reviews:
         Raises:
             StatusError: when it asks about nothing, or not about one thing.
         """
-        if request.method != "POST":
-            raise status.method_not_allowed("reviews can only be created")
-        review = read_object(request)
+        kind = next(k for k in REVIEWS if (k.group, k.plural) == (route.group, route.plural))
+        if request.method != "POST" or route.name:
+            raise status.method_not_allowed()
+        options = write_options(
+            request.query, request.headers.get("user-agent", ""), kind="CreateOptions"
+        )
+        review = read_object(request, kind.kind)
+        review = {"kind": kind.kind, "apiVersion": kind.api_version, **review}
+        if review.get("metadata") is None:
+            review["metadata"] = {}
+        _require_kind(review, kind)
         spec = review.get("spec") or {}
-        found = self._answers[route.group, route.plural](user, spec, route.namespace)
-        review.setdefault("metadata", {"creationTimestamp": None})
-        return Response(201, _encode({**review, "status": found}))
+        by = Writer(options.manager, kind.api_version, self._clock())
+        track(None, review, builtin(kind.schema_name), by, ignored=_STATUS)
+        if kind.kind == "SelfSubjectReview":
+            review["metadata"]["creationTimestamp"] = timestamp(self._clock())
+        review["status"] = self._answers[route.group, route.plural](user, spec, route.namespace)
+        if kind.kind == "SelfSubjectRulesReview":
+            review["spec"] = {}
+            review["metadata"].pop("managedFields", None)
+        return Response(201, _encode(review))
 
     def _who_am_i(self, user: User, _spec: Json, _namespace: str) -> Json:
         return {"userInfo": user.to_object()}
@@ -60,44 +80,64 @@ class Reviews:
     def _token(self, _user: User, spec: Json, _namespace: str) -> Json:
         found = self._gate.authenticator.bearer(f"Bearer {spec.get('token', '')}", self._clock())
         if found is None:
-            return {"user": {}, "error": "the token is not known or no longer valid"}
-        audiences = {"audiences": spec["audiences"]} if spec.get("audiences") else {}
-        return {"authenticated": True, "user": found.to_object(), **audiences}
+            return {"user": {}, "error": "invalid bearer token"}
+        audiences = spec.get("audiences") or [ISSUER]
+        return {"authenticated": True, "user": found.to_object(), "audiences": audiences}
 
     def _own_access(self, user: User, spec: Json, _namespace: str) -> Json:
-        return self._decide(user, spec)
+        return self._decide(user, spec, [])
 
     def _access(self, _user: User, spec: Json, _namespace: str) -> Json:
         groups = tuple(spec.get("groups") or ())
+        causes = []
         if not spec.get("user") and not groups:
-            raise status.bad_request("at least one of user or group must be specified")
-        return self._decide(User(spec.get("user") or "", groups), spec)
+            causes.append(
+                invalid("spec.user", "", "at least one of user or group must be specified")
+            )
+        return self._decide(User(spec.get("user") or "", groups), spec, causes)
 
     def _local_access(self, user: User, spec: Json, namespace: str) -> Json:
-        if (spec.get("resourceAttributes") or {}).get("namespace", "") != namespace:
-            raise status.bad_request(
-                "spec.resourceAttributes.namespace must match the namespace of the request"
-            )
+        given = (spec.get("resourceAttributes") or {}).get("namespace", "")
+        if given != namespace:
+            where = "spec.resourceAttributes.namespace"
+            raise _wrong([invalid(where, given, "must match metadata.namespace")])
         return self._access(user, spec, namespace)
 
-    def _decide(self, user: User, spec: Json) -> Json:
+    def _decide(self, user: User, spec: Json, causes: list[Cause]) -> Json:
+        resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+        if resource is not None and path is not None:
+            shown = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+            why = "cannot be specified in combination with resourceAttributes"
+            causes = [invalid("spec.nonResourceAttributes", shown, why), *causes]
         wish = from_review(spec)
-        if wish is None:
-            raise status.bad_request(
-                "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-            )
-        if self._allows(user, wish):
-            return {"allowed": True, "reason": "RBAC: allowed"}
-        return {"allowed": False}
-
-    def _allows(self, user: User, wish: Attributes) -> bool:
-        return self._gate.rbac.allows(user, wish)
+        if wish is None and not causes:
+            why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+            causes = [invalid("spec.resourceAttributes", None, why)]
+        if causes or wish is None:
+            raise _wrong(causes)
+        allowed, reason = self._gate.rbac.explain(user, wish)
+        return {"allowed": allowed, **({"reason": reason} if reason else {})}
 
     def _own_rules(self, user: User, spec: Json, _namespace: str) -> Json:
-        rules = self._gate.rbac.rules_of(user, spec.get("namespace") or "default")
+        if not spec.get("namespace"):
+            raise status.bad_request("no namespace on request")
+        rules = self._gate.rbac.rules_of(user, spec["namespace"])
         listed = [rule.to_object() for rule in rules]
         return {
             "resourceRules": [rule for rule in listed if "resources" in rule],
             "nonResourceRules": [rule for rule in listed if "nonResourceURLs" in rule],
             "incomplete": False,
         }
+
+
+def _wrong(causes: list[Cause]) -> status.StatusError:
+    return status.invalid("authorization.k8s.io", "", "", causes)
+
+
+def _require_kind(review: Json, kind: Kind) -> None:
+    given = review["apiVersion"], review["kind"]
+    if given != (kind.api_version, kind.kind):
+        raise status.bad_request(
+            f"{given[1]} in version {given[0].rpartition('/')[2]!r} cannot be handled as a "
+            f"{kind.kind}: {not_registered(*given)}"
+        )

@@ -14,6 +14,7 @@ from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.handlers.call import Call, Json
 from lockstep.apiserver.handlers.patching import mutation
+from lockstep.apiserver.handlers.write import check_name
 from lockstep.apiserver.http import Response
 from lockstep.apiserver.objects import Mutate, Objects
 from lockstep.apiserver.patch import builtin
@@ -51,7 +52,8 @@ async def change(objects: Objects, call: Call) -> Response:
     """
     served, route = call.served, call.route
     if call.verb == "update":
-        sent = read_object(call.request)
+        sent = read_object(call.request, "Scale")
+        check_name((sent.get("metadata") or {}).get("name"), route.name)
         edit: Mutate = lambda _: sent  # noqa: E731
     else:
         edit = mutation(call, builtin(_COMPONENT))

@@ -71,7 +71,7 @@ class Health:
         """Answer a health request: of all checks, or of the one that the path names."""
         endpoint, _, one = request.path.strip("/").partition("/")
         if one and one not in self._checks:
-            raise status.no_such_path()
+            raise status.page_not_found()
         excluded = request.query.get("exclude", "")
         names = [one] if one else [name for name in self._checks if name != excluded]
         results = {name: self._checks[name]() for name in names}

@@ -19,6 +19,7 @@ from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.handlers.call import Call, Json
 from lockstep.apiserver.http import Response
 from lockstep.apiserver.objects import Objects
+from lockstep.apiserver.patch import Writer, builtin, track
 from lockstep.apiserver.schema.causes import invalid
 from lockstep.apiserver.store import Key
 
@@ -32,28 +33,34 @@ def issue(objects: Objects, signer: TokenSigner, call: Call) -> Response:
     Raises:
         StatusError: when there is no such account or pod, or the lifetime is too short.
     """
-    request = read_object(call.request)
+    request = read_object(call.request, "TokenRequest")
     spec = request.get("spec") or {}
     route = call.route
     record = objects.find(call.served, route.namespace, route.name)
-    lifetime = _lifetime(spec, route.name)
+    lifetime = _lifetime(spec)
     bearer = Bearer(route.namespace, route.name, record.meta.uid)
     if reference := spec.get("boundObjectRef"):
         bearer = _bound(objects, bearer, reference)
     now = objects.clock()
     audiences = spec.get("audiences") or [ISSUER]
     token = signer.issue(bearer, now=now, lifetime=lifetime, audiences=audiences)
-    answer = {
+    options = call.options()
+    component = "io.k8s.api.authentication.v1.TokenRequest"
+    answer: Json = {
         "kind": "TokenRequest",
         "apiVersion": "authentication.k8s.io/v1",
         "metadata": {"name": route.name, "namespace": route.namespace},
-        "spec": {**spec, "audiences": audiences, "expirationSeconds": lifetime},
-        "status": {"token": token, "expirationTimestamp": timestamp(now + lifetime)},
+        "spec": {**spec, "expirationSeconds": lifetime},
     }
+    by = Writer(options.manager, answer["apiVersion"], now, route.subresource)
+    track(None, answer, builtin(component), by)
+    answer["metadata"] |= {"uid": record.meta.uid, "creationTimestamp": timestamp(now)}
+    answer["spec"] = {"boundObjectRef": None, **answer["spec"], "audiences": audiences}
+    answer["status"] = {"token": token, "expirationTimestamp": timestamp(now + lifetime)}
     return Response(201, _encode(answer))
 
 
-def _lifetime(spec: Json, name: str) -> int:
+def _lifetime(spec: Json) -> int:
     lifetime = spec.get("expirationSeconds")
     if lifetime is None:
         return DEFAULT_LIFETIME
@@ -63,14 +70,16 @@ def _lifetime(spec: Json, name: str) -> int:
     limit = "larger than 2^32 seconds" if is_long else "less than 10 minutes"
     detail = f"may not specify a duration {limit}"
     wrong = invalid("spec.expirationSeconds", lifetime, detail)
-    raise status.invalid("authentication.k8s.io", "TokenRequest", name, [wrong])
+    raise status.invalid("authentication.k8s.io", "TokenRequest", "", [wrong])
 
 
 def _bound(objects: Objects, bearer: Bearer, reference: Json) -> Bearer:
     """Bind a token to a pod: it ends with the pod, and only the pod's own account gets it."""
     kind, name = reference.get("kind", ""), reference.get("name", "")
     if (reference.get("apiVersion", "v1"), kind) != ("v1", "Pod"):
-        raise status.bad_request(f"cannot bind token to object of type {kind}")
+        version = reference.get("apiVersion", "")
+        shown = version if "/" in version else f"/{version}"
+        raise status.bad_request(f"cannot bind token to object of type {shown}, Kind={kind}")
     pod = objects.store.get(Key("pods", bearer.namespace, name))
     if pod is None:
         raise status.not_found("", "pods", name)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 MAX_HEAD = 64 << 10
 MAX_BODY = 3 << 20
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_METHOD = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,20}")
 
 
 class BadRequest(Exception):
@@ -42,8 +43,8 @@ def parse_head(data: bytes) -> Head:
     if len(parts) != 3 or not parts[2].startswith("HTTP/1.") or not parts[1]:
         raise BadRequest(400, "malformed request line")
     method, target, version = parts
-    if method not in _METHODS:
-        raise BadRequest(405, f"method {method[:20]} is not known")
+    if not _METHOD.fullmatch(method):
+        raise BadRequest(400, "malformed request line")
     headers = _headers(rest)
     connection = headers.get("connection", "").lower()
     keep_alive = connection != "close" if version == "HTTP/1.1" else connection == "keep-alive"

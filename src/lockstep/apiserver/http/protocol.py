@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 Handler = Callable[[Request], Awaitable[Response | Stream | Tunnel]]
 
 _LINES = {s.value: f"HTTP/1.1 {s.value} {s.phrase}\r\n" for s in HTTPStatus}
+_NOT_KEPT = "Cache-Control: no-cache, private\r\n"
 _PIPELINED = 1 << 20
 IDLE_SECONDS = 180.0
 STALL_SECONDS = 30.0
@@ -246,7 +247,9 @@ class HttpProtocol(asyncio.Protocol):
 
 
 def _head(response: Response | Stream, *, keep: bool) -> str:
-    lines = [_LINES[response.status], f"Content-Type: {response.content_type}\r\n"]
+    lines = [_LINES[response.status], _NOT_KEPT]
+    if response.content_type:
+        lines.append(f"Content-Type: {response.content_type}\r\n")
     lines.extend(f"{name}: {value}\r\n" for name, value in response.headers)
     if not keep:
         lines.append("Connection: close\r\n")

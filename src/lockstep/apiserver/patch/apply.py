@@ -107,13 +107,17 @@ def _check(applied: Json, kind: Type, by: Writer) -> None:
         raise mistyped(".metadata: expected map")
     if metadata.get("managedFields") is not None:
         raise malformed("metadata.managedFields must be nil")
-    name, namespace = metadata.get("name", ""), metadata.get("namespace", "")
+    name, namespace = (_text(metadata.get(field)) for field in ("name", "namespace"))
     try:
         check_shape(applied, kind)
     except PatchError as error:
         group_version = by.api_version if "/" in by.api_version else f"/{by.api_version}"
         subject = f"{namespace}/{name}; {group_version}, Kind={applied.get('kind', '')}"
         raise mistyped(f"failed to create typed patch object ({subject}): {error}") from None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _empty(applied: Json) -> Json:
@@ -159,7 +163,8 @@ def _applied(
     if own is None:
         after.pop(identity, None)
     else:
-        time = last.time if last is not None and unchanged else timestamp(by.now)
+        # An apply that changes nothing is no news: who applies so for the first time has no time.
+        time = timestamp(by.now) if not unchanged else last.time if last is not None else None
         after[identity] = Entry(own, by.api_version, time)
     return merged, after, {}
 

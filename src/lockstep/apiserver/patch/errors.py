@@ -12,6 +12,13 @@ _REJECTED = "the server rejected our request due to an error in our request"
 class PatchError(StatusError):
     """A patch that cannot be applied, as the answer that the client gets."""
 
+    def __init__(
+        self, code: int, reason: str, message: str, details: Any = None, *, hidden: str = ""
+    ) -> None:
+        super().__init__(code, reason, message, details)
+        self.hidden = hidden
+        """What is wrong, where Kubernetes keeps that to itself."""
+
 
 def malformed(message: str) -> PatchError:
     """Say that the patch itself is not well formed."""
@@ -20,8 +27,12 @@ def malformed(message: str) -> PatchError:
 
 def inapplicable(message: str) -> PatchError:
     """Say that a well-formed patch does not fit the object that it is for."""
-    causes = [{"reason": "UnexpectedServerResponse", "message": message, "field": "patch"}]
-    return PatchError(422, "Invalid", _REJECTED, {"causes": causes})
+    return PatchError(422, "Invalid", _REJECTED, {}, hidden=message)
+
+
+def failed(message: str) -> PatchError:
+    """Say that the patch cannot be merged, which Kubernetes takes for a failure of its own."""
+    return PatchError(500, "", message)
 
 
 def mistyped(message: str) -> PatchError:

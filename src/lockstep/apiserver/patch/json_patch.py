@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from lockstep.apiserver.go_json import type_name
 from lockstep.apiserver.patch.errors import PatchError, inapplicable, malformed
 
 Json = dict[str, Any]
 MAX_OPERATIONS: Final = 10_000
 _ABSENT: Final = object()
+_UNDECODED: Final = "error decoding patch: json: cannot unmarshal"
+_AS_LIST: Final = "into Go value of type []handlers.jsonPatchOp"
+_AS_OPERATION: Final = "into Go value of type handlers.jsonPatchOp"
 _Change = Callable[[Any, str], None]
 
 
@@ -20,8 +24,10 @@ def json_patch(doc: Json, operations: Any) -> Json:
         PatchError: The patch is not well formed (400), has too many operations (413), or one of
             its operations does not fit the document (422).
     """
-    if not isinstance(operations, list) or not all(isinstance(op, dict) for op in operations):
-        raise malformed("error decoding patch: a JSON patch is a list of operations")
+    if not isinstance(operations, list):
+        raise malformed(f"{_UNDECODED} {type_name(operations)} {_AS_LIST}")
+    if wrong := next((op for op in operations if not isinstance(op, dict)), None):
+        raise malformed(f"{_UNDECODED} {type_name(wrong)} {_AS_OPERATION}")
     if len(operations) > MAX_OPERATIONS:
         raise PatchError(
             413,
@@ -76,10 +82,7 @@ def _replace(doc: Any, operation: Json) -> Any:
 
     def change(parent: Any, key: str) -> None:
         if isinstance(parent, dict):
-            if key not in parent:
-                raise inapplicable(
-                    f"replace operation does not apply: doc is missing key: {path}: missing value"
-                )
+            # The reference makes no difference between what is there and what is not.
             parent[key] = value
         else:
             parent[_index(parent, key)] = value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -132,14 +132,22 @@ def set_managers(obj: Json, managers: Managers) -> None:
         metadata.pop("managedFields", None)
 
 
-def track(old: Json | None, new: Json, kind: Type, by: Writer) -> None:
+def track(
+    old: Json | None,
+    new: Json,
+    kind: Type,
+    by: Writer,
+    *,
+    ignored: Set[str] = frozenset(),
+) -> None:
     """Note in a new object, in place, which fields this write has set.
 
     Call it for every write other than an apply, after defaults are filled in and with what the
-    write may not change put back. A client that sends an empty list of managers resets them.
+    write may not change put back. A client that sends an empty list of managers resets them. What
+    is called as one of *ignored* says, at the top of the object, is nobody's.
     """
     if old is None:
-        _track_creation(new, kind, by)
+        _track_creation(new, kind, by, ignored)
         return
     metadata = new.setdefault("metadata", {})
     live = (old.get("metadata") or {}).get("managedFields")
@@ -152,7 +160,7 @@ def track(old: Json | None, new: Json, kind: Type, by: Writer) -> None:
         managers = decode(sent, check=True) or managers
     if managers:
         # An object that nobody manages stays so until the first apply.
-        changes = compare(_without_managers(old), _without_managers(new), kind)
+        changes = compare(_claimable(old, ignored), _claimable(new, ignored), kind)
         managers = updated(managers, changes, by)
     set_managers(new, managers)
 
@@ -161,18 +169,20 @@ def _is_reset(sent: Any) -> bool:
     return isinstance(sent, list) and sent in ([], [{}])
 
 
-def _track_creation(new: Json, kind: Type, by: Writer) -> None:
+def _track_creation(new: Json, kind: Type, by: Writer, ignored: Set[str]) -> None:
     metadata = new.setdefault("metadata", {})
     sent = metadata.pop("managedFields", None)
     managers: Managers = (decode(sent, check=True) or {}) if sent else {}
-    fields = whole(new, kind)
+    fields = whole(_claimable(new, ignored), kind)
     if fields is not None:
         managers[by.identity(UPDATE)] = Entry(fields, by.api_version, timestamp(by.now))
     if managers:
         metadata["managedFields"] = encode(managers)
 
 
-def _without_managers(obj: Json) -> Json:
+def _claimable(obj: Json, ignored: Set[str]) -> Json:
+    if not ignored.isdisjoint(obj):
+        obj = {name: value for name, value in obj.items() if name not in ignored}
     metadata = obj.get("metadata") or {}
     if "managedFields" not in metadata:
         return obj
@@ -195,7 +205,9 @@ def updated(managers: Managers, changes: Comparison, by: Writer) -> Managers:
         identity = by.identity(UPDATE)
         before = result.get(identity)
         fields = union(own, before.fields if before else None) or LEAF
-        result[identity] = Entry(fields, by.api_version, timestamp(by.now))
+        # Kubernetes loses the time of who scales, on the way through the other kind.
+        time = None if by.subresource == "scale" else timestamp(by.now)
+        result[identity] = Entry(fields, by.api_version, time)
     return _capped(result)
 
 

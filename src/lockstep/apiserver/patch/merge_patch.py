@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lockstep.apiserver.go_json import type_name
 from lockstep.apiserver.patch.errors import malformed
 
 Json = dict[str, Any]
@@ -16,7 +17,11 @@ def merge_patch(doc: Json, patch: Any) -> Json:
         PatchError: The patch is not an object.
     """
     if not isinstance(patch, dict):
-        raise malformed("Invalid JSON Patch")
+        given = type_name(patch)
+        raise malformed(
+            f"error decoding patch: json: cannot unmarshal {given} into Go value of type "
+            "map[string]interface {}"
+        )
     return _merged(doc, patch)
 
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from lockstep.apiserver.patch.errors import PatchError, inapplicable, malformed
+from lockstep.apiserver.go_json import type_name
+from lockstep.apiserver.patch.errors import PatchError, failed, inapplicable, malformed
 from lockstep.apiserver.patch.ordering import in_order, position_key
 from lockstep.apiserver.patch.types import ABSENT, Type
+from lockstep.apiserver.schema.decode import go_value
 
 Json = dict[str, Any]
 
@@ -27,7 +29,10 @@ def strategic_merge(doc: Json, patch: Any, kind: Type) -> Json:
         PatchError: The patch, or one of its directives, is not well formed or does not fit.
     """
     if not isinstance(patch, dict):
-        raise malformed("cannot unmarshal a patch that is not an object")
+        raise malformed(
+            f"json: cannot unmarshal {type_name(patch)} into Go value of type "
+            "map[string]interface {}"
+        )
     return _merge_map(doc, patch, kind)
 
 
@@ -59,7 +64,7 @@ def _replaced_map(patch: Json, directive: Any) -> Json:
         return {}
     if directive == "merge":
         raise malformed("unsupported strategic merge patch format: $patch: merge on a map")
-    raise malformed(f"unknown patch type: {directive}")
+    raise failed(f"unknown patch type: {directive} in map: {go_value(patch)}")
 
 
 def _merge_value(original: Any, patch: Any, kind: Type, name: str) -> Any:
@@ -173,7 +178,7 @@ def _merge_items(
     merged = list(base)
     for item in patch:
         if key not in item:
-            raise inapplicable(f"map: {item} does not contain declared merge key: {key}")
+            raise failed(f"map: {go_value(item)} does not contain declared merge key: {key}")
         for position, present in enumerate(merged):
             if present.get(key) == item[key]:
                 merged[position] = _merge_map(present, item, kind.items)
@@ -194,7 +199,7 @@ def _apply_item_directives(
             stated.append(item)
         elif directive == "delete":
             if key not in item:
-                raise inapplicable(f"map: {item} does not contain declared merge key: {key}")
+                raise failed(f"map: {go_value(item)} does not contain declared merge key: {key}")
             base = [present for present in base if present.get(key) != item[key]]
         elif directive == "replace":
             is_replaced = True
@@ -204,5 +209,5 @@ def _apply_item_directives(
         elif directive == "merge":
             raise malformed("merging lists cannot yet be specified in the patch")
         else:
-            raise malformed(f"unknown patch type: {directive}")
+            raise failed(f"unknown patch type: {directive} in map: {go_value(item)}")
     return base, stated, is_replaced

@@ -18,6 +18,7 @@ from lockstep.apiserver.patch.fieldset import (
     text_key,
 )
 from lockstep.apiserver.patch.types import ABSENT, Type
+from lockstep.apiserver.schema.decode import go_value, unstructured
 
 Json = dict[str, Any]
 
@@ -327,17 +328,19 @@ def check_shape(value: Any, kind: Type, path: str = "") -> None:
     """
     if isinstance(value, dict):
         if not kind.is_map:
-            raise mistyped(f"{path}: expected {_expected(kind)}, got map")
+            raise mistyped(f"{path}: expected {_expected(kind)}, got {_shown(value, kind)}")
         for name, child in value.items():
             if name not in kind.fields and not kind.is_open:
                 raise mistyped(f"{path}.{name}: field not declared in schema")
             check_shape(child, kind.member(name), f"{path}.{name}")
     elif isinstance(value, list):
         if not kind.is_list:
-            raise mistyped(f"{path}: expected {_expected(kind)}, got list")
+            raise mistyped(f"{path}: expected {_expected(kind)}, got {_shown(value, kind)}")
         _check_items(value, kind, path)
     elif value is not None and not kind.is_scalar:
-        raise mistyped(f"{path}: expected {_expected(kind)}, got {value!r}")
+        raise mistyped(f"{path}: expected {_expected(kind)}, got {_shown(value, kind)}")
+    elif value is not None and kind.basic == "string" and not isinstance(value, str):
+        raise mistyped(f"{path}: expected string, got {unstructured(value)}")
 
 
 def _check_items(value: list[Any], kind: Type, path: str) -> None:
@@ -361,5 +364,11 @@ def _check_items(value: list[Any], kind: Type, path: str) -> None:
         check_shape(item, kind.items, path + element)
 
 
+def _shown(value: Any, kind: Type) -> str:
+    return unstructured(value) if kind.basic else f"&{{{go_value(value)}}}"
+
+
 def _expected(kind: Type) -> str:
-    return "map" if kind.is_map else "list" if kind.is_list else "scalar"
+    if kind.is_map:
+        return "map"
+    return "list" if kind.is_list else kind.basic or "any scalar"

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from lockstep.apiserver.patch.fieldset import LEAF, SELF
 from lockstep.apiserver.schema.components import components
+from lockstep.apiserver.schema.zeros import zeros_of
 
 Json = dict[str, Any]
 Field = tuple[str, "Type", Any]
@@ -23,6 +24,7 @@ ABSENT: Final = object()
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 _FLAT_KEPT: Final = 64
 """Sets of names that a type remembers the field set of."""
+_ONE_VALUE: Final[Json] = {"x-kubernetes-map-type": "atomic"}
 _RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 
 
@@ -36,6 +38,7 @@ class Type:
         "_items",
         "_schema",
         "_values",
+        "basic",
         "default",
         "is_list",
         "is_map",
@@ -45,9 +48,12 @@ class Type:
         "map_is_atomic",
         "merge_key",
         "strategies",
+        "written",
     )
 
-    def __init__(self, schema: Json, catalog: Catalog, outer: Json | None = None) -> None:
+    def __init__(
+        self, schema: Json, catalog: Catalog, outer: Json | None = None, *, name: str = ""
+    ) -> None:
         site = {**schema, **outer} if outer else schema
         kind = schema.get("type", "")
         untyped = not kind and "oneOf" not in schema
@@ -55,6 +61,8 @@ class Type:
             kind, untyped = "string", False
         self.is_map = kind == "object" or untyped
         self.is_list = kind == "array" or untyped
+        self.basic = kind if kind == "string" and not site.get("x-kubernetes-int-or-string") else ""
+        """The one sort of scalar that may stand here, if only one may that is checked."""
         self.is_scalar = kind in _SCALARS or "oneOf" in schema or untyped
         self.keys: tuple[str, ...] = tuple(site.get("x-kubernetes-list-map-keys") or ())
         self.list_is_atomic = site.get("x-kubernetes-list-type", "atomic") == "atomic"
@@ -64,6 +72,8 @@ class Type:
             filter(None, site.get("x-kubernetes-patch-strategy", "").split(","))
         )
         self.default = site.get("default")
+        self.written = zeros_of(name).written
+        """What is in fields that are always there, when nobody set them."""
         self._schema = schema
         self._catalog = catalog
         self._fields: dict[str, Field] | None = None
@@ -98,6 +108,8 @@ class Type:
         zero: Any = ABSENT
         if self._catalog.typed and kind.is_map and schema.get("default") == {}:
             zero = {}
+        elif self._catalog.typed and name in self.written:
+            zero = self.written[name]
         elif self._catalog.typed and name in self._schema.get("required", ()):
             zero = ABSENT if kind.is_scalar else None
         return (f"f:{name}", kind, zero)
@@ -153,8 +165,8 @@ class Catalog:
         """
         found = self._types.get(name)
         if found is None:
-            schema = {} if name == _RAW else self._named[name]
-            found = self._types[name] = Type(schema, self)
+            schema = _ONE_VALUE if name == _RAW else self._named[name]
+            found = self._types[name] = Type(schema, self, name=name)
         return found
 
     def part(self, schema: Json) -> Type:
@@ -166,7 +178,7 @@ class Catalog:
             return Type(schema, self)
         name = ref.rpartition("/")[2]
         outer = {key: value for key, value in schema.items() if key.startswith("x-kubernetes-")}
-        return Type(self._named[name], self, outer) if outer else self.type_of(name)
+        return Type(self._named[name], self, outer, name=name) if outer else self.type_of(name)
 
     def preserves(self, schema: Json) -> bool:
         """Whether a schema keeps members that it does not name."""

@@ -76,6 +76,9 @@ class Checker:
             expected, given = fmt, "float64" if isinstance(value, float) else ""
         detail = f'{path} in body must be of type {expected}: "{given}"'
         self.causes.append(type_invalid(path, given, detail))
+        if node.type == "integer" and isinstance(value, float):
+            detail = f"Checked value must be of type integer (default format) in {path}"
+            self.causes.append(invalid("<nil>", "", detail))
 
     def _object(self, node: Node, value: Json, old: Any, path: str) -> None:
         size, bounds = len(value), node.bounds

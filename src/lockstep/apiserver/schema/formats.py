@@ -25,6 +25,10 @@ DATE_TIME = r"^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:[Zz]|[+-]\d{2
 BASE64 = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?\Z"
 """What binary data looks like."""
 
+QUANTITY_PATTERN = r"^[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?\Z"
+"""What an amount of something looks like."""
+
+_QUANTITY = re.compile(QUANTITY_PATTERN)
 _DATE_TIME = re.compile(DATE_TIME)
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 
@@ -33,6 +37,11 @@ def is_well_formed(name: str, text: str) -> bool:
     """Whether *text* has the format called *name*; formats that are not known accept all."""
     check = _CHECKS.get(name.replace("-", ""))
     return check is None or check(text)
+
+
+def is_quantity(text: str) -> bool:
+    """Whether *text* is an amount of something."""
+    return _QUANTITY.match(text) is not None
 
 
 def is_date_time(text: str) -> bool:

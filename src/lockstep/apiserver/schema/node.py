@@ -6,8 +6,11 @@ built-in kinds, which refer to each other by name.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Any, Final
+
+from lockstep.apiserver.schema.zeros import zeros_of
 
 Json = dict[str, Any]
 
@@ -68,6 +71,7 @@ class Node:
         "one_of",
         "preserve",
         "properties",
+        "read_as_empty",
         "required",
         "ruled",
         "rules",
@@ -104,6 +108,8 @@ class Node:
         """Whether an embedded resource is at or below it, which the fast check looks not into."""
         self.ruled = False
         """Whether anything at or below it has a CEL rule."""
+        self.read_as_empty = False
+        """Whether a null here is an empty text, as in Go's maps of texts."""
         self.translated = False
         """Whether rules see anything at or below it in another form than it is stored in."""
 
@@ -222,6 +228,10 @@ def builtin(name: str, components: dict[str, Json], known: dict[str, Node]) -> N
         node = known[name] = Node()
         node.name = name
         _fill(node, components[name], components, known)
+        for field, empty in zeros_of(name).written.items():
+            if empty is None:
+                node.properties[field] = copy.copy(node.properties[field])
+                node.properties[field].nullable = True
     return known[name]
 
 
@@ -235,6 +245,8 @@ def _fill(node: Node, schema: Json, components: dict[str, Json], known: dict[str
         node.type = INT_OR_STRING if "integer" in types else QUANTITY
     _extensions(node, schema)
     _inside(node, schema, lambda part: _part(part, components, known))
+    if node.values is not None and node.values.type == "string":
+        node.values.read_as_empty = True
     is_empty = not node.properties and node.values is None
     node.preserve = node.type in ("", "object") and is_empty
 

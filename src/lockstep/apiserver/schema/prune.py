@@ -36,7 +36,9 @@ def _prune_object(node: Node, value: Json, path: str, unknown: list[str]) -> Non
 
 def _prune_member(child: Node, holder: Json, key: str, path: str, unknown: list[str]) -> None:
     member = holder[key]
-    if member is None:
+    if member is None and child.read_as_empty:
+        holder[key] = ""
+    elif member is None:
         if not child.nullable and child.default is UNSET and not _keeps_null(child):
             del holder[key]
     else:

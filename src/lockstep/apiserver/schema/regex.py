@@ -96,3 +96,19 @@ def _posix(piece: str) -> str:
     if name.startswith("^") or name not in _POSIX:
         raise ValueError(f"character class {piece} is not supported here")
     return _POSIX[name]
+
+
+_GO_ERRORS = (
+    ("missing ), unterminated subpattern", "missing closing )"),
+    ("unterminated character set", "missing closing ]"),
+    ("unbalanced parenthesis", "unexpected )"),
+    ("nothing to repeat", "missing argument to repetition operator"),
+)
+
+
+def go_regex_error(error: Exception, pattern: str) -> str:
+    """Return what Go says of a *pattern* for which Python has raised *error*."""
+    for ours, theirs in _GO_ERRORS:
+        if ours in str(error):
+            return f"error parsing regexp: {theirs}: `{pattern}`"
+    return str(error)

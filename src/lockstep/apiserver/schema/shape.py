@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lockstep.apiserver.schema.formats import BASE64, DATE_TIME
+from lockstep.apiserver.schema.formats import BASE64, DATE_TIME, QUANTITY_PATTERN
 from lockstep.apiserver.schema.node import INT_OR_STRING, QUANTITY, UNSET, Node
 from lockstep.apiserver.schema.regex import translate
 
@@ -61,7 +61,7 @@ class _Builder:
         plain: dict[str, Any] = {
             "boolean": bool,
             INT_OR_STRING: int | str,
-            QUANTITY: int | float | str,
+            QUANTITY: int | float | Annotated[str, msgspec.Meta(pattern=QUANTITY_PATTERN)],
         }
         return plain.get(node.type, Any)
 

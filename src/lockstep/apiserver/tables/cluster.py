@@ -236,7 +236,7 @@ LAYOUTS = {
             Column("Value", f"{_PRIORITY}#value", "integer"),
             Column("Global-Default", f"{_PRIORITY}#globalDefault", "boolean"),
             AGE,
-            wide("PreemptionPolicy", f"{_PRIORITY}#preemptionPolicy"),
+            Column("PreemptionPolicy", f"{_PRIORITY}#preemptionPolicy"),
         ),
         _priority_class,
     ),

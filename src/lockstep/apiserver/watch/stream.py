@@ -17,6 +17,7 @@ from lockstep.apiserver.store import Compacted, Record, Store
 from lockstep.apiserver.watch.hub import MAX_QUEUE, Hub, Match, Watcher
 
 _BOOKMARK_SECONDS = 60.0
+_LAST_BOOKMARK_SECONDS = 2.0
 _SHORTEST, _LONGEST = 1800.0, 3600.0
 _CHUNK = 256 << 10
 
@@ -105,6 +106,7 @@ class _Body:
         self._request = request
         self._start = store.revision
         self._lines = lines
+        self._opened = False
 
     async def produce(self, write: Write) -> None:
         """Send what was there at the start, then what happens until the time is up."""
@@ -118,15 +120,23 @@ class _Body:
         chunk: list[bytes] = []
         size = 0
         for line in self._lines:
-            chunk.append(line)
+            chunk.append(self._said(line))
             size += len(line)
             if size > _CHUNK:
                 await write(b"".join(chunk))
                 chunk, size = [], 0
         if self._request.initial_bookmark:
-            chunk.append(self._request.representation.bookmark(self._start, initial_end=True))
+            end = self._request.representation.bookmark(self._start, initial_end=True)
+            chunk.append(self._said(end))
         if chunk:
             await write(b"".join(chunk))
+
+    def _said(self, line: bytes) -> bytes:
+        """Return a line as it is sent: the first of a stream may have to say more."""
+        if self._opened:
+            return line
+        self._opened = True
+        return self._request.representation.opened(line)
 
     async def _follow(self, write: Write) -> None:
         loop = asyncio.get_running_loop()
@@ -135,23 +145,31 @@ class _Body:
             # Spread out, so that clients that began together do not come back together.
             timeout = random.uniform(_SHORTEST, _LONGEST)  # noqa: S311
         end = loop.time() + timeout
-        bookmark = loop.time() + _BOOKMARK_SECONDS if self._request.bookmarks else end
+        bookmark = self._first_bookmark(loop.time(), end)
         alarm = loop.call_at(min(end, bookmark), self._watcher.wake)
         try:
             while (now := loop.time()) < end and not self._watcher.overrun:
                 if lines := self._watcher.take():
+                    lines[0] = self._said(lines[0])
                     await write(b"".join(lines))
                     continue
                 if self._watcher.ended:
                     return
                 if now >= bookmark:
-                    await write(self._request.representation.bookmark(self._store.revision))
+                    mark = self._request.representation.bookmark(self._store.revision)
+                    await write(self._said(mark))
                     bookmark = now + _BOOKMARK_SECONDS
                     alarm = loop.call_at(min(end, bookmark), self._watcher.wake)
                 await self._watcher.wait()
         finally:
             alarm.cancel()
-        if self._request.bookmarks and not self._watcher.overrun:
-            last = self._watcher.take()
-            last.append(self._request.representation.bookmark(self._store.revision))
-            await write(b"".join(last))
+        if not self._watcher.overrun and (lines := self._watcher.take()):
+            lines[0] = self._said(lines[0])
+            await write(b"".join(lines))
+
+    def _first_bookmark(self, now: float, end: float) -> float:
+        """Return when to say for the first time how far the stream is: in any case near its end."""
+        if not self._request.bookmarks:
+            return end
+        last = end - _LAST_BOOKMARK_SECONDS
+        return min(now + _BOOKMARK_SECONDS, last) if last > now else now + _BOOKMARK_SECONDS

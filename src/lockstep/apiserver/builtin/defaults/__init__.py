@@ -8,7 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from lockstep.apiserver.builtin.defaults import others, pods, services, workloads
-from lockstep.apiserver.builtin.defaults.others import hold_until_empty
+from lockstep.apiserver.builtin.defaults.others import date_phase, hold_until_empty
+from lockstep.apiserver.builtin.defaults.pods import waiting
+from lockstep.apiserver.builtin.defaults.services import families
 from lockstep.apiserver.builtin.defaults.workloads import number_template, select_own_pods
 from lockstep.apiserver.builtin.normal import Fill, Normalizer
 
@@ -17,10 +19,16 @@ Json = dict[str, Any]
 FILLS: dict[str, Fill] = {**pods.FILLS, **workloads.FILLS, **services.FILLS, **others.FILLS}
 # What happens to a new object only, and not when it is changed later.
 ONCE: dict[str, Fill] = {
-    "io.k8s.api.core.v1.Namespace": hold_until_empty,
     "io.k8s.api.apps.v1.DaemonSet": number_template,
+}
+BEGINNINGS: dict[str, Fill] = {
+    "io.k8s.api.core.v1.Namespace": hold_until_empty,
+    "io.k8s.api.core.v1.PersistentVolume": date_phase,
+    "io.k8s.api.core.v1.Pod": waiting,
+    "io.k8s.api.core.v1.Service": families,
     "io.k8s.api.batch.v1.Job": select_own_pods,
 }
+"""What the server itself decides about a new object once its defaults are filled in."""
 
 _normalizer = Normalizer(FILLS)
 

@@ -53,6 +53,11 @@ def persistent_volume(obj: Json) -> None:
     obj.setdefault("status", {}).setdefault("phase", "Pending")
 
 
+def date_phase(obj: Json) -> None:
+    """Say since when a new volume is pending."""
+    obj["status"]["lastPhaseTransitionTime"] = obj["metadata"].get("creationTimestamp")
+
+
 def claim(obj: Json) -> None:
     """Let a claim be pending."""
     obj.setdefault("status", {}).setdefault("phase", "Pending")

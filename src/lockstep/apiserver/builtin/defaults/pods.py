@@ -24,10 +24,24 @@ def pod(obj: Json) -> None:
         if spec.get("hostNetwork"):
             _host_ports(container)
     spec.setdefault("enableServiceLinks", True)
-    status = obj.setdefault("status", {})
-    status.setdefault("phase", "Pending")
-    if "qosClass" not in status:
-        status["qosClass"] = quality_of_service(spec)
+
+
+def waiting(obj: Json) -> None:
+    """Let a new pod be pending, with the quality of service that it asks for."""
+    spec = obj["spec"]
+    status: Json = {"phase": "Pending", "qosClass": quality_of_service(spec)}
+    if spec.get("schedulingGates"):
+        status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": None,
+                "lastTransitionTime": obj["metadata"].get("creationTimestamp"),
+            }
+        ]
+    obj["status"] = status
 
 
 def _containers(spec: Json) -> Iterator[Json]:
@@ -57,6 +71,15 @@ def pod_spec(spec: Json) -> None:
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
+
+
+def pod_status(obj: Json) -> None:
+    """Keep the first of a pod's addresses equal to its one address of old."""
+    one, all_ = obj.get("podIP"), obj.get("podIPs")
+    if one and (not all_ or all_[0].get("ip") != one):
+        obj["podIPs"] = [{"ip": one}]
+    elif all_ and not one:
+        obj["podIP"] = all_[0].get("ip", "")
 
 
 def container(obj: Json) -> None:
@@ -141,6 +164,7 @@ def token_projection(obj: Json) -> None:
 FILLS = {
     "core.v1.Pod": pod,
     "core.v1.PodSpec": pod_spec,
+    "core.v1.PodStatus": pod_status,
     "core.v1.Container": container,
     "core.v1.EphemeralContainer": container,
     "core.v1.Probe": probe,

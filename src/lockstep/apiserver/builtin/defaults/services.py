@@ -31,14 +31,20 @@ def service(obj: Json) -> None:
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
         spec.setdefault("internalTrafficPolicy", "Cluster")
+    if spec["type"] == "LoadBalancer":
+        spec.setdefault("allocateLoadBalancerNodePorts", True)
+
+
+def families(obj: Json) -> None:
+    """Say of which families the addresses of a new service are."""
+    spec = obj["spec"]
+    if spec["type"] in ("ClusterIP", "NodePort", "LoadBalancer"):
         # Nothing selects the endpoints of such a service, so they may be of either family.
         is_open = spec.get("clusterIP") == "None" and not spec.get("selector")
         spec.setdefault("ipFamilies", ["IPv4", "IPv6"] if is_open else ["IPv4"])
         spec.setdefault("ipFamilyPolicy", "RequireDualStack" if is_open else "SingleStack")
     if spec.get("clusterIP") and not spec.get("clusterIPs"):
         spec["clusterIPs"] = [spec["clusterIP"]]
-    if spec["type"] == "LoadBalancer":
-        spec.setdefault("allocateLoadBalancerNodePorts", True)
 
 
 def endpoint_port(obj: Json) -> None:

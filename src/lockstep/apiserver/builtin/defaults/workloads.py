@@ -108,6 +108,7 @@ def select_own_pods(obj: Json) -> None:
         labels.setdefault(label, uid)
     selector = spec.setdefault("selector", {})
     selector.setdefault("matchLabels", {}).setdefault("batch.kubernetes.io/controller-uid", uid)
+    _inherit_labels(obj, labels)
 
 
 def pod_condition_pattern(obj: Json) -> None:

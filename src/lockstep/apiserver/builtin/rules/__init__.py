@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lockstep.apiserver.builtin.rules import crds, others, pods, services, workloads
+from lockstep.apiserver.builtin.rules import crds, others, pods, services, statuses, workloads
 from lockstep.apiserver.builtin.rules.metadata import validate_metadata
 from lockstep.apiserver.builtin.rules.names import (
     Check,
@@ -28,6 +28,7 @@ _RULES = {
     **services.RULES,
     **others.RULES,
     **crds.RULES,
+    **statuses.RULES,
 }
 # Kinds whose names are not subdomains.
 _NAMES: dict[str, Check] = {
@@ -58,6 +59,9 @@ def validate(kind: str, namespaced: bool, new: Json, old: Json | None) -> list[C
             text = "name is neither a standard finalizer name nor is it fully qualified"
             causes.append(invalid(f"metadata.finalizers[{position}]", name, text))
     rules = _RULES.get(kind)
+    if old is not None:
+        # Kubernetes looks at the metadata of an update twice, and says so twice.
+        causes = causes * 2
     return [*causes, *rules(new, old)] if rules else causes
 
 

@@ -88,6 +88,10 @@ def container(given: Json, volumes: set[str], path: str) -> list[Cause]:
     if mounts := given.get("volumeMounts"):
         causes += _mounts(mounts, volumes, f"{path}.volumeMounts")
     causes += _choice(given, "imagePullPolicy", _PULL_POLICIES, path)
+    rights = given.get("securityContext") or {}
+    if rights.get("privileged") and rights.get("allowPrivilegeEscalation") is False:
+        text = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+        causes.append(invalid(f"{path}.securityContext", rights, text))
     if resources := given.get("resources"):
         causes += container_amounts(resources, f"{path}.resources")
     return causes

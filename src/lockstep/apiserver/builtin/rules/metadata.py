@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from lockstep.apiserver.builtin.rules.names import (
@@ -10,12 +11,21 @@ from lockstep.apiserver.builtin.rules.names import (
     label_value,
     qualified_name,
 )
-from lockstep.apiserver.schema.causes import Cause, forbidden, invalid, required, show, too_long
+from lockstep.apiserver.schema.causes import (
+    Cause,
+    Reason,
+    forbidden,
+    invalid,
+    required,
+    show,
+    too_long,
+)
 
 Json = dict[str, Any]
 
 IMMUTABLE = "field is immutable"
 _ANNOTATIONS_LIMIT = 256 * 1024
+_OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
 
 
@@ -104,10 +114,15 @@ def _owners(given: list[Json], path: str) -> list[Cause]:
                     'Only one reference can have Controller set to true. Found "true" in '
                     f"references for {controller} and {shown}"
                 )
-                causes.append(invalid(path, given, text))
+                listed = json.dumps([_in_order(each) for each in given], separators=(",", ":"))
+                causes.append(Cause(path, Reason.INVALID, f"Invalid value: {listed}: {text}"))
             else:
                 controller = shown
     return causes
+
+
+def _in_order(owner: Json) -> Json:
+    return {name: owner[name] for name in _OWNER_FIELDS if name in owner}
 
 
 def _finalizers(given: list[str], before: Json, path: str) -> list[Cause]:

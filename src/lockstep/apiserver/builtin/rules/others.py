@@ -107,12 +107,14 @@ def _frozen(new: Json, old: Json | None, names: tuple[str, ...]) -> list[Cause]:
     return [*causes, *(forbidden(n, _WHEN_SET) for n in names if new.get(n) != old.get(n))]
 
 
-def node(new: Json, _old: Json | None) -> list[Cause]:
+def node(new: Json, old: Json | None) -> list[Cause]:
     """Return what is wrong with a node."""
     causes: list[Cause] = []
     seen: set[tuple[Any, Any]] = set()
     for position, taint in enumerate((new.get("spec") or {}).get("taints") or ()):
         causes += _taint(taint, seen, f"metadata.taints[{position}]")
+    if old is not None:
+        causes = causes * 2  # an update is looked at as a new node, too
     status = new.get("status") or {}
     for name, given in (status.get("capacity") or {}).items():
         causes += amount(name, given, f"status.capacity.{name}")
@@ -277,7 +279,9 @@ def role_binding(new: Json, old: Json | None) -> list[Cause]:
     for position, each in enumerate(new.get("subjects") or ()):
         causes += _subject(each, f"subjects[{position}]", namespaced=namespaced)
     if old is not None and old.get("roleRef") != bound:
-        causes.append(invalid("roleRef", bound, "cannot change roleRef"))
+        names = {"apiGroup": "APIGroup", "kind": "Kind", "name": "Name"}
+        shown = {names[key]: value for key, value in bound.items()}
+        causes.append(invalid("roleRef", shown, "cannot change roleRef"))
     return causes
 
 

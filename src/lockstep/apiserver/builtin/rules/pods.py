@@ -285,8 +285,6 @@ def _without_changeable(spec: Json) -> Json:
             "activeDeadlineSeconds",
             "tolerations",
             "schedulingGates",
-            # Ephemeral containers and sizes change through their own subresources.
-            "ephemeralContainers",
         )
     }
     for name in ("containers", "initContainers"):

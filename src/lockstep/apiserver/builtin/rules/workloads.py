@@ -15,6 +15,7 @@ from lockstep.apiserver.builtin.rules.selectors import (
     selector,
     selects_template,
 )
+from lockstep.apiserver.builtin.rules.statuses import replicas
 from lockstep.apiserver.schema.causes import Cause, forbidden, invalid, not_supported, required
 
 Json = dict[str, Any]
@@ -67,7 +68,7 @@ def deployment(new: Json, old: Json | None) -> list[Cause]:
     """Return what is wrong with a deployment."""
     spec = _spec(new)
     if old is not None and spec == _spec(old):
-        return []
+        return replicas(new, old)
     counts = ("replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
     causes = [
         *required_selector(spec, "deployment", "spec"),
