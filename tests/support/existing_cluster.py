@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import os
 import ssl
@@ -55,11 +56,13 @@ class ExistingCluster(KubeCluster):
 
     def empty(self) -> None:
         """Delete what was not there when the tests began."""
-        for path in self.left_behind:
-            collection, _, _ = path.partition("?")
-            for name in self._left(path):
-                gone = self.request("DELETE", f"{collection}/{name}", NOW)
-                assert gone.status in (200, 202, 404), gone.body
+        with contextlib.closing(self.connect()) as connection:
+            for path in self.left_behind:
+                collection, _, _ = path.partition("?")
+                for name in self._left(path):
+                    one = f"{collection}/{name}"
+                    gone = self.request("DELETE", one, NOW, connection=connection)
+                    assert gone.status in (200, 202, 404), gone.body
         for path in self.left_behind:
             eventually_sync(
                 lambda path=path: not self._left(path), GONE_SECONDS, f"{path} is as it was"
