@@ -25,6 +25,8 @@ SLOTS = WHOLE // GRAIN
 ROUNDS = 400
 """Patterns tried at most; a few dozen are enough as a rule."""
 EPSILON = 1e-9
+PIVOT = 1e-7
+"""The smallest change by which a column may leave: a smaller one is rounding."""
 SURPLUS = 0.35
 """How much of each size comes for the gaps, beside what fills the cards up to then."""
 
@@ -70,7 +72,8 @@ def _prices(sizes: IntArray, rates: FloatArray) -> FloatArray:
         prices = np.maximum(np.maximum(must, may), 0.0)
         spare = _spare(duals, count)
         if spare is not None:
-            program.enter(spare, 0.0)
+            if not program.enter(spare, 0.0):
+                break
             continue
         worth, last = _fill(sizes, prices)
         if worth[SLOTS] <= 1.0 + EPSILON:
@@ -78,7 +81,8 @@ def _prices(sizes: IntArray, rates: FloatArray) -> FloatArray:
         pattern = _pattern(sizes, last)
         filler = may > must
         column = np.concatenate([np.where(filler, 0.0, pattern), np.where(filler, pattern, 0.0)])
-        program.enter(column, 1.0 - float((pattern * weights)[filler].sum()))
+        if not program.enter(column, 1.0 - float((pattern * weights)[filler].sum())):
+            break
     return prices
 
 
@@ -93,16 +97,19 @@ class _Program:
     def duals(self) -> FloatArray:
         return np.asarray(np.linalg.solve(self.basis.T, self.costs), dtype=np.float64)
 
-    def enter(self, column: FloatArray, cost: float) -> None:
-        """Take in a column, and out the one that is used up first."""
+    def enter(self, column: FloatArray, cost: float) -> bool:
+        """Take in a column, and out the one that is used up first; False when there is none."""
         change = np.linalg.solve(self.basis, column)
-        grows = change > EPSILON
+        grows = change > PIVOT
+        if not grows.any():
+            return False
         steps = np.where(grows, self.amounts / np.where(grows, change, 1.0), np.inf)
         out = int(steps.argmin())
         self.amounts = np.maximum(self.amounts - steps[out] * change, 0.0)
         self.amounts[out] = steps[out]
         self.basis[:, out] = column
         self.costs[out] = cost
+        return True
 
 
 def _spare(duals: FloatArray, count: int) -> FloatArray | None:

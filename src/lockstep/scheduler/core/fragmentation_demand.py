@@ -51,10 +51,10 @@ class Demand:
 
     def sizes(self) -> dict[int, float]:
         """Return how often each size is asked of a card, in milli of it."""
-        found: Counter[int] = Counter()
+        found: dict[int, float] = {}
         for request, rate in self._gpus.items():
-            found[request.milli] += request.cards * rate  # type: ignore[assignment]
-        return dict(found)
+            found[request.milli] = found.get(request.milli, 0.0) + request.cards * rate
+        return found
 
     def model_sets(self) -> dict[frozenset[str], float]:
         """Return the share of the GPU milli that is asked of each set of models; none is any."""
