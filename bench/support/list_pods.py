@@ -15,7 +15,7 @@ from typing import Any
 
 
 async def lockstep(kubeconfig: Path) -> int:
-    """Let an informer sync, as every part of Lockstep does at its start."""
+    """Let an informer sync, as the scheduler's does at its start."""
     from lockstep.api.core import PODS
     from lockstep.kube.client import Client
     from lockstep.kube.config import ClusterConfig
@@ -23,6 +23,7 @@ async def lockstep(kubeconfig: Path) -> int:
 
     async with Client(ClusterConfig.load(kubeconfig)) as client:
         informer = Informer(client, PODS)
+        informer.fresh = True
         following = asyncio.create_task(informer.run())
         await informer.wait_synced()
         following.cancel()

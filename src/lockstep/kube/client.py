@@ -159,11 +159,6 @@ class Client:
             params["resourceVersion"] = resource_version
         return await _read_pages(self, res, res.path(namespace), params, limit)
 
-    async def version(self, res: Resource[T]) -> str:
-        """Return the version of the newest state of a collection, not of some cache's."""
-        body = await self.request("GET", res.path(None), params={"limit": "1"})
-        return decode_page(res.type, body)[0].metadata.resource_version
-
     async def create(
         self,
         res: Resource[T],

@@ -70,10 +70,13 @@ class Follower(Generic[T]):
         self._step = Step.WATCH
         self._progressed = False
 
-    def not_older_than(self, resource_version: str) -> None:
-        """Let the first state that is taken be at least as new as *resource_version*."""
-        if newer(resource_version, self._floor):
-            self._floor = resource_version
+    def read_in_pages(self) -> None:
+        """Ask for lists, not for streams of the present objects.
+
+        A list that names no version is of the newest state, where a stream may begin with an older
+        one; and a long one is less work for both sides.
+        """
+        self._streams = False
 
     def plan(self) -> Plan:
         """Return the request to make now; it has begun from here on."""

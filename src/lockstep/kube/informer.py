@@ -57,11 +57,11 @@ class Informer(Generic[T]):
         self.fresh = False
         """Whether the first state must hold all that was written before it was asked for.
 
-        A server may answer from a cache that lags behind; whoever must not act on that asks first
-        what the newest version is.
+        A server may begin a stream from a cache that lags behind; a fresh informer asks for lists.
         """
         self.known_at: float | None = None
-        """A fresh informer holds all that was written before this time of the event loop."""
+        """All that was written before this time of the event loop is in the copy, if a time is
+        known; streams tell none."""
         self.problem = ""
         """Why the server cannot be followed at the moment; empty while it can."""
         self._client = client
@@ -126,12 +126,12 @@ class Informer(Generic[T]):
     async def run(self) -> None:
         """Follow the collection until cancelled."""
         clock = asyncio.get_running_loop().time
+        if self.fresh:
+            self._follower.read_in_pages()
         while True:
             started = clock()
             error: ApiError | None = None
             try:
-                if self.fresh and self.known_at is None:
-                    await self._freshen()
                 await self._carry_out(self._follower.plan())
             except ApiError as failure:
                 error = failure
@@ -145,14 +145,9 @@ class Informer(Generic[T]):
             if ending.wait:
                 await asyncio.sleep(self._pauses.failed())
 
-    async def _freshen(self) -> None:
-        """Ask for the newest version, which the first state then has to reach."""
-        asked = asyncio.get_running_loop().time()
-        self._follower.not_older_than(await self._client.version(self.resource))
-        self.known_at = asked
-
     async def _carry_out(self, plan: Plan) -> None:
         if plan.step is Step.LIST:
+            asked = asyncio.get_running_loop().time()
             listing = await self._client.list(
                 self.resource,
                 self._namespace,
@@ -161,6 +156,7 @@ class Informer(Generic[T]):
             )
             self._report(listing.unreadable)
             self._publish(self._follower.listed(listing.items, listing.resource_version))
+            self.known_at = asked
             return
         events = self._client.watch(
             self.resource,

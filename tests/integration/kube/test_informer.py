@@ -58,7 +58,7 @@ def values(fake: FakeServer) -> dict[str, str]:
     return {name: obj.data["value"] for name, obj in fake.history.objects.items()}
 
 
-async def test_a_fresh_copy_begins_with_nothing_older_than_the_newest_version(
+async def test_a_fresh_copy_begins_with_the_newest_state_and_says_since_when_it_is_known(
     fake: FakeServer,
 ) -> None:
     fake.put("c", "x")
@@ -66,15 +66,17 @@ async def test_a_fresh_copy_begins_with_nothing_older_than_the_newest_version(
     async with fake.client() as client:
         informer = Informer(client, CONFIG_MAPS, backoff=QUICK)
         informer.fresh = True
+        began = asyncio.get_running_loop().time()
         task = asyncio.create_task(informer.run())
         await informer.wait_synced()
+        await eventually(lambda: len(fake.seen) == 3)
         task.cancel()
-    refused, asked, streamed = fake.seen
+    refused, listed, watched = fake.seen
     assert not refused.watch
-    assert asked.query == {"limit": "1"}
-    assert streamed.query["resourceVersion"] == str(fake.history.version)
-    assert streamed.query["resourceVersionMatch"] == "NotOlderThan"
+    assert "resourceVersion" not in listed.query
+    assert watched.query["resourceVersion"] == str(fake.history.version)
     assert informer.known_at is not None
+    assert began < informer.known_at
 
 
 def a_fault(rng: random.Random) -> Fault | None:

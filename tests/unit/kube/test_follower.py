@@ -270,15 +270,12 @@ def test_versions_are_compared_as_numbers(version: str, than: str, expected: boo
     assert newer(version, than) is expected
 
 
-@pytest.mark.parametrize(
-    ("versions", "first"),
-    [([], "0"), (["7"], "7"), (["7", "9"], "9"), (["9", "7"], "9")],
-    ids=["any", "one", "newer", "older"],
-)
-def test_the_first_state_is_not_older_than_the_newest_that_was_named(
-    versions: list[str], first: str
-) -> None:
+def test_who_reads_in_pages_asks_for_a_list_then_watches_and_lists_again_when_it_must() -> None:
     follower: Follower[ConfigMap] = Follower()
-    for version in versions:
-        follower.not_older_than(version)
-    assert follower.plan() == Plan(Step.STREAM, first)
+    follower.read_in_pages()
+    assert follower.plan() == Plan(Step.LIST, "")
+    follower.listed([], "7")
+    follower.ended(None, 0.0)
+    assert follower.plan() == Plan(Step.WATCH, "7")
+    follower.ended(GONE, 0.0)
+    assert follower.plan() == Plan(Step.LIST, "")
