@@ -89,11 +89,13 @@ class Simulation:
         self,
         progress: Callable[[float, int, int], None] | None = None,
         stop: Callable[[], bool] | None = None,
+        then: Iterable[Workload] = (),
     ) -> Result:
         """Run to the end; *progress* is told the time, the jobs that ended and that are there.
 
         It ends when nothing is left that could happen, at the time that the options name, or when
-        *stop* says so after some event.
+        *stop* says so after some event. The jobs *then* come one by one after that, and are decided
+        about each before the next.
         """
         self._next_arrival()
         for name in self._world.nodes:
@@ -109,6 +111,9 @@ class Simulation:
                 progress(now, ended, len(self._result.lives))
             if stop is not None and stop():
                 break
+        for work in then:
+            self._arrive(work)
+            self._decide()
         return self._finish()
 
     def has_started(self, key: UnitKey) -> bool:
