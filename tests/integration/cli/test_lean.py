@@ -10,10 +10,10 @@ from contextlib import closing
 import pytest
 
 from lockstep.cli.lean import LeanTransport, lean_transport
-from lockstep.kube.http_transport import HttpTransport
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.credentials import Credential
 from lockstep.kube.errors import Unreachable
+from lockstep.kube.http_transport import HttpTransport
 from lockstep.kube.transport import Request
 
 GET = Request("GET", "/version", {"Accept": "application/json"})
