@@ -87,9 +87,9 @@ class GangSpec(Wire, frozen=True):
         Meta(description="NodePolicy by which nodes are filled; the queue's when left out."),
     ] = ""
     strategy: Annotated[
-        Strategy,
-        Meta(description="Fill nodes one after the other, or use as many as possible."),
-    ] = "Binpack"
+        Strategy | None,
+        Meta(description="Fill nodes one after the other, or use many; the queue's when left out."),
+    ] = None
 
 
 class GroupStatus(Wire, frozen=True):

@@ -51,6 +51,13 @@ class QueueSpec(Wire, frozen=True):
         Literal["LowerPriority", "Never"],
         Meta(description="Whether a gang may take the place of less important ones."),
     ] = "LowerPriority"
+    strategy: Annotated[
+        Literal["Binpack", "Spread"] | None,
+        Meta(
+            description="How its gangs choose nodes unless they say so: fill one after the other, "
+            "or use many; that of its parent when left out, Binpack at the top."
+        ),
+    ] = None
     usage_half_life: Annotated[
         Duration | None,
         Meta(description="Lets past use count against the fair share, halved each such time."),

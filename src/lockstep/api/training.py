@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from lockstep.api.duration import PATTERN as DURATION
-from lockstep.api.gang import Positive, TopologyWish
+from lockstep.api.gang import Positive, Strategy, TopologyWish
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.parallelism import Parallelism
@@ -78,6 +78,10 @@ class TrainingJobSpec(Wire, frozen=True):
     priority_class_name: Annotated[str, Meta(description="PriorityClass of its pods.")] = ""
     topology: Annotated[
         TopologyWish | None, Meta(description="How close together its pods must be.")
+    ] = None
+    strategy: Annotated[
+        Strategy | None,
+        Meta(description="Fill nodes one after the other, or use many; the queue's when left out."),
     ] = None
     node_policy: Annotated[
         str,

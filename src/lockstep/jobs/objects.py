@@ -94,6 +94,7 @@ def gang_spec(job: TrainingJob) -> GangSpec:
         ],
         parallelism=split,
         node_policy=job.spec.node_policy,
+        strategy=job.spec.strategy,
         topology=job.spec.topology,
         queue=job.spec.queue,
         priority_class_name=job.spec.priority_class_name,

@@ -32,7 +32,11 @@ def test_amounts_rivals_and_what_waits_in_its_parts():
     )
     team = queue("team", {"pending": 1}, parent="org")
     other = queue("other", {"pending": 4, "share": "12.5%"})
-    gangs = [gang("b", "team", 1, "8 GPUs short"), gang("a", "org", 1, "too"), gang("x", "other", 1)]
+    gangs = [
+        gang("b", "team", 1, "8 GPUs short"),
+        gang("a", "org", 1, "too"),
+        gang("x", "other", 1),
+    ]
     assert explain_queue(org, [org, team, other], gangs, 60.0) == [
         "queue org: 2 gangs run, 2 wait",
         "  nvidia.com/gpu: 24 used, 16 guaranteed, 8 borrowed, 32 limit",

@@ -3,6 +3,8 @@
 import pytest
 from tests.support.drawn import add, draw, draw_gang, places, pod
 
+from lockstep.api.queue import Queue
+from lockstep.api.wire import convert
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
 
@@ -166,3 +168,44 @@ def test_order_is_priority_then_age(first, second, winner):
     result = decider.decide(0.0)
     assert places(cluster) == {winner: "a"}
     assert {key.name for key in result.failed} == {"first", "second"} - {winner}
+
+
+STRATEGIES = [
+    # what is shown, the gang's own, its queue's, that of the queue above, nodes used by four pods
+    ("nodes are filled where nobody says otherwise", None, None, None, 1),
+    ("the gang's own", "Spread", None, None, 4),
+    ("its queue's", None, "Spread", None, 4),
+    ("that of the queue above", None, None, "Spread", 4),
+    ("the gang's own goes before its queue's", "Binpack", "Spread", None, 1),
+    ("the queue's goes before the one above", None, "Binpack", "Spread", 1),
+]
+
+
+@pytest.mark.parametrize("case", STRATEGIES, ids=[s[0] for s in STRATEGIES])
+def test_strategy(case):
+    _, own, queue, above, used = case
+    cluster = draw(Cluster(), "s1/l1: a:8 b:8 c:8 d:8")
+    cluster.set_queue(_queue("top", strategy=above))
+    cluster.set_queue(_queue("team", parent="top", strategy=queue))
+    add(cluster, draw_gang("g: 4x1", queue="team", strategy=own))
+    Decider(cluster).decide(0.0)
+    assert len(set(places(cluster, "g-").values())) == used
+
+
+def test_a_queue_that_changes_its_strategy_changes_that_of_what_waits():
+    cluster = draw(Cluster(), "s1/l1: a:2 b:1")
+    cluster.set_queue(_queue("team"))
+    decider = Decider(cluster)
+    add(cluster, draw_gang("first: 1x1"))
+    add(cluster, draw_gang("g: 2x1", queue="team", created="2026-01-02T00:00:00Z"))
+    cluster.set_pod(pod("there", gpus=1, on="a", held="1"))
+    decider.decide(0.0)
+    cluster.set_queue(_queue("team", strategy="Spread"))
+    cluster.remove_pod("default", "there")
+    cluster.remove_pod("default", "first-0")
+    decider.decide(1.0)
+    assert len(set(places(cluster, "g-").values())) == 2
+
+
+def _queue(name: str, **spec: object) -> Queue:
+    return convert({"metadata": {"name": name}, "spec": spec}, Queue)

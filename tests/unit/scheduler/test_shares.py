@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import node, pod
 
@@ -176,6 +176,7 @@ EVENTS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(EVENTS)
 def test_no_card_holds_more_than_it_has_and_the_state_is_that_of_a_rebuild(events):
     cluster, pods = cluster_of("a", "b"), dict[str, Pod]()

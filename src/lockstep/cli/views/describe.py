@@ -57,7 +57,7 @@ def describe_gang(
         ("Queue", spec.queue),
         ("Priority", spec.priority_class_name),
         ("Topology", gangs.wish(spec.topology)),
-        ("Strategy", spec.strategy),
+        ("Strategy", spec.strategy or "the queue's"),
         (
             "Members",
             f"{status.members} exist, {status.bound} bound, {status.running} running, "

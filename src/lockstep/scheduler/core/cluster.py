@@ -278,7 +278,7 @@ class Cluster:
         """
         if self.ledger.set(queue):
             self.freed += 1
-            self._touch_gangs(lambda spec: spec.queue == queue.metadata.name)
+            self._touch_gangs(lambda spec: True)  # what a queue says may reach those below it
 
     def remove_queue(self, name: str) -> None:
         """Forget a queue."""
@@ -419,6 +419,7 @@ class Cluster:
     def _touch_gangs(self, concerned: Callable[[GangSpec], bool]) -> None:
         for key, unit in self.units.items():
             if unit.gang is not None and concerned(unit.gang.spec):
+                unit.changed()
                 self.touched.add(key)
 
     def _touch(self, member: Member) -> None:

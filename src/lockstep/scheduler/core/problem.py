@@ -127,7 +127,7 @@ def problem_of(cluster: Cluster, unit: Unit) -> Problem:
         builder.needs,
         _bounds(cluster, wish.required, wish.preferred, unit.bound),
         builder.group_bounds,
-        unit.spread,
+        unit.is_gang and (unit.strategy or cluster.ledger.strategy(unit.queue)) == "Spread",
         cluster.table.policies.chosen(unit.node_policy, unit.queue),
         builder.ranked(roll) if roll is not None else None,
     )

@@ -325,9 +325,9 @@ class Unit:
         return self.gang.spec.node_policy if self.gang is not None else ""
 
     @property
-    def spread(self) -> bool:
-        """Return whether as many nodes as possible are to be used."""
-        return self.gang is not None and self.gang.spec.strategy == "Spread"
+    def strategy(self) -> str | None:
+        """Return how the gang itself says that it chooses nodes; None where it does not."""
+        return self.gang.spec.strategy if self.gang is not None else None
 
     @property
     def created(self) -> str:

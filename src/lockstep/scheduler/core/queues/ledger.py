@@ -125,6 +125,17 @@ class Ledger:
         if self._keeps:
             _claim_kept(self.top)
 
+    def strategy(self, name: str) -> str | None:
+        """Return how the gangs of a queue choose nodes: as it says, or the next one above it."""
+        seen: set[str] = set()
+        while name in self.specs and name not in seen:
+            seen.add(name)
+            spec = self.specs[name].spec
+            if spec.strategy is not None:
+                return spec.strategy
+            name = spec.parent or ""
+        return None
+
     def _parent(self, name: str) -> str:
         """Return the parent that a queue really has; empty for a top queue."""
         parent = self.specs[name].spec.parent
