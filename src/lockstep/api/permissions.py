@@ -58,8 +58,18 @@ def _lead(name: str) -> dict[str, Rules]:
 
 _FOLLOW: Final = ("list", "watch")
 _RECORD_EVENTS: Final = rule("", "events", "create", "patch")
+_OWN_KINDS: Final = rule(
+    "apiextensions.k8s.io",
+    "customresourcedefinitions",
+    "get",
+    names=" ".join(
+        f"{plural}.{GROUP}"
+        for plural in ("gangs", "nodepolicies", "queues", "topologies", "trainingjobs")
+    ),
+)
+"""To tell that a definition is older than the program."""
 _INSTALL: Final = (
-    rule("apiextensions.k8s.io", "customresourcedefinitions", "create", "get", "patch"),
+    rule("apiextensions.k8s.io", "customresourcedefinitions", "create", "patch"),
     rule("", "namespaces", "create"),
 )
 _SIMULATED: Final = (
@@ -88,6 +98,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule(GROUP, "gangs queues topologies nodepolicies", *_FOLLOW),
             rule(GROUP, "gangs/status queues/status", "patch"),
             rule("scheduling.k8s.io", "priorityclasses", *_FOLLOW),
+            _OWN_KINDS,
             rule("topology.volcano.sh", "hypernodes", *_FOLLOW),
             _RECORD_EVENTS,
         ),
@@ -105,6 +116,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule("", "configmaps secrets", "create", "get", "patch", *_FOLLOW),
             rule("", "services", "create", "get", *_FOLLOW),
             rule("", "events", "create", "list", "patch"),
+            _OWN_KINDS,
         ),
         namespaced=_lead("lockstep-controllers"),
         embedded=_INSTALL,

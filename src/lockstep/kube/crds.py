@@ -57,9 +57,9 @@ async def _upgrade(client: Client, manifest: dict[str, Any]) -> None:
         # The version makes the server refuse it when somebody else was quicker.
         meta = {"annotations": marks, "resourceVersion": there.metadata.resource_version}
         await client.patch(CRDS, name, {"metadata": meta, "spec": manifest["spec"]})
-    except Forbidden:
+    except Forbidden as error:
         # Whoever installed it upgrades it.
-        log.debug("the definition of %s may not be looked at or changed by this identity", name)
+        log.warning("the definition of %s may be older than this program: %s", name, error)
     except (Conflict, NotFound):
         log.debug("the definition of %s was changed by somebody else meanwhile", name)
     else:

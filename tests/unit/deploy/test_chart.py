@@ -13,6 +13,8 @@ from tools.deploy.generate import CHART, IN_CHART, MANIFEST, NAMESPACE, generate
 from tools.helm import build
 
 from lockstep import __version__
+from lockstep.api import crd
+from lockstep.api.names import GROUP
 from lockstep.api.permissions import METRICS, PERMISSIONS
 
 Json = dict[str, Any]
@@ -77,6 +79,15 @@ def test_a_part_has_the_rights_of_the_table(helm, part):
             wanted["rules"] += more
         for field in ("rules", "subjects", "roleRef"):
             assert found.get(field) == wanted.get(field), f"{kind} {meta['name']}"
+
+
+def test_each_definition_may_be_looked_at_by_those_who_need_its_kind():
+    names = {f"{shown.resource.plural}.{GROUP}" for shown in crd.PRESENTATIONS}
+    for part in ("scheduler", "controllers"):
+        found = [
+            r for r in PERMISSIONS[part].cluster if "customresourcedefinitions" in r["resources"]
+        ]
+        assert [set(rule["resourceNames"]) for rule in found] == [names]
 
 
 def test_nobody_may_do_everything(installed):
