@@ -129,9 +129,14 @@ def _apply(plan: _Plan, value: Any) -> None:
     if isinstance(value, list):
         if plan.each is not None:
             each = plan.each
-            is_plain = not (each.fill or each.absent or each.every or each.empties or each.nulls)
+            is_plain = not (each.fill or each.absent or each.every or each.nulls)
             for position, item in enumerate(value):
-                if not (is_plain and type(item) is dict and each.concerns.isdisjoint(item)):
+                if not (
+                    is_plain
+                    and type(item) is dict
+                    and each.concerns.isdisjoint(item)
+                    and (not each.empties or all(item.values()))
+                ):
                     _step(each, value, position, item)
     elif isinstance(value, dict):
         if plan.every is not None:
