@@ -119,6 +119,10 @@ class GangStatus(Wire, frozen=True):
         dict[str, str], Meta(description="Topology domain that holds the gang, by tier.")
     ] = {}
     position: Annotated[int | None, Meta(description="Place in its queue, 1 is next.")] = None
+    estimated_start: Annotated[
+        str | None,
+        Meta(description="When it starts at the latest, by the run times stated; kept for it."),
+    ] = None
     nominated: Annotated[
         dict[str, str], Meta(description="By pod, the node that is being made free for it.")
     ] = {}

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+from lockstep.api import duration
 from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from lockstep.api.gang import GANGS, Gang, GangGroup, GangSpec
 from lockstep.api.meta import ObjectMeta
@@ -19,6 +20,7 @@ from lockstep.api.names import (
     QUEUE_LABEL,
     RANK_ANNOTATION,
     ROLE_LABEL,
+    RUNTIME_ANNOTATION,
     SCHEDULER_NAME,
     SIZE_ANNOTATION,
 )
@@ -74,9 +76,18 @@ def gang(job: TrainingJob) -> Json:
     return {
         "apiVersion": GANGS.api_version,
         "kind": GANGS.kind,
-        "metadata": _meta(job, job.metadata.name),
+        "metadata": {**_meta(job, job.metadata.name), **_runtime(job)},
         "spec": body["spec"],
     }
+
+
+def _runtime(job: TrainingJob) -> Json:
+    """Return what is known of how long the job runs: as it says itself, at most its deadline."""
+    stated = job.metadata.annotations.get(RUNTIME_ANNOTATION)
+    deadline = job.spec.run_policy.active_deadline
+    if stated is None and deadline is not None:
+        stated = f"{duration.parse(deadline):g}"
+    return {"annotations": {RUNTIME_ANNOTATION: stated}} if stated is not None else {}
 
 
 def gang_spec(job: TrainingJob) -> GangSpec:

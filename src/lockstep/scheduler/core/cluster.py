@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lockstep.api.core import Node, Pod, PriorityClass
 from lockstep.api.gang import Gang, GangSpec
-from lockstep.api.names import GPU, GPU_MODEL_LABEL
+from lockstep.api.names import GPU, GPU_MODEL_LABEL, RUNTIME_ANNOTATION
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Tier, Topology
@@ -26,6 +27,9 @@ from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.resources import Columns
 from lockstep.scheduler.core.shapes import PodShape, Shapes
 from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
+
+if TYPE_CHECKING:
+    from lockstep.scheduler.core.backfill import Reservation
 
 TOPOLOGIES_IN_USE = ("default", "hypernodes")
 """Names of topologies, of which the first that there is counts."""
@@ -52,6 +56,9 @@ class Cluster:
         self.priority_classes: dict[str, int] = {}
         self.polite: set[str] = set()
         """Priority classes that never preempt."""
+        self.timed = False
+        """Whether anything has ever said how long it runs."""
+        self.reservation: Reservation | None = None
         self.leaving: dict[PodKey, Member] = {}
         """Pods with nodes that are being deleted."""
         self.ledger = Ledger()
@@ -159,6 +166,7 @@ class Cluster:
             return
         if old is not None and old.assumed and old.uid == member.uid and not member.node:
             member.node, member.gpus, member.assumed = old.node, old.gpus, True
+        self.timed |= member.runtime is not None
         if old is not None and old.uid == member.uid and member.since is None:
             member.since = old.since
         self._replace(old, member)
@@ -239,6 +247,7 @@ class Cluster:
             return
         moved = unit.gang is None or unit.gang.spec.queue != gang.spec.queue
         unit.adopt(gang)
+        self.timed |= RUNTIME_ANNOTATION in gang.metadata.annotations
         self.touched.add(key)
         if moved:
             self._recount_queue(unit)

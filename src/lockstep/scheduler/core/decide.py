@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
+from lockstep.scheduler.core.backfill import Backfill
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.failures import stumbled
@@ -51,6 +52,10 @@ class Round:
     wake_at: float | None = None
     """When to come back even if nothing happens."""
 
+    def wake(self, at: float) -> None:
+        """Ask to be back at some time at the latest."""
+        self.wake_at = at if self.wake_at is None else min(at, self.wake_at)
+
 
 class Decider:
     """Makes the decisions over one cluster, round by round.
@@ -65,6 +70,7 @@ class Decider:
         self.broken: dict[UnitKey, Verdict] = {}
         """Units that cannot be decided about until they change, and what happened."""
         self.preemptor = Preemptor(cluster)
+        self.backfill = Backfill(cluster)
         self._plans_left = 0
         self._last = 0.0
         self._streak = Streak(cluster.table)
@@ -82,7 +88,7 @@ class Decider:
         Units in *busy* (their bindings are under way) are left for later.
         """
         result = Round()
-        self._absorb(result, busy)
+        self._absorb(result, busy, now)
         placed, self._plans_left = 0, PLANS_PER_ROUND
         for key in self._candidates():
             if placed >= limit:
@@ -98,6 +104,8 @@ class Decider:
                 self._set_aside(key, error, result)
             if result.more:
                 break
+        if self.cluster.reservation is not None:
+            result.wake(self.cluster.reservation.at + 1.0)
         return result
 
     def _candidates(self) -> Iterator[UnitKey]:
@@ -110,25 +118,36 @@ class Decider:
     def _decide_one(self, key: UnitKey, now: float, result: Round) -> int:
         """Decide about one unit; return how many of its pods were placed."""
         unit = self.cluster.units[key]
-        if key in self.cluster.nominations:
-            placement = self._stand(unit, now, result)
-            if placement is None:
+        with self.backfill.lifted(unit, now):
+            if key in self.cluster.nominations:
+                placement = self._stand(unit, now, result)
+                if placement is None:
+                    return 0
+            else:
+                placement = self._place(unit, exempt=self.backfill.exempt(unit, now))
+            if placement is None and self._evict_for(unit, now, result):
                 return 0
-        else:
-            placement = self._place(unit)
-        if placement is None and self._evict_for(unit, now, result):
-            return 0
         if placement is None:
+            self._reserve(unit, now)
             self._consider_rollback(unit, now, result)
             self.line.shut(key)
             result.failed.append(key)
             self.broken.pop(key, None)
             return 0
         self._commit(placement, now)
+        self.backfill.placed(unit, {one.spot.node for one in placement.assignments}, now)
         result.touched.add(key)
         result.placements.append(placement)
         self.broken.pop(key, None)
         return len(placement.assignments)
+
+    def _reserve(self, unit: Unit, now: float) -> None:
+        """Tell when a unit that has no room can start, and keep its place until then."""
+        problem = self.problem(unit)
+        if problem is None or not any(quota.need for quota in problem.needs):
+            return
+        if admission.over_quota(self.cluster, unit, problem) is None:
+            self.backfill.reserve(unit, problem, now)
 
     def _stand(self, unit: Unit, now: float, result: Round) -> Placement | None:
         """Return the place of a unit for which others leave, once they have."""
@@ -181,10 +200,10 @@ class Decider:
             self.line.update(key)
         return self.line.all()
 
-    def _absorb(self, result: Round, busy: Container[UnitKey]) -> None:
+    def _absorb(self, result: Round, busy: Container[UnitKey], now: float) -> None:
         """Take note of what changed since the last round."""
         self.cluster.settle()
-        self.cluster.nominations.refresh()
+        self.backfill.refresh(now, released=self.cluster.nominations.refresh())
         changed = result.touched = self.cluster.touched
         self.cluster.touched = set()
         ground = (self.cluster.table.tiers, self.cluster.ledger.version)
@@ -226,14 +245,14 @@ class Decider:
         if problem is None or unit.key in self.cluster.nominations:
             return None
         if problem.single:
-            return problem.items[0].shape.id, self.cluster.priority(unit)
+            return problem.items[0].shape.id, self.cluster.priority(unit), _class(unit.runtime)
         if unit.bound:  # where the others stand follows from this one
             return unit.key
-        return problem.signature, self.cluster.priority(unit)
+        return problem.signature, self.cluster.priority(unit), _class(unit.runtime)
 
-    def _place(self, unit: Unit) -> Placement | None:
+    def _place(self, unit: Unit, *, exempt: bool) -> Placement | None:
         problem = self.problem(unit)
-        if problem is None or (self._failed and problem.signature in self._failed):
+        if problem is None or (self._failed and (problem.signature, exempt) in self._failed):
             return None
         if admission.over_quota(self.cluster, unit, problem) is not None:
             return None
@@ -243,7 +262,7 @@ class Decider:
         placement = admission.place(self.cluster, unit, problem)
         if placement is None or not placement.assignments:
             if not admission.selective(self.cluster, problem):
-                self._failed.add(problem.signature)
+                self._failed.add((problem.signature, exempt))
             return None
         return placement
 
@@ -297,7 +316,12 @@ class Decider:
             return
         due = self._stuck_since.setdefault(unit.key, now) + PATIENCE
         if now < due:
-            result.wake_at = due if result.wake_at is None else min(due, result.wake_at)
+            result.wake(due)
             return
         del self._stuck_since[unit.key]
         result.rollbacks.append(Rollback(unit.key, tuple(unit.bound)))
+
+
+def _class(runtime: float | None) -> int:
+    """Return of which order of magnitude a run time is, so that alike units are of one kind."""
+    return -1 if runtime is None else int(runtime).bit_length()

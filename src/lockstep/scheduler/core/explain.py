@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lockstep.api import timestamp
 from lockstep.scheduler.core import words
+from lockstep.scheduler.core.backfill import own_place
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.holders import holders
@@ -47,7 +49,10 @@ def explain(cluster: Cluster, unit: Unit) -> Verdict:
     nomination = cluster.nominations.get(unit.key)
     if found is None and nomination is not None:
         return Verdict(PREEMPTING, in_words(nomination, cluster))
-    return with_remedy(_Inquiry(cluster, unit).verdict() if found is None else found)
+    if found is None:
+        with own_place(cluster, unit.key):
+            found = _Inquiry(cluster, unit).verdict()
+    return with_remedy(found)
 
 
 def shortage(cluster: Cluster, unit: Unit) -> Shortage | None:
@@ -200,9 +205,22 @@ class _Inquiry:
             scarce = view.crowded[0].resource
             parts.append(holders(self.cluster, domain.rows, scarce, self.unit.key.namespace))
         parts.append(self.remedies.describe(view, domain))
+        parts.append(self._kept())
         exact = "" if packing.exact else " (approximate: too many combinations to try all)"
         message = "; ".join(part for part in parts if part) + exact
         return Verdict("NotEnoughRoom", message, self.remedies.sentence(view, domain))
+
+    def _kept(self) -> str:
+        """Return what a reservation has to do with it: its own, or somebody else's."""
+        held = self.cluster.reservation
+        if held is None:
+            return ""
+        at = timestamp.show(held.at)
+        if held.unit == self.unit.key:
+            return f"by the run times stated it starts at {at} at the latest; its place is kept"
+        own = held.unit.namespace == self.unit.key.namespace
+        whom = f"{held.unit.kind.lower()} {held.unit.name}" if own else "another namespace"
+        return f"room is kept for {whom} until {at} from whatever may run longer"
 
     def _asks(self, group: int | None = None) -> str:
         """Return what must be placed, group by group: ``needs 32 pods x 8 GPUs``."""

@@ -125,7 +125,7 @@ def _barred(
 
 def _empty(table: NodeTable, rows: IntArray) -> IntArray:
     """Return what the nodes would have free with nobody on them (ill devices stay ill)."""
-    return table.free[:, rows] + table.used[:, rows]
+    return table.free[:, rows] + table.used[:, rows] + table.held[:, rows]
 
 
 def _crowded(

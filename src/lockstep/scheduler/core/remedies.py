@@ -87,7 +87,7 @@ class Remedies:
         inside = tier.ids != NO_DOMAIN
         room = np.zeros(len(tier))
         for item, fit in zip(self._problem.items, search.fits, strict=True):
-            empty = members_fit(table.free + table.used, item.shape) * fit.eligible
+            empty = members_fit(table.free + table.used + table.held, item.shape) * fit.eligible
             held = np.bincount(tier.ids[inside], weights=empty[inside], minlength=len(tier))
             room += np.minimum(held, item.available)
         order = np.lexsort((search.first(best.level), -room))[:DOMAINS_EMPTIED]
@@ -122,7 +122,8 @@ class Remedies:
         table, problem = self._cluster.table, self._problem
         search = Search(self._cluster, problem)
         ground = search.ground(domain)
-        ground.free = table.free[:, domain.rows] + table.used[:, domain.rows]
+        rows = domain.rows
+        ground.free = table.free[:, rows] + table.used[:, rows] + table.held[:, rows]
         packing = search.pack_ground(domain, ground, problem.needs)
         return packing.satisfies(problem.items, problem.needs)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lockstep.api import timestamp
 from lockstep.api.gang import GangStatus
 from lockstep.api.wire import convert, to_builtins
 from lockstep.scheduler.core.blocked import Verdict, warnings
@@ -48,6 +49,7 @@ def gang_status(
             }
             for m in unit.musters
         ],
+        "estimatedStart": _estimate(cluster, unit) if waits else None,
         "nominated": _nominated(cluster, unit),
         "domain": domain_of(cluster, unit) or None,
         "position": position if waits else None,
@@ -56,6 +58,11 @@ def gang_status(
         "observedGeneration": unit.gang.metadata.generation,
         "conditions": _conditions(cluster, unit, verdict, placed=placed, now=now),
     }
+
+
+def _estimate(cluster: Cluster, unit: Unit) -> str | None:
+    held = cluster.reservation
+    return timestamp.show(held.at) if held is not None and held.unit == unit.key else None
 
 
 def _nominated(cluster: Cluster, unit: Unit) -> dict[str, str | None] | None:

@@ -71,15 +71,20 @@ class Nominations:
             self._keep(found, -1)
         return found is not None
 
-    def refresh(self) -> None:
-        """Keep the places free in rows that were given to other nodes, or are new."""
+    def refresh(self) -> bool:
+        """Keep the places free in rows that were given to other nodes, or are new.
+
+        Return whether everything that was kept for anybody had to be given up for that.
+        """
         if self._version == self._table.version:
-            return
+            return False
         self._version = self._table.version
-        if self._all or self._table.held.any():
-            self._table.release()
-            for one in self._all.values():
-                self._keep(one, 1)
+        if not self._all and not self._table.held.any():
+            return False
+        self._table.release()
+        for one in self._all.values():
+            self._keep(one, 1)
+        return True
 
     @contextmanager
     def lifted(self, key: UnitKey) -> Iterator[None]:

@@ -1,0 +1,119 @@
+"""The first that does not fit has a time and a place; others pass where they do not delay it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.running import Running
+
+from lockstep.scheduler.core.backfill import end_of
+
+TWO = "s/l: a:8 b:8"
+
+
+def runs(seconds: float | None) -> dict[str, Any]:
+    return {"annotations": {"lockstep.dev/runtime": str(seconds)}} if seconds is not None else {}
+
+
+def busy(runtime: float | None = 600) -> Running:
+    """Node a is taken for so long; the gang ``big`` needs both nodes."""
+    world = Running.on(TWO)
+    world.run("x: 1x8", **runs(runtime))
+    world.run("big: 2x8", **runs(100))
+    return world
+
+
+@pytest.mark.parametrize(
+    ("text", "runtime", "passes"),
+    [
+        ("small: 1x8", 300, True),  # it ends before
+        ("small: 1x8", 3000, False),  # it would delay the big one
+        ("small: 1x8", None, False),  # nobody knows when it ends
+        ("small: 1xcpu4", None, True),  # it takes nothing that is kept
+    ],
+)
+def test_who_passes(text: str, runtime: float | None, passes: bool):
+    world = busy()
+    assert world.cluster.reservation is not None
+    world.run(text, **runs(runtime))
+    assert ("small" in world.there()) == passes
+
+
+def test_an_unknown_run_time_is_never_assumed_to_end():
+    world = busy(runtime=None)
+    assert world.cluster.reservation is None
+    world.run("small: 1x8")
+    assert world.there() == {"x", "small"}
+
+
+def test_words_and_the_end():
+    world = busy()
+    reason, message = world.why("big")
+    assert reason == "NotEnoughRoom"
+    assert "by the run times stated it starts at 1970-01-12T13:56:41Z at the latest" in message
+    world.run("small: 1x8")
+    assert "room is kept for gang big until 1970-01-12T13:56:41Z" in world.why("small")[1]
+    world.end("x")
+    world.settle()
+    assert world.there() == {"big"}
+    assert world.cluster.reservation is not None
+    assert world.cluster.reservation.unit.name == "small", "it is the first that waits now"
+    assert world.cluster.table.held.sum() == 0
+
+
+def test_the_more_important_goes_before_it():
+    world = busy()
+    world.run("vip: 1x8", priority="high")
+    assert "vip" in world.there()
+
+
+def test_what_is_overdue_is_not_waited_for():
+    world = busy()
+    world.now += 10_000
+    world.run("small: 1x8")
+    assert world.there() == {"x", "small"}
+
+
+@pytest.mark.parametrize("gone", ["big", "node"])
+def test_nothing_is_kept_for_what_is_gone(gone: str):
+    world = busy()
+    if gone == "node":
+        world.cluster.remove_node("b")
+    else:
+        world.end("big")
+    world.settle()
+    assert world.cluster.reservation is None
+    assert world.cluster.table.held.sum() == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 8), st.sampled_from([None, 50, 400, 5000])), max_size=8),
+    st.lists(st.integers(100, 900), min_size=1, max_size=3),
+)
+def test_backfill_never_moves_the_time_of_the_first(passing, ends):
+    world = Running.on("s/l: a:8 b:8 c:8")
+    for number, seconds in enumerate(ends):
+        world.run(f"x{number}: 1x8", **runs(float(seconds)))
+    world.run("big: 3x8", **runs(100))
+    held = world.cluster.reservation
+    assert held is not None
+    due = held.at
+    for number, (gpus, runtime) in enumerate(passing):
+        world.run(f"p{number}: 1x{gpus}", **runs(runtime))
+        now = world.cluster.reservation
+        assert now is not None
+        assert (now.unit.name, now.at) == ("big", due)
+    while "big" not in world.there():
+        ending = {
+            end: member.labels["lockstep.dev/gang"]
+            for member in world.cluster.pods.values()
+            if member.node and (end := end_of(world.cluster, member)) is not None
+        }
+        world.now = min(ending)
+        assert world.now <= due, "it starts when its time has come, if all end as they said"
+        world.end(ending[world.now])
+        world.settle()
