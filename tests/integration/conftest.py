@@ -51,7 +51,9 @@ def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubeCl
     """A real control plane with kube-controller-manager; take `real_cluster` to have it empty."""
     data = tmp_path_factory.mktemp("kubernetes") / "cluster"
     if existing_cluster.ASKED_FOR:
-        yield ExistingCluster(data).start()
+        existing = ExistingCluster(data).start()
+        yield existing
+        existing.empty()
         return
     running = KubeCluster(data)
     try:
