@@ -15,7 +15,7 @@ from lockstep.kube.election import Timing
 from lockstep.kube.manager import Manager
 from lockstep.scheduler.main import add_scheduler
 
-TIMING = Timing(lease=1.0, fence=0.6, retry=0.1)
+TIMING = Timing(lease=2.0, fence=1.2, retry=0.1)
 _lives = itertools.count()
 
 

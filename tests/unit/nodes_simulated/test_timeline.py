@@ -138,6 +138,17 @@ def test_an_echo_that_comes_late_does_not_start_a_pod_again() -> None:
     assert due(timeline, NOW + 1.0) == []
 
 
+def test_an_end_that_a_late_start_took_the_place_of_comes_again() -> None:
+    timeline = Timeline(NODES)
+    timeline.pod_seen(pod(runtime="10"), NOW)
+    due(timeline, NOW)
+    assert due(timeline, NOW + 10) == [(Act.END, "p", 0)]
+    timeline.pod_seen(pod(runtime="10", phase="Succeeded", started=NOW), NOW + 10)
+    assert timeline.next_due() is None
+    timeline.pod_seen(pod(runtime="10", phase="Running", started=NOW), NOW + 11)
+    assert due(timeline, NOW + 11) == [(Act.END, "p", 0)]
+
+
 def test_on_a_dead_node_everything_waits() -> None:
     timeline = Timeline(NODES)
     timeline.pod_seen(pod(runtime="10"), NOW)

@@ -95,9 +95,13 @@ class Timeline:
         if life is None:
             life = self._lives[uid] = _Life(pod, self._fate(pod), now)
             self._by_node.setdefault(pod.spec.node_name, set()).add(uid)
+        went_back = life.pod.status.phase in _ENDED and pod.status.phase not in _ENDED
         life.pod = pod
         if pod.status.phase in _ENDED:
             life.ended = True
+        elif went_back:
+            # The news of its start was late and has taken the place of its end: it ends again.
+            life.ended = False
         elif pod.status.phase == "Running" and life.started_at is None:
             life.started_at = _start_of(pod, now)
         self._schedule(uid, life, now)
