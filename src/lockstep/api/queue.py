@@ -82,9 +82,6 @@ class QueueStatus(Wire, frozen=True):
             "divided by its weight; the smallest is served next."
         ),
     ] = ""
-    average_use: Annotated[
-        dict[str, Quantity], Meta(description="Decayed use, where usageHalfLife is set.")
-    ] = {}
     observed_generation: int = 0
     conditions: list[Condition] = []
 

@@ -346,3 +346,19 @@ def test_a_misplaced_queue_says_so(queues: dict[str, dict[str, Any]], message: s
     (condition,) = queue_status(cluster, "q", {})["conditions"]
     assert condition["status"] == ("False" if message else "True")
     assert condition["message"].startswith(message)
+
+
+@pytest.mark.parametrize(("half_life", "first"), [(None, "q"), ("10m", "r")])
+def test_past_use_counts_where_a_queue_says_so(half_life: str | None, first: str):
+    spec = {"usageHalfLife": half_life} if half_life else {}
+    cluster = cluster_with("s/l: a:8", {"q": spec, "r": spec})
+    submit(cluster, "q1: 1x8", "q")
+    decider = Decider(cluster)
+    decider.decide(0.0)
+    decider.decide(3600.0)
+    for name in places(cluster):
+        cluster.remove_pod("default", name)
+    submit(cluster, "q2: 1x8", "q", 1)
+    submit(cluster, "r2: 1x8", "r", 2)
+    decider.decide(3601.0)
+    assert placed(cluster) == {f"{first}2"}

@@ -203,6 +203,7 @@ class Decider:
     def _absorb(self, result: Round, busy: Container[UnitKey], now: float) -> None:
         """Take note of what changed since the last round."""
         self.cluster.settle()
+        self.cluster.ledger.age(now)
         self.backfill.refresh(now, released=self.cluster.nominations.refresh())
         changed = result.touched = self.cluster.touched
         self.cluster.touched = set()

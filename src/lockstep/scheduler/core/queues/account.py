@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from lockstep.api import duration
 from lockstep.api.core import Quantity
 from lockstep.api.names import CPU, GPU
 from lockstep.api.quantity import to_int, to_milli
@@ -115,6 +116,12 @@ class Account:
     def weight(self) -> int:
         """Return the queue's share of what is left over, against its siblings."""
         return self.spec.weight if self.spec is not None else 1
+
+    @property
+    def half_life(self) -> float | None:
+        """Return the seconds in which past use counts half; None where it does not count."""
+        stated = self.spec.usage_half_life if self.spec is not None else None
+        return duration.parse(stated) or None if stated is not None else None
 
     @property
     def preempts(self) -> bool:

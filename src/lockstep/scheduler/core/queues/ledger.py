@@ -62,6 +62,7 @@ class Ledger:
         """Moves with every change of what queues there are and what they say."""
         self.promises: dict[UnitKey, tuple[str, Amounts]] = {}
         """By unit: its queue, and what of it is spoken for because places are made free for it."""
+        self._aged: float | None = None
         self._keeps = False
         self._charges: dict[int, Amounts] = {}
 
@@ -153,6 +154,18 @@ class Ledger:
             self.problems[name] = problem
             return ""
         return parent
+
+    def age(self, now: float) -> None:
+        """Let time pass where past use counts: the average moves towards the present use."""
+        passed = now - self._aged if self._aged is not None else 0.0
+        self._aged = now
+        for account in self.accounts.values() if passed > 0 else ():
+            if account.half_life is None:
+                continue
+            kept = 0.5 ** (passed / account.half_life)
+            for name in account.used.keys() | account.average.keys():
+                past, present = account.average.get(name, 0.0), account.used.get(name, 0)
+                account.average[name] = past * kept + present * (1 - kept)
 
     # Pods.
 
