@@ -23,16 +23,19 @@ from lockstep.scheduler.metrics import Metrics
 class Server:
     """Answers bindings and reads with what the case says, in turn."""
 
-    def __init__(self, binding: ApiError | None, reads: Sequence[Pod | ApiError] = ()) -> None:
-        self.binding = binding
+    def __init__(
+        self, bindings: Sequence[ApiError | None], reads: Sequence[Pod | ApiError] = ()
+    ) -> None:
+        self.bindings = list(bindings)
         self.reads = list(reads)
         self.bound: list[tuple[str, str, dict[str, str] | None]] = []
 
     async def bind(
         self, namespace: str, name: str, node: str, *, uid: str, annotations: Any = None
     ) -> None:
-        if self.binding is not None:
-            raise self.binding
+        answer = self.bindings.pop(0)
+        if answer is not None:
+            raise answer
         self.bound.append((name, node, annotations))
 
     async def get(self, res: Any, name: str, namespace: str) -> Pod:
@@ -45,29 +48,30 @@ class Server:
 LOST_ANSWER = Unreachable("Reset", "connection reset")
 GONE = NotFound(404, "NotFound", "no such pod")
 DOWN = ApiError(503, "ServiceUnavailable", "down")
+TAKEN = Conflict(409, "Conflict", "bound")
 
 CASES = [
-    # what is shown, the answer to the binding, answers to reads, where the pod counts afterwards
-    ("bound", None, [], {"p": "a"}),
-    ("pod gone", GONE, [], {}),
-    ("not allowed", Forbidden(403, "Forbidden", "no"), [], {}),
-    ("answer lost, and it was not bound", LOST_ANSWER, [pod("p", gpus=2)], {}),
-    ("answer lost, and it was bound", LOST_ANSWER, [pod("p", gpus=2, on="a")], {"p": "a"}),
-    ("answer lost, server down for a while", LOST_ANSWER, [DOWN, pod("p", on="a")], {"p": "a"}),
-    ("answer lost, and the pod is gone", LOST_ANSWER, [GONE], {}),
-    ("bound elsewhere", Conflict(409, "Conflict", "bound"), [pod("p", on="b")], {"p": "b"}),
-    ("another pod of that name", Conflict(409, "Conflict", "uid"), [pod("p", uid="new")], {}),
+    # what is shown, answers to bindings, answers to reads, where the pod counts afterwards
+    ("bound", [None], [], {"p": "a"}),
+    ("pod gone", [GONE], [], {}),
+    ("not allowed", [Forbidden(403, "Forbidden", "no")], [], {}),
+    ("answer lost, and it was not bound", [LOST_ANSWER, None], [], {"p": "a"}),
+    ("answer lost, and it was bound", [LOST_ANSWER, TAKEN], [pod("p", gpus=2, on="a")], {"p": "a"}),
+    ("answer lost, server down for a while", [LOST_ANSWER, DOWN, None], [], {"p": "a"}),
+    ("answer lost, and the pod is gone", [LOST_ANSWER, GONE], [], {}),
+    ("bound elsewhere", [TAKEN], [pod("p", on="b")], {"p": "b"}),
+    ("another pod of that name", [Conflict(409, "Conflict", "uid")], [pod("p", uid="new")], {}),
 ]
 
 
-@pytest.mark.parametrize(("what", "answer", "reads", "expected"), CASES, ids=[c[0] for c in CASES])
-async def test_outcome(what, answer, reads, expected, monkeypatch):
+@pytest.mark.parametrize(("what", "answers", "reads", "expected"), CASES, ids=[c[0] for c in CASES])
+async def test_outcome(what, answers, reads, expected, monkeypatch):
     monkeypatch.setattr(module, "FIRST_DELAY", 0.01)
     cluster = draw(Cluster(), "s/l: a:8\n s/m: b:4")
     cluster.set_pod(pod("p", gpus=2))
     (placement,) = Decider(cluster).decide(0.0).placements
     woken = asyncio.Event()
-    server = Server(answer, reads)
+    server = Server(answers, reads)
     binder = Binder(server, cluster, Metrics(CollectorRegistry()), woken.set)
     running = asyncio.create_task(binder.run())
     try:
@@ -84,5 +88,5 @@ async def test_outcome(what, answer, reads, expected, monkeypatch):
         if reads:
             expected = {"p": "a"}
     assert found == expected
-    if not answer:
+    if answers[-1] is None:
         assert server.bound == [("p", expected["p"], {"lockstep.dev/gpus": "0,1"})]
