@@ -96,7 +96,7 @@ SCRIPT: Final[tuple[Ask, ...]] = (
     post(
         "role for one name",
         ROLES,
-        _role("one", _rule("get update delete", "configmaps", resourceNames=["m"])),
+        _role("one", _rule("update delete", "configmaps", resourceNames=["m"])),
     ),
     post("role without verbs", ROLES, _role("bad", {"apiGroups": [""], "resources": ["pods"]})),
     post("role of paths", ROLES, _role("bad", {"nonResourceURLs": ["/x"], "verbs": ["get"]})),

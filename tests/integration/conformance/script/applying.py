@@ -71,7 +71,9 @@ SCRIPT: Final[tuple[Ask, ...]] = (
         "an owner",
         "one",
         {},
-        ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}],
+        ownerReferences=[
+            {"apiVersion": "unknown.example.com/v1", "kind": "Thing", "name": "p", "uid": "u"}
+        ],
     ),
     merge("an update over it", f"{MAPS}/s", {"data": {"b": "10", "c": "11"}}),
     _map("a conflict with an update", "one", {"b": "11"}),
