@@ -58,7 +58,7 @@ KNOWN: Final[tuple[Known, ...]] = (
     ),
     Known(
         "OpenAPI (index|of leases|of Lockstep)",
-        r"\.body\..*",
+        r"\.body\..*|\.headers\.Vary",
         MEANT,
         "the documents describe what is served, in fewer words and without unused parts",
     ),
