@@ -58,7 +58,7 @@ KNOWN: Final[tuple[Known, ...]] = (
     ),
     Known(
         "OpenAPI (index|of leases|of Lockstep)",
-        r"\.body\..*|\.headers\.Vary",
+        r"\.body\..*|\.headers\.(Vary|Content-Type)",
         MEANT,
         "the documents describe what is served, in fewer words and without unused parts",
     ),
