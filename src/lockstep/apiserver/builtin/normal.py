@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Set
 from typing import Any
 
+import msgspec
+
 from lockstep.api.quantity import to_milli
 from lockstep.apiserver.builtin.quantities import canonical
+from lockstep.apiserver.recent import Recent, content
 from lockstep.apiserver.schema.components import components
 from lockstep.apiserver.schema.zeros import Zeros, zeros_of
 
@@ -22,6 +25,10 @@ _QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 # Quantities, times and the like have a default in the documents, yet are no structs.
 _ZEROES = ("", 0, False)
 _SCALARS = ("Quantity", "Time", "MicroTime", "IntOrString")
+# Lists of these take long to work through, and recur in all pods of a workload.
+_RECURRING = ("io.k8s.api.core.v1.Container", "io.k8s.api.core.v1.Volume")
+
+_decode = msgspec.msgpack.Decoder().decode
 
 
 class _Plan:
@@ -38,6 +45,7 @@ class _Plan:
         "is_quantity",
         "members",
         "nulls",
+        "recent",
     )
 
     def __init__(self) -> None:
@@ -51,6 +59,8 @@ class _Plan:
         self.each: _Plan | None = None
         self.every: _Plan | None = None
         self.is_quantity = False
+        self.recent: Recent[bytes] | None = None
+        """Normal forms by what was sent, of lists that recur."""
 
 
 class Normalizer:
@@ -120,6 +130,7 @@ class Normalizer:
         plan = _Plan()
         if "items" in schema:
             plan.each = below
+            plan.recent = Recent() if _ref(schema["items"]) in _RECURRING else None
         else:
             plan.every = below
         return plan
@@ -162,8 +173,21 @@ def _apply_struct(plan: _Plan, value: Json, settled: Set[str] = frozenset()) -> 
             continue
         elif below.is_quantity:
             _step(below, value, key, member)
+        elif below.recent is not None:
+            value[key] = _recalled(below, below.recent, member)
         else:
             _apply(below, member)
+
+
+def _recalled(plan: _Plan, recent: Recent[bytes], value: Any) -> Any:
+    """Return the normal form of *value*, which depends on nothing else, as a tree of its own."""
+    sent = content(value)
+    if sent is not None and (known := recent.get(sent)) is not None:
+        return _decode(known)
+    _apply(plan, value)
+    if sent is not None and (normal := content(value)) is not None:
+        recent.keep(sent, normal)
+    return value
 
 
 def _fill(plan: _Plan, value: Json) -> None:

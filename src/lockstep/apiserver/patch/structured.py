@@ -18,9 +18,13 @@ from lockstep.apiserver.patch.fieldset import (
     text_key,
 )
 from lockstep.apiserver.patch.types import ABSENT, Type
+from lockstep.apiserver.recent import Recent, content
 from lockstep.apiserver.schema.decode import go_value, unstructured
 
 Json = dict[str, Any]
+
+_added_lists: Recent[tuple[FieldSet | None, FieldSet | None]] = Recent()
+"""What is modified and added where a list takes the place of an empty one, by its type."""
 
 
 def key_of(item: Any, kind: Type) -> str | None:
@@ -199,6 +203,17 @@ def _compare_maps(old: Json, new: Json, kind: Type) -> Comparison:
 
 
 def _compare_lists(old: list[Any], new: list[Any], kind: Type) -> Comparison:
+    if old or (known_by := content(new)) is None:
+        return _compare_items(old, new, kind)
+    known = _added_lists.get(known_by, kind)
+    if known is None:
+        result = _compare_items(old, new, kind)
+        known = result.modified, result.added
+        _added_lists.keep(known_by, known, kind)
+    return Comparison(None, *known)
+
+
+def _compare_items(old: list[Any], new: list[Any], kind: Type) -> Comparison:
     before, after = _keyed(old, kind), _keyed(new, kind)
     result = Comparison()
     for key in {**before, **after}:

@@ -15,6 +15,7 @@ from lockstep.apiserver.builtin.rules.names import (
     range_error,
 )
 from lockstep.apiserver.builtin.rules.placement import affinity, spread, toleration
+from lockstep.apiserver.recent import Recent, content
 from lockstep.apiserver.schema.causes import (
     Cause,
     duplicate,
@@ -38,6 +39,9 @@ _NAMED = (
     ("priorityClassName", dns_subdomain),
     ("runtimeClassName", dns_subdomain),
 )
+_OWN = frozenset(name for name, _ in _NAMED)
+_found_right: Recent[bool] = Recent()
+"""Specifications, but for those names, with which nothing is wrong."""
 _CHANGEABLE = ",".join(
     (
         "`spec.containers[*].image`",
@@ -86,6 +90,26 @@ def template(given: Json | None, path: str) -> list[Cause]:
 
 def pod_spec(spec: Json, path: str) -> list[Cause]:
     """Return what is wrong with the specification of a pod."""
+    common = content({name: part for name, part in spec.items() if name not in _OWN})
+    if common is not None and _found_right.get(common):
+        return _names(spec, path)
+    before, after = _above_names(spec, path), _below_names(spec, path)
+    if common is not None and not before and not after:
+        _found_right.keep(common, True)
+    return [*before, *_names(spec, path), *after]
+
+
+def _names(spec: Json, path: str) -> list[Cause]:
+    return [
+        invalid(f"{path}.{name}", value, error)
+        for name, check in _NAMED
+        if (value := spec.get(name))
+        for error in check(value)
+    ]
+
+
+def _above_names(spec: Json, path: str) -> list[Cause]:
+    """Return what is wrong with that of a specification which is told before its names."""
     causes: list[Cause] = []
     if "terminationGracePeriodSeconds" not in spec:
         causes.append(required(f"{path}.terminationGracePeriodSeconds"))
@@ -95,10 +119,12 @@ def pod_spec(spec: Json, path: str) -> list[Cause]:
     causes += _containers(spec, volumes, path)
     causes += _one_of(spec, "restartPolicy", _RESTART, path)
     causes += _one_of(spec, "dnsPolicy", _DNS, path)
-    causes += labels(spec.get("nodeSelector"), f"{path}.nodeSelector")
-    for name, check in _NAMED:
-        if value := spec.get(name):
-            causes += [invalid(f"{path}.{name}", value, error) for error in check(value)]
+    return [*causes, *labels(spec.get("nodeSelector"), f"{path}.nodeSelector")]
+
+
+def _below_names(spec: Json, path: str) -> list[Cause]:
+    """Return what is wrong with that of a specification which is told after its names."""
+    causes: list[Cause] = []
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _INT32_MAX:
         text = range_error(1, _INT32_MAX)

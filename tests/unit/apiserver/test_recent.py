@@ -1,0 +1,122 @@
+"""Results that are recalled are those that working them out again would give."""
+
+from __future__ import annotations
+
+import copy
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from lockstep.apiserver.builtin import defaults
+from lockstep.apiserver.builtin.rules.pods import pod_spec
+from lockstep.apiserver.patch import builtin, structured
+from lockstep.apiserver.patch.managed import whole
+from lockstep.apiserver.recent import Recent, content
+
+POD = "io.k8s.api.core.v1.Pod"
+UNLIKE: tuple[Any, ...] = (
+    None,
+    "",
+    0,
+    False,
+    0.0,
+    1,
+    True,
+    1.0,
+    "1",
+    [],
+    {},
+    {"a": 1, "b": 2},
+    {"b": 2, "a": 1},
+)
+
+
+def pod(name: str) -> dict[str, Any]:
+    env = [{"name": "SIZE", "value": "8"}, {"name": "RANK", "value": "0"}]
+    worker = {
+        "name": "worker",
+        "image": "registry.example.org/train:1",
+        "env": env,
+        "resources": {"limits": {"cpu": "2000m", "memory": "1Gi"}},
+        "ports": [{"containerPort": 29500}],
+        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108
+    }
+    volume = {"name": "shm", "emptyDir": {"medium": "Memory"}}
+    spec = {"hostname": name, "containers": [worker], "volumes": [volume]}
+    meta = {"name": name, "labels": {"job": "train"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def prepared(name: str) -> dict[str, Any]:
+    new = pod(name)
+    defaults.prepare(POD, new, None)
+    return new
+
+
+@pytest.mark.parametrize(("one", "other"), [*combinations(UNLIKE, 2)])
+def test_values_that_differ_even_in_type_or_order_have_other_contents(one: Any, other: Any) -> None:
+    assert content([one]) != content([other])
+
+
+def test_equal_values_have_the_same_content() -> None:
+    assert content(pod("a")) == content(copy.deepcopy(pod("a")))
+
+
+@pytest.mark.parametrize("value", ["x" * 20_000, 2**70, "\ud800"], ids=["long", "huge", "half"])
+def test_what_is_too_long_or_cannot_be_written_down_has_no_content(value: Any) -> None:
+    assert content([value]) is None
+
+
+def test_results_are_kept_apart_by_their_scope_and_only_so_many() -> None:
+    recent: Recent[int] = Recent()
+    for number in range(10_000):
+        recent.keep(b"%d" % number, number, "one")
+    assert recent.get(b"9999", "one") == 9999
+    assert recent.get(b"9999", "other") is None
+    assert sum(recent.get(b"%d" % n, "one") is not None for n in range(10_000)) <= 256
+
+
+def test_pods_that_are_alike_are_prepared_alike_and_share_nothing_that_can_change() -> None:
+    first = prepared("a")
+    kept = copy.deepcopy(first["spec"]["containers"])
+    for name in ("b", "c"):
+        again = prepared(name)
+        assert again["spec"]["containers"] == kept
+        assert again["spec"]["volumes"] == first["spec"]["volumes"]
+        again["spec"]["containers"][0]["env"].clear()
+        first["spec"]["containers"][0]["resources"].clear()
+
+
+def test_a_right_specification_is_refused_for_its_own_names_alone() -> None:
+    spec = prepared("a")["spec"]
+    for _ in range(2):
+        assert pod_spec(spec, "spec") == []
+        (wrong,) = pod_spec({**spec, "hostname": "Not A Name"}, "spec")
+        assert wrong.field == "spec.hostname"
+
+
+def test_a_wrong_specification_is_refused_again_and_where_it_stands() -> None:
+    spec = prepared("a")["spec"]
+    spec["containers"][0]["volumeMounts"][0]["name"] = "missing"
+    for path in ("spec", "spec", "spec.template.spec"):
+        (wrong,) = pod_spec(spec, path)
+        assert wrong.field == f"{path}.containers[0].volumeMounts[0].name"
+
+
+def test_owners_of_fields_are_those_that_comparing_anew_finds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kind = builtin(POD)
+    _, recalled = (whole(prepared(name), kind) for name in ("a", "b"))
+    monkeypatch.setattr(structured, "_added_lists", Recent())
+    assert recalled == whole(prepared("b"), kind)
+
+
+def test_fields_of_an_item_belong_to_its_own_key() -> None:
+    new = prepared("a")
+    assert whole(new, builtin(POD)) is not None
+    new["spec"]["containers"][0]["name"] = "other"
+    fields = whole(new, builtin(POD))
+    assert fields is not None
+    assert [key for key in fields["f:spec"]["f:containers"] if key != "."] == ['k:{"name":"other"}']
