@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from lockstep.apiserver.builtin import defaults
+from lockstep.apiserver.builtin.rules.metadata import validate_metadata
+from lockstep.apiserver.builtin.rules.names import dns_label
 from lockstep.apiserver.builtin.rules.pods import pod_spec
 from lockstep.apiserver.patch import builtin, structured
 from lockstep.apiserver.patch.managed import whole
@@ -94,6 +96,25 @@ def test_a_right_specification_is_refused_for_its_own_names_alone() -> None:
         assert pod_spec(spec, "spec") == []
         (wrong,) = pod_spec({**spec, "hostname": "Not A Name"}, "spec")
         assert wrong.field == "spec.hostname"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"labels": {"job": "not a value"}},
+        {"annotations": {"not a key": ""}},
+        {"finalizers": ["not a name"]},
+        {"ownerReferences": [{"apiVersion": "v1", "kind": "Job", "name": "", "uid": "1"}]},
+        {"name": "Not A Name"},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_metadata_that_was_right_is_refused_with_anything_wrong(wrong: dict[str, Any]) -> None:
+    right = {"name": "a", "namespace": "default", "labels": {"job": "train"}}
+    for _ in range(2):
+        assert validate_metadata(right, None, namespaced=True, name=dns_label) == []
+        causes = validate_metadata({**right, **wrong}, None, namespaced=True, name=dns_label)
+        assert [cause.field.split(".")[1] for cause in causes] == list(wrong)
 
 
 def test_a_wrong_specification_is_refused_again_and_where_it_stands() -> None:

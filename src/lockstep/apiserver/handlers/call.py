@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from lockstep.apiserver.auth.access import require
@@ -14,6 +15,7 @@ from lockstep.apiserver.bodies import media_type
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.handlers.options import write_options
 from lockstep.apiserver.http import Request, Response
+from lockstep.apiserver.http.message import read_query
 from lockstep.apiserver.negotiation import accepted
 from lockstep.apiserver.objects import Result, WriteOptions
 from lockstep.apiserver.representation import MetadataOnly, Representation, Whole
@@ -93,12 +95,18 @@ class Call:
         Raises:
             StatusError: when one of them has a value that it cannot have.
         """
-        return write_options(
-            self.request.query,
+        return _options(
+            self.request.raw_query,
             self.request.headers.get("user-agent", ""),
-            kind=_OPTIONS.get(self.verb, "CreateOptions"),
+            _OPTIONS.get(self.verb, "CreateOptions"),
             applies=media_type(self.request) == APPLY and self.verb == "patch",
         )
+
+
+@lru_cache(maxsize=64)
+def _options(raw_query: str, agent: str, kind: str, *, applies: bool) -> WriteOptions:
+    # A client asks for the same with every write.
+    return write_options(read_query(raw_query), agent, kind=kind, applies=applies)
 
 
 def warning_headers(warnings: list[str]) -> list[tuple[str, str]]:

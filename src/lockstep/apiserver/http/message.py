@@ -13,7 +13,8 @@ Write = Callable[[bytes], Awaitable[None]]
 
 
 @lru_cache(maxsize=256)
-def _read_query(text: str) -> dict[str, str]:
+def read_query(text: str) -> dict[str, str]:
+    """Return the parameters of a query, to be read only; of one given twice, the first."""
     # Clients ask the same again and again.
     query: dict[str, str] = {}
     for name, value in parse_qsl(text, keep_blank_values=True):
@@ -64,7 +65,7 @@ class Request:
     def query(self) -> dict[str, str]:
         """Return the query parameters, to be read only; of one given twice, the first."""
         if self._query is None:
-            self._query = _read_query(self.raw_query) if self.raw_query else {}
+            self._query = read_query(self.raw_query) if self.raw_query else {}
         return self._query
 
     def flag(self, name: str) -> bool:

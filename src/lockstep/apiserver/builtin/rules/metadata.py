@@ -11,6 +11,7 @@ from lockstep.apiserver.builtin.rules.names import (
     label_value,
     qualified_name,
 )
+from lockstep.apiserver.recent import Recent, content
 from lockstep.apiserver.schema.causes import (
     Cause,
     Reason,
@@ -27,6 +28,9 @@ IMMUTABLE = "field is immutable"
 _ANNOTATIONS_LIMIT = 256 * 1024
 _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 _ORPHAN, _FOREGROUND = "orphan", "foregroundDeletion"
+_DESCRIBING = ("labels", "annotations", "ownerReferences", "finalizers")
+_found_right: Recent[bool] = Recent()
+"""Values of these in new objects, which siblings have in common, with which nothing is wrong."""
 
 
 def validate_metadata(
@@ -36,11 +40,21 @@ def validate_metadata(
 
     What has not changed since is not looked at again.
     """
+    if old is not None:
+        return _description(new, old, path)
+    causes = [*_names(new, name, path), *_namespace(new, namespaced, path)]
+    common = content([new.get(part) for part in _DESCRIBING])
+    if common is not None and _found_right.get(common):
+        return causes
+    found = _description(new, {}, path)
+    if common is not None and not found:
+        _found_right.keep(common, True)
+    return [*causes, *found]
+
+
+def _description(new: Json, before: Json, path: str) -> list[Cause]:
+    """Return what is wrong with what does not name an object, and has changed."""
     causes: list[Cause] = []
-    if old is None:
-        causes += _names(new, name, path)
-        causes += _namespace(new, namespaced, path)
-    before = old or {}
     if new.get("labels") != before.get("labels"):
         causes += labels(new.get("labels"), f"{path}.labels")
     if new.get("annotations") != before.get("annotations"):
