@@ -109,7 +109,10 @@ class Lightkube(_Thread):
 
 
 class Kr8s(_Thread):
-    """A list and a watch, both anew after every end of the stream."""
+    """A watch without a version, anew after every end of the stream: it begins with all there is.
+
+    A list before it would leave a gap in which deletions are missed, on any server.
+    """
 
     resumes = False
 
@@ -133,8 +136,7 @@ class Kr8s(_Thread):
                 await asyncio.sleep(PAUSE)
 
     async def _follow_once(self, api: Any) -> None:
-        listed = [one async for one in api.get("configmaps", namespace=NAMESPACE)]
-        self._cache = {one.name: dict(one.raw.get("data") or {}) for one in listed}
+        self._cache = {}
         async for kind, one in api.watch("configmaps", namespace=NAMESPACE):
             if kind == "DELETED":
                 self._cache.pop(one.name, None)
