@@ -20,7 +20,7 @@ from tests.support.scheduler import PartProcess, add_gang, add_nodes, nodes_of, 
 from tests.support.training import role
 from tests.support.waiting import eventually
 
-from lockstep.api.core import CONFIG_MAPS, NODES, PODS, SECRETS
+from lockstep.api.core import CONFIG_MAPS, EVENTS, NODES, PODS, SECRETS
 from lockstep.api.gang import GANGS
 from lockstep.api.queue import QUEUES
 from lockstep.api.training import TRAINING_JOBS
@@ -138,6 +138,31 @@ async def test_a_queue_shows_what_waits_in_it(any_server, client):
             return (await client.get(QUEUES, "default")).status.pending == 1
 
         await eventually(shown)
+    finally:
+        scheduler.kill()
+
+
+async def test_what_holds_a_gang_back_again_raises_the_count_of_its_event(any_server, client):
+    await ensure_crds(client)
+    scheduler = PartProcess(config(any_server, "scheduler")).start()
+    try:
+        gang = {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 1}}
+        await client.create(GANGS, gang)
+
+        async def waits_for_members(wanted: bool) -> bool:
+            reason = (await client.get(GANGS, "g", "default")).status.reason
+            return bool(reason) and (reason == "MembersMissing") == wanted
+
+        await eventually(lambda: waits_for_members(True))
+        await client.create(PODS, pod_body("g-0", gang="g"))
+        await eventually(lambda: waits_for_members(False))
+        await client.delete(PODS, "g-0", "default", grace_seconds=0)
+
+        async def counted() -> bool:
+            events = await client.list(EVENTS, "default")
+            return any(e.involved_object.name == "g" and e.count == 2 for e in events.items)
+
+        await eventually(counted)
     finally:
         scheduler.kill()
 
