@@ -129,15 +129,17 @@ class Normal:
 
 
 def _once(events: Iterable[Json]) -> list[Json]:
-    """Return the events of a watch without bookmarks that repeat the one before them.
+    """Return the events of a watch without the bookmarks that come from time to time.
 
-    How often they come, kube-apiserver leaves to its timers.
+    Whether one comes in a few seconds, kube-apiserver leaves to its timers. The one that ends the
+    initial events is kept.
     """
-    kept: list[Json] = []
-    for event in events:
-        if event.get("type") != "BOOKMARK" or kept[-1:] != [event]:
-            kept.append(event)
-    return kept
+    return [event for event in events if event.get("type") != "BOOKMARK" or _ends_initial(event)]
+
+
+def _ends_initial(event: Json) -> bool:
+    meta = event.get("object", {}).get("metadata", {})
+    return "k8s.io/initial-events-end" in meta.get("annotations", {})
 
 
 def _manager(entry: Json) -> list[str]:

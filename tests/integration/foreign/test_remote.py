@@ -148,7 +148,7 @@ async def test_kr8s_runs_a_command_and_reaches_a_port(
     assert kubectl_server.request("POST", "/api/v1/namespaces/default/pods", echo).status == 201
     running("wait", "--for=condition=Ready", "pod/echo", "--timeout=20s")
     server = await kr8s.asyncio.objects.Pod.get("echo", api=api)
-    async with server.portforward(port, local_port="auto") as local:
+    async with server.portforward(port, local_port=free_ports(1)[0]) as local:
         await eventually(lambda: answers(local, b"shout\n", b"SHOUT\n"), what="an answer")
     running("delete", "pod", "echo", "--grace-period=0", "--force")
 
