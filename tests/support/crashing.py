@@ -32,7 +32,7 @@ Run = Callable[[Client, Callable[[str], None]], Awaitable[None]]
 """A component: what its process does with a client, and whom it tells that it is ready."""
 Tasks = weakref.WeakSet[asyncio.Task[Any]]
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 ENOUGH = 2
 """Failures after which no more are looked for: each of them lasts as long as the deadline."""
 QUIET, LONG_QUIET = 0.06, 0.5
