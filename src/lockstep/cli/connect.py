@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from lockstep.api.resource import Resource
 from lockstep.cli.failure import CommandFailed
-from lockstep.cli.lean import lean_transport
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.errors import (
@@ -72,7 +71,7 @@ def run(target: Target, work: Callable[[Session], Awaitable[T]]) -> T:
 async def _with_client(
     config: ClusterConfig, target: Target, work: Callable[[Session], Awaitable[T]]
 ) -> T:
-    async with Client(config, transport=lean_transport) as client:
+    async with Client(config) as client:
         namespace = target.namespace or config.namespace or "default"
         return await work(Session(client, namespace, target.all_namespaces))
 

@@ -14,9 +14,10 @@ from lockstep.cli.views.layout import layout_lines
 from lockstep.compat.hypernodes import HYPERNODES, HyperNodes
 from lockstep.kube.client import Client
 from lockstep.kube.errors import Forbidden, NotFound
+from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.offline import cluster_of, inquire
 from lockstep.scheduler.core.picture import picture, places_of
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.units import Unit, UnitKey
 
 
 async def layout_of(session: Session, name: str) -> list[str]:
@@ -25,25 +26,7 @@ async def layout_of(session: Session, name: str) -> list[str]:
     Raises:
         CommandFailed: when there is no such gang, or it has no ranks to be laid out.
     """
-    client = session.client
-    nodes, pods, gangs, topologies, classes, policies = await asyncio.gather(
-        client.list(NODES),
-        client.list(PODS),
-        client.list(GANGS),
-        client.list(TOPOLOGIES),
-        client.list(PRIORITY_CLASSES),
-        client.list(NODE_POLICIES),
-    )
-    known = await _hypernodes(client)
-    derived = known.topology()
-    cluster = cluster_of(
-        nodes=[known.labelled(node) for node in nodes.items],
-        pods=pods.items,
-        gangs=gangs.items,
-        node_policies=policies.items,
-        topologies=[*topologies.items, *([derived] if derived else [])],
-        priority_classes=classes.items,
-    )
+    cluster = await _cluster(session.client)
     unit = cluster.units.get(UnitKey("Gang", session.namespace, name))
     if unit is None:
         raise CommandFailed(
@@ -55,16 +38,42 @@ async def layout_of(session: Session, name: str) -> list[str]:
             f"{name} does not state how its ranks are split, so any layout is as good",
             "spec.parallelism of the TrainingJob says it: tensor, pipeline, context, expert, data",
         )
+    return _drawn(cluster, unit)
+
+
+async def _cluster(client: Client) -> Cluster:
+    nodes, pods, gangs, topologies, classes, policies = await asyncio.gather(
+        client.list(NODES),
+        client.list(PODS),
+        client.list(GANGS),
+        client.list(TOPOLOGIES),
+        client.list(PRIORITY_CLASSES),
+        client.list(NODE_POLICIES),
+    )
+    known = await _hypernodes(client)
+    derived = known.topology()
+    return cluster_of(
+        nodes=[known.labelled(node) for node in nodes.items],
+        pods=pods.items,
+        gangs=gangs.items,
+        node_policies=policies.items,
+        topologies=[*topologies.items, *([derived] if derived else [])],
+        priority_classes=classes.items,
+    )
+
+
+def _drawn(cluster: Cluster, unit: Unit) -> list[str]:
     places, placed = places_of(unit.members), True
     if not unit.whole:
-        answer = inquire(cluster, session.namespace, name)
+        answer = inquire(cluster, unit.key.namespace, unit.key.name)
         if answer.placement is not None:
             placed = False
             places |= {a.member.key: a.spot.node for a in answer.placement.assignments}
     drawn = picture(cluster, unit, places)
     if drawn is None:
         raise CommandFailed(
-            f"{name} has no place for all its ranks now", f"lockstep explain {name} says why"
+            f"{unit.key.name} has no place for all its ranks now",
+            f"lockstep explain {unit.key.name} says why",
         )
     return layout_lines(drawn, placed=placed)
 
