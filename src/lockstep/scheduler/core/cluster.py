@@ -7,25 +7,25 @@ of events the state is the one that the present objects alone would give.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lockstep.api.core import Node, Pod, PriorityClass
 from lockstep.api.gang import Gang, GangSpec
-from lockstep.api.names import GPU, GPU_MODEL_LABEL, RUNTIME_ANNOTATION
+from lockstep.api.names import RUNTIME_ANNOTATION
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Tier, Topology
-from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.fit import Fits
 from lockstep.scheduler.core.nodes import NodeFacts, NodeTable
+from lockstep.scheduler.core.occupancy import Occupancy
 from lockstep.scheduler.core.preemption.nominations import Nominations
-from lockstep.scheduler.core.queues.account import MODEL_PREFIX, UNKNOWN_CARD, Amounts, Card
+from lockstep.scheduler.core.queues.account import Amounts, Card
 from lockstep.scheduler.core.queues.ledger import Ledger
+from lockstep.scheduler.core.queues.offer import Offer
 from lockstep.scheduler.core.resources import Columns
-from lockstep.scheduler.core.shapes import PodShape, Shapes
+from lockstep.scheduler.core.shapes import Shapes
 from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Cluster:
         self.table = NodeTable(self.columns)
         self.shapes = Shapes(self.columns)
         self.fits = Fits(self.table)
+        self.occupancy = Occupancy(self.table)
         self.pods: dict[PodKey, Member] = {}
         self.units: dict[UnitKey, Unit] = {}
         self.priority_classes: dict[str, int] = {}
@@ -62,6 +63,7 @@ class Cluster:
         self.leaving: dict[PodKey, Member] = {}
         """Pods with nodes that are being deleted."""
         self.ledger = Ledger()
+        self._offer = Offer(self.table, self.ledger)
         self.nominations = Nominations(self.table, self.ledger)
         self.freed = 0
         """Moves whenever something may fit that did not: what failed since need not be retried."""
@@ -69,8 +71,6 @@ class Cluster:
         """Units whose members or wishes changed; whoever consumes it clears it."""
         self._topologies: dict[str, Topology] = {}
         self._tiers: list[Tier] | None = None
-        self._on_node: dict[str, dict[PodKey, Member]] = {}
-        self._capacity: tuple[tuple[int, int], Amounts] = ((-1, -1), {})
 
     # Nodes and their topology.
 
@@ -85,39 +85,21 @@ class Cluster:
         if self.ledger.active and self.card(facts.name) != card:
             self.ledger.stale = True
         if new:
-            for member in self._on_node.get(facts.name, {}).values():
-                self._charge(member, 1)
-        self._hold_devices(facts.name)
+            self.occupancy.settle(facts.name)
+        else:
+            self.occupancy.hold(facts.name)
 
     def on_node(self, name: str) -> Iterable[Member]:
         """Return the pods that take room on a node."""
-        return self._on_node.get(name, {}).values()
+        return self.occupancy.on(name)
 
     def card(self, node: str) -> Card:
         """Return what a node's GPUs are like, as far as it says."""
-        row = self.table.rows.get(node)
-        facts = self.table.facts[row] if row is not None else None
-        if facts is None:
-            return UNKNOWN_CARD
-        memory = facts.layout.cards[0].memory if facts.layout.cards else 0
-        return Card(facts.labels.get(GPU_MODEL_LABEL, ""), memory)
+        return self._offer.card(node)
 
     def capacity(self) -> Amounts:
         """Return what all nodes offer together, in the units of the queues' accounts."""
-        table = self.table
-        moment = table.version, self.ledger.version
-        if self._capacity[0] != moment:
-            totals = table.allocatable[:, table.live].sum(axis=1)
-            found = {
-                name: int(total) * 1000 if name == GPU else int(total)
-                for name, total in zip(self.columns.names, totals, strict=False)
-            }
-            for node in table.rows if self.ledger.by_model else ():
-                gpus = int(table.allocatable[self.columns.id(GPU), table.rows[node]]) * 1000
-                name = f"{MODEL_PREFIX}{self.card(node).model}"
-                found[name] = found.get(name, 0) + gpus
-            self._capacity = (moment, found)
-        return self._capacity[1]
+        return self._offer.total()
 
     def remove_node(self, name: str) -> None:
         """Forget a node; its pods stay known."""
@@ -183,25 +165,15 @@ class Cluster:
         Raises:
             KeyError: when a pod is not known.
         """
-        charges: Counter[tuple[str, PodShape]] = Counter()
-        held: set[str] = set()
+        placed = []
         for key, spot in decided:
             member = self.pods[key]
             self._leave(member)
             member.node, member.gpus, member.assumed = spot.node, spot.gpus, True
-            self._on_node.setdefault(spot.node, {})[key] = member
             self._count(member)
-            charges[spot.node, member.shape] += 1
-            if spot.gpus:
-                held.add(spot.node)
+            placed.append(member)
             self._touch(member)
-        self.table.widen()
-        for (node, shape), times in charges.items():
-            if node in self.table.rows:
-                row = self.table.rows[node]
-                self.table.charge(row, shape.columns, shape.amounts, times)
-        for node in held & self.table.rows.keys():
-            self._hold_devices(node)
+        self.occupancy.enter_all(placed)
 
     def retract(self, decided: Collection[tuple[PodKey, Spot]]) -> None:
         """Take back placements that broke off in the middle, however far they got."""
@@ -209,23 +181,12 @@ class Cluster:
             member = self.pods.get(key)
             if member is None or not member.assumed or member.node != spot.node:
                 continue
-            there = self._on_node.get(spot.node, {})
-            there.pop(key, None)
-            if not there:
-                self._on_node.pop(spot.node, None)
+            self.occupancy.withdraw(member)
             self.ledger.leave(member)
             member.node, member.gpus, member.assumed = "", 0, False
             self._touch(member)
         for node in {spot.node for _, spot in decided} & self.table.rows.keys():
-            self._recount(node)
-
-    def _recount(self, node: str) -> None:
-        """Count afresh what a node's pods take."""
-        row = self.table.rows[node]
-        self.table.vacate(row)
-        for member in self._on_node.get(node, {}).values():
-            self._charge(member, 1)
-        self._hold_devices(node)
+            self.occupancy.recount(node)
 
     def forget(self, key: PodKey, uid: str) -> None:
         """Take back an assumption; one that was confirmed meanwhile stays."""
@@ -349,7 +310,7 @@ class Cluster:
 
     def _replace(self, old: Member | None, new: Member | None) -> None:
         if old is not None and new is not None and _same_room(old, new):
-            self._on_node[new.node][new.key] = new
+            self.occupancy.renew(new)
             self.ledger.renew(old, new)
         else:
             if old is not None:
@@ -368,36 +329,14 @@ class Cluster:
             self._join_unit(new)
 
     def _enter(self, member: Member) -> None:
-        if not member.holds:
-            return
-        self._on_node.setdefault(member.node, {})[member.key] = member
-        self._count(member)
-        if member.node in self.table.rows:
-            self._charge(member, 1)
-            if member.gpus:
-                self._hold_devices(member.node)
+        if member.holds:
+            self._count(member)
+            self.occupancy.enter(member)
 
     def _leave(self, member: Member) -> None:
-        if not member.holds:
-            return
-        there = self._on_node[member.node]
-        del there[member.key]
-        if not there:
-            del self._on_node[member.node]
-        self.ledger.leave(member)
-        if member.node in self.table.rows:
-            self._charge(member, -1)
-            if member.gpus:
-                self._hold_devices(member.node)
-
-    def _charge(self, member: Member, times: int) -> None:
-        self.table.widen()
-        row = self.table.rows[member.node]
-        self.table.charge(row, member.shape.columns, member.shape.amounts, times)
-
-    def _hold_devices(self, node: str) -> None:
-        mask, shares = held_by(self._on_node.get(node, {}).values())
-        self.table.hold_devices(self.table.rows[node], mask, shares)
+        if member.holds:
+            self.ledger.leave(member)
+            self.occupancy.leave(member)
 
     def _join_unit(self, member: Member) -> None:
         key = member.unit
@@ -453,17 +392,3 @@ def _same_room(old: Member, new: Member) -> bool:
         and (old.node, old.gpus, old.shape.key) == (new.node, new.gpus, new.shape.key)
         and (old.unit, old.queue) == (new.unit, new.queue)
     )
-
-
-def held_by(members: Iterable[Member]) -> tuple[int, dict[int, tuple[int, int]]]:
-    """Return which GPUs of a node its pods hold whole, and by card what they hold of the others."""
-    mask, shares = 0, dict[int, tuple[int, int]]()
-    for member in members:
-        share = member.shape.share
-        if share is None:
-            mask |= member.gpus
-            continue
-        for card in devices.indices_of(member.gpus):
-            compute, memory = shares.get(card, (0, 0))
-            shares[card] = compute + share.compute, memory + share.memory
-    return mask, shares

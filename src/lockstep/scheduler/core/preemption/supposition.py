@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lockstep.scheduler.core.cluster import Cluster, held_by
+from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.fit import Fits
 from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.occupancy import held_by
 from lockstep.scheduler.core.placement import Placement, Search
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues.admission import inside

@@ -1,0 +1,110 @@
+"""Who stands on which node, and the account of what they take there.
+
+What pods use is charged to the node table as they come and go. Single devices are counted from the
+pods that hold them, never by differences, so that no order of events leaves a device behind.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from lockstep.scheduler.core import devices
+from lockstep.scheduler.core.nodes import NodeTable
+from lockstep.scheduler.core.shapes import PodShape
+from lockstep.scheduler.core.units import Member, PodKey
+
+
+class Occupancy:
+    """The pods on every node. A node need not be known yet: its pods count once it appears."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._there: dict[str, dict[PodKey, Member]] = {}
+
+    def on(self, node: str) -> Iterable[Member]:
+        """Return the pods that take room on a node."""
+        return self._there.get(node, {}).values()
+
+    def enter(self, member: Member) -> None:
+        """Count a pod on its node."""
+        self._there.setdefault(member.node, {})[member.key] = member
+        if member.node in self._table.rows:
+            self._charge(member, 1)
+            if member.gpus:
+                self.hold(member.node)
+
+    def leave(self, member: Member) -> None:
+        """Count a pod on its node no more."""
+        self._drop(member)
+        if member.node in self._table.rows:
+            self._charge(member, -1)
+            if member.gpus:
+                self.hold(member.node)
+
+    def renew(self, member: Member) -> None:
+        """Put another view of a pod that takes the same in the place of the one before."""
+        self._there[member.node][member.key] = member
+
+    def enter_all(self, members: Iterable[Member]) -> None:
+        """Count many pods at once."""
+        charges: Counter[tuple[str, PodShape]] = Counter()
+        held: set[str] = set()
+        for member in members:
+            self._there.setdefault(member.node, {})[member.key] = member
+            charges[member.node, member.shape] += 1
+            if member.gpus:
+                held.add(member.node)
+        table = self._table
+        table.widen()
+        for (node, shape), times in charges.items():
+            if node in table.rows:
+                table.charge(table.rows[node], shape.columns, shape.amounts, times)
+        for node in held & table.rows.keys():
+            self.hold(node)
+
+    def withdraw(self, member: Member) -> None:
+        """Take out a pod whose counting broke off somewhere; its node is to be recounted then."""
+        if member.key in self._there.get(member.node, {}):
+            self._drop(member)
+
+    def recount(self, node: str) -> None:
+        """Count afresh what a node's pods take."""
+        self._table.vacate(self._table.rows[node])
+        self.settle(node)
+
+    def settle(self, node: str) -> None:
+        """Charge all pods of a node that nothing has been charged for yet."""
+        for member in self.on(node):
+            self._charge(member, 1)
+        self.hold(node)
+
+    def hold(self, node: str) -> None:
+        """Count afresh which devices of a node are held."""
+        mask, shares = held_by(self.on(node))
+        self._table.hold_devices(self._table.rows[node], mask, shares)
+
+    def _drop(self, member: Member) -> None:
+        there = self._there[member.node]
+        del there[member.key]
+        if not there:
+            del self._there[member.node]
+
+    def _charge(self, member: Member, times: int) -> None:
+        self._table.widen()
+        row = self._table.rows[member.node]
+        self._table.charge(row, member.shape.columns, member.shape.amounts, times)
+
+
+def held_by(members: Iterable[Member]) -> tuple[int, dict[int, tuple[int, int]]]:
+    """Return which GPUs of a node its pods hold whole, and by card what they hold of the others."""
+    mask, shares = 0, dict[int, tuple[int, int]]()
+    for member in members:
+        share = member.shape.share
+        if share is None:
+            mask |= member.gpus
+            continue
+        for card in devices.indices_of(member.gpus):
+            compute, memory = shares.get(card, (0, 0))
+            shares[card] = compute + share.compute, memory + share.memory
+    return mask, shares
