@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,10 +10,12 @@ from msgspec.structs import replace
 from tests.support.drawn import Drawn, draw, draw_gang, queue
 
 from lockstep.api.core import Pod, PriorityClass
-from lockstep.api.meta import ObjectMeta
+from lockstep.api.meta import ObjectMeta, OwnerReference
 from lockstep.api.timestamp import show
+from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider, Round
+from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.devices import format_indices
 from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.preemption.preemptor import Eviction
@@ -30,6 +33,8 @@ class Running:
     gangs: dict[str, Drawn] = field(default_factory=dict)
     evicted: list[str] = field(default_factory=list)
     """Gangs that lost pods, in order."""
+    rearranged: list[Rearrangement] = field(default_factory=list)
+    """The moves for the sake of others that were carried out, in order."""
     graceful: bool = False
     """Whether victims take their time: they stay until ``end`` is called for them."""
 
@@ -53,7 +58,8 @@ class Running:
         drawn = draw_gang(
             text, created=show(self.now), queue=queue, priorityClassName=priority, **more
         )
-        metadata = replace(drawn.gang.metadata, annotations=annotations)
+        owner = OwnerReference("lockstep.dev/v1alpha1", "TrainingJob", "job", "1", controller=True)
+        metadata = replace(drawn.gang.metadata, annotations=annotations, owner_references=[owner])
         drawn.gang = replace(drawn.gang, metadata=metadata)
         name = drawn.gang.metadata.name
         self.gangs[name] = drawn
@@ -62,6 +68,24 @@ class Running:
             self.cluster.set_pod(one)
         self.now += 1.0
         return name
+
+    def stand(self, name: str, nodes: Sequence[str]) -> None:
+        """Let a gang's pods stand on these nodes, pod by pod, with the first GPUs free there."""
+        for one, node in zip(self.gangs[name].pods, nodes, strict=True):
+            wanted = self.cluster.pods["default", one.metadata.name].shape.gpus
+            row = self.cluster.table.rows[node]
+            free = devices.indices_of(self.cluster.table.free_devices(row))
+            self._bind(one, node, devices.mask_of(list(free)[:wanted]))
+            self.cluster.pods["default", one.metadata.name].since = self.now
+
+    def annotate(self, name: str, annotations: dict[str, str]) -> None:
+        """Change a gang's annotations, as its owner may."""
+        drawn = self.gangs[name]
+        metadata = replace(
+            drawn.gang.metadata, annotations={**drawn.gang.metadata.annotations, **annotations}
+        )
+        drawn.gang = replace(drawn.gang, metadata=metadata)
+        self.cluster.set_gang(drawn.gang)
 
     def step(self) -> Round:
         """Decide once and carry it out."""
@@ -72,13 +96,18 @@ class Running:
                 self._bind(self._pod(one.member.name), one.spot.node, one.spot.gpus)
         for eviction in result.evictions:
             self._evict(eviction)
+        for rearrangement in result.rearrangements:
+            self.rearranged.append(rearrangement)
+            for eviction in rearrangement.evictions(self.cluster):
+                self._evict(eviction)
         return result
 
     def settle(self, most: int = 50) -> None:
         """Decide until nothing changes any more."""
         for _ in range(most):
             result = self.step()
-            if not (result.placements or result.evictions or result.more or self.cluster.touched):
+            acted = result.placements or result.evictions or result.rearrangements
+            if not (acted or result.more or self.cluster.touched):
                 return
         raise AssertionError(f"no end of decisions; evicted so far: {self.evicted}")
 
@@ -94,10 +123,20 @@ class Running:
             self.cluster.remove_pod("default", one.metadata.name)
         if again:
             for one in self.gangs[name].pods:
-                self.cluster.set_pod(one)
+                self.renew(one.metadata.name)
         else:
             self.cluster.remove_gang("default", name)
             del self.gangs[name]
+
+    def renew(self, name: str) -> None:
+        """Let a pod be gone and its successor, of the same name, be there."""
+        self.cluster.remove_pod("default", name)
+        drawn = next(g for g in self.gangs.values() for p in g.pods if p.metadata.name == name)
+        number = next(i for i, p in enumerate(drawn.pods) if p.metadata.name == name)
+        old = drawn.pods[number]
+        metadata = replace(old.metadata, uid=f"{old.metadata.uid}'")
+        drawn.pods[number] = replace(old, metadata=metadata)
+        self.cluster.set_pod(drawn.pods[number])
 
     def places(self, name: str) -> dict[str, str]:
         """Return the nodes of a gang's pods."""
@@ -144,8 +183,7 @@ class Running:
     def _leave(self, name: str) -> None:
         pod, member = self._pod(name), self.cluster.pods["default", name]
         if not self.graceful:
-            self.cluster.remove_pod("default", name)
-            self.cluster.set_pod(pod)
+            self.renew(name)
             return
         metadata = replace(pod.metadata, deletion_timestamp=show(self.now))
         held = {"lockstep.dev/gpus": format_indices(member.gpus)} if member.gpus else {}

@@ -101,6 +101,46 @@ class GroupStatus(Wire, frozen=True):
     running: int = 0
 
 
+class GangMove(Wire, frozen=True):
+    """A running gang that moves so that another fits."""
+
+    namespace: str
+    name: str
+    price: Annotated[int, Meta(description="GPU-seconds of work that moving it throws away.")] = 0
+    pods: Annotated[dict[str, str], Meta(description="Uids of its pods that end, by name.")] = {}
+    nodes: Annotated[
+        dict[str, str], Meta(description="By pod, the node that is kept for it meanwhile.")
+    ] = {}
+    asks: Annotated[
+        dict[str, int],
+        Meta(description="Most that one of its pods takes of each resource: bytes, milli-CPUs."),
+    ] = {}
+    phase: Annotated[
+        Literal["Leaving", "Returning", "Standing", "Waiting", "Stayed", "Gone"],
+        Meta(
+            description="Leaving: its pods end. Returning: they are made again. Standing: it runs "
+            "where it was to. Waiting: it lost its new place. Stayed: it was not moved. Gone."
+        ),
+    ] = "Leaving"
+
+
+class Defragmentation(Wire, frozen=True):
+    """Moves of other gangs that are made, or were asked for, so that this one fits."""
+
+    phase: Annotated[
+        Literal["Moving", "Done", "Failed", "Refused"],
+        Meta(description="Moving, Done, Failed or Refused."),
+    ]
+    request: Annotated[
+        str,
+        Meta(description="The annotation that this answers; empty where a queue's policy asked."),
+    ] = ""
+    message: Annotated[str, Meta(description="How far it is, or why it is not done.")] = ""
+    price: Annotated[int, Meta(description="GPU-seconds of work that it throws away.")] = 0
+    started_at: str | None = None
+    moves: list[GangMove] = []
+
+
 class GangStatus(Wire, frozen=True):
     """How far the gang is, and why it waits."""
 
@@ -126,6 +166,9 @@ class GangStatus(Wire, frozen=True):
     nominated: Annotated[
         dict[str, str], Meta(description="By pod, the node that is being made free for it.")
     ] = {}
+    defragmentation: Annotated[
+        Defragmentation | None, Meta(description="Moves of others so that this gang fits.")
+    ] = None
     waiting_since: str | None = None
     placed_at: str | None = None
     observed_generation: int = 0

@@ -16,6 +16,28 @@ from lockstep.api.wire import Wire
 Duration = Annotated[str, Meta(pattern=DURATION)]
 
 
+class DefragmentationPolicy(Wire, frozen=True):
+    """When other gangs are moved, without being asked, so that one of the queue fits."""
+
+    after: Annotated[
+        Duration, Meta(description="How long a gang waits before others move for it.")
+    ] = "10m"
+    max_price: Annotated[
+        Duration,
+        Meta(
+            description="Most work thrown away for one gang, as time of one GPU: 8h is an hour of "
+            "eight GPUs."
+        ),
+    ] = "8h"
+    cool_down: Annotated[
+        Duration,
+        Meta(
+            description="Time between two such rearrangements for the queue, and for which a gang "
+            "that got its place is left alone."
+        ),
+    ] = "1h"
+
+
 class QueueSpec(Wire, frozen=True):
     """The share of a team or a purpose."""
 
@@ -56,6 +78,13 @@ class QueueSpec(Wire, frozen=True):
         Meta(
             description="How its gangs choose nodes unless they say so: fill one after the other, "
             "or use many; that of its parent when left out, Binpack at the top."
+        ),
+    ] = None
+    defragmentation: Annotated[
+        DefragmentationPolicy | None,
+        Meta(
+            description="Moves elastic and checkpointed gangs for those that wait because free "
+            "room is scattered; that of its parent when left out, none at the top."
         ),
     ] = None
     usage_half_life: Annotated[

@@ -14,8 +14,11 @@ from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.defrag.defragmenter import Note
+from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.preemption.preemptor import Eviction
-from lockstep.scheduler.core.units import Member
+from lockstep.scheduler.core.report import in_full
+from lockstep.scheduler.core.units import Member, UnitKey
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +38,19 @@ class Evictor:
         self._cluster = cluster
         self._recorder = recorder
         self._slots = asyncio.Semaphore(CONCURRENCY)
+
+    async def rearrange(self, one: Rearrangement) -> None:
+        """Write a whole plan of moves down on the gang that waits, then let the others move."""
+        key, nominations = one.unit, self._cluster.nominations
+        record = self._cluster.defragmentations.get(key)
+        if record is not None and key in nominations:
+            status = {"nominated": one.nodes, "defragmentation": in_full(record)}
+            while not await self._write(key, status):
+                if key not in nominations:
+                    return
+                await asyncio.sleep(RETRY_SECONDS)
+        moves = one.evictions(self._cluster)
+        await asyncio.gather(*(self.carry_out(move) for move in moves))
 
     async def carry_out(self, eviction: Eviction) -> None:
         """Write the place down and end the victims, trying again until it is done or moot."""
@@ -57,14 +73,18 @@ class Evictor:
 
     async def _note_down(self, eviction: Eviction) -> bool:
         key = eviction.unit
+        if key.kind == "Gang":
+            return await self._write(key, {"nominated": eviction.nodes})
+        return await self._write(key, {"nominatedNodeName": eviction.nodes[key.name]})
+
+    async def _write(self, key: UnitKey, status: dict[str, Any]) -> bool:
+        """Write into the status of a gang, or of a pod on its own; return whether it is there."""
         try:
             if key.kind == "Gang":
-                status: dict[str, Any] = {"nominated": eviction.nodes}
                 await self._client.patch(
                     GANGS, key.name, {"status": status}, key.namespace, subresource="status"
                 )
             else:
-                status = {"nominatedNodeName": eviction.nodes[key.name]}
                 await self._client.patch(
                     PODS,
                     key.name,
@@ -81,22 +101,27 @@ class Evictor:
     def _announce(self, eviction: Eviction) -> None:
         """Say on the gangs concerned what happens to them."""
         hit = Counter(member.unit for member in eviction.victims if member.unit is not None)
+        if eviction.unit in hit:
+            self.tell(Note(eviction.unit, "Moving", f"its pods end, as {eviction.message}"))
+            return
         for key, number in hit.items():
-            unit = self._cluster.units.get(key)
-            if unit is not None and unit.gang is not None:
-                words = f"{number} of its pods end: {eviction.message}"
-                self._recorder.event(unit.gang, "Warning", "Preempted", words)
-        unit = self._cluster.units.get(eviction.unit)
+            words = f"{number} of its pods end: {eviction.message}"
+            self.tell(Note(key, "Preempted", words, "Warning"))
+        words = f"{len(eviction.victims)} pods of {len(hit)} gangs or pods end to make room"
+        self.tell(Note(eviction.unit, "Preempting", words))
+
+    def tell(self, note: Note) -> None:
+        """Say something on a gang, as an Event."""
+        unit = self._cluster.units.get(note.unit)
         if unit is not None and unit.gang is not None:
-            words = f"{len(eviction.victims)} pods of {len(hit)} gangs or pods end to make room"
-            self._recorder.event(unit.gang, "Normal", "Preempting", words)
+            self._recorder.event(unit.gang, note.kind, note.reason, note.message)
 
     async def _end(self, member: Member, eviction: Eviction) -> bool:
         """Tell one pod why and delete it; return whether it ends or is gone."""
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
-            "reason": "PreemptionByScheduler",
+            "reason": eviction.reason,
             "message": eviction.message,
             "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         }

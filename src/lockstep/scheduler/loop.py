@@ -124,10 +124,15 @@ class Scheduler:
             group.create_task(self._roll_back(rollback))
         for eviction in result.evictions:
             group.create_task(self._evictor.carry_out(eviction))
+        for rearrangement in result.rearrangements:
+            group.create_task(self._evictor.rearrange(rearrangement))
+        for note in result.notes:
+            self._evictor.tell(note)
         attempts = self._metrics.attempts
         attempts.labels("placed").inc(len(result.placements))
         attempts.labels("rolled_back").inc(len(result.rollbacks))
         attempts.labels("preempting").inc(len(result.evictions))
+        attempts.labels("defragmenting").inc(len(result.rearrangements))
         attempts.labels("error").inc(len(result.errors))
         attempts.labels("unschedulable").inc(len(result.failed))
         self._metrics.pending.set(len(self._decider.line))

@@ -16,15 +16,18 @@ from msgspec.structs import replace
 
 from lockstep.api.meta import Condition
 from lockstep.api.names import GPUS_ANNOTATION
+from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.cluster import Spot
 from lockstep.scheduler.core.decide import Decider, Round
+from lockstep.scheduler.core.defrag.movers import elastic
+from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.preemption.preemptor import Eviction
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.units import Unit, UnitKey
 from lockstep.sim.faults import Dice, Faults
 from lockstep.sim.meter import Meter
-from lockstep.sim.record import Life, Result
+from lockstep.sim.record import Life, Rearranged, Result
 from lockstep.sim.running import Run
 from lockstep.sim.workload import EPOCH, Workload
 from lockstep.sim.world import World
@@ -43,6 +46,20 @@ NO_FAULTS = Faults()
 
 
 @dataclass(frozen=True, slots=True)
+class _Costs:
+    """What moving a job costs: what the simulation would take from it."""
+
+    runs: dict[UnitKey, Run]
+
+    def seconds(self, unit: Unit, now: float) -> float | None:
+        """Return the seconds of work since the last simulated checkpoint, and of a restart."""
+        run = self.runs.get(unit.key)
+        if run is None or (unit.saved is None and not elastic(unit)):
+            return None
+        return run.at_stake(now - EPOCH)
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """How a simulation runs."""
 
@@ -52,6 +69,8 @@ class Options:
     period: float = 0.0
     """Seconds between two decisions; 0: after every event."""
     faults: Faults = NO_FAULTS
+    defrag: DefragmentationPolicy | None = None
+    """By which running jobs are moved for the queues that do not say so themselves."""
     stays: bool = True
     """Whether to keep the placement of every pod."""
 
@@ -74,10 +93,10 @@ class Simulation:
         self._works = iter(works)
         self._options = options
         self._dice = Dice(options.faults, options.seed)
-        self._decider = Decider(self.cluster)
+        self._runs: dict[UnitKey, Run] = {}
+        self._decider = Decider(self.cluster, costs=_Costs(self._runs), policy=options.defrag)
         self._events: list[Event] = []
         self._planned = 0
-        self._runs: dict[UnitKey, Run] = {}
         self._result = Result(seed=options.seed)
         self._meter = Meter(self.cluster.table, self._result)
         self._down: set[str] = set()
@@ -250,7 +269,8 @@ class Simulation:
             found = self._decider.decide(EPOCH + self._now)
             self._result.decisions += 1
             self._carry_out(found)
-            if not (found.more or found.rollbacks or found.evictions or self.cluster.touched):
+            left = found.rollbacks or found.evictions or found.rearrangements
+            if not (found.more or left or self.cluster.touched):
                 break
         if found.wake_at is not None:
             self._plan(max(0.0, found.wake_at - EPOCH - self._now), _nothing)
@@ -270,6 +290,20 @@ class Simulation:
             self._lose(run, [member.name for member in rollback.members])
         for eviction in found.evictions:
             self._make_way(eviction)
+        for rearrangement in found.rearrangements:
+            self._rearrange(rearrangement)
+
+    def _rearrange(self, one: Rearrangement) -> None:
+        """Let jobs move for another; their pods are there again at once."""
+        name = self._runs[one.unit].work.name
+        movers = [self._runs[key] for key in one.moves]
+        self._result.rearrangements.append(
+            Rearranged(self._now, name, tuple(run.work.name for run in movers), one.price)
+        )
+        moves = one.evictions(self.cluster)
+        for run, move in zip(movers, moves, strict=True):
+            run.life.moves += 1
+            self._lose(run, [member.name for member in move.victims])
 
     def _make_way(self, eviction: Eviction) -> None:
         """End the victims of an eviction; their jobs wait again, or go on without them."""

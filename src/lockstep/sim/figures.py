@@ -25,7 +25,8 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
     time that lay on nodes partly in use. ``fairness`` is Jain's index (1 is even, 1/n is one queue
     alone) over the GPU time of each queue that had jobs, by its weight. ``goodput`` is the part of
     the held GPU time whose work was kept. ``span`` counts jobs of several pods by the narrowest
-    tier that held them at their start.
+    tier that held them at their start. ``rearrangements`` counts jobs for which others moved,
+    ``moves`` how often jobs moved, ``movedGpuHours`` what they lost by it.
     """
     total, lives = result.total, result.lives
     return {
@@ -44,6 +45,9 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
             queue: round(used / 3600, 3) for queue, used in sorted(result.queue_use.items())
         },
         "preemptions": sum(life.preemptions for life in lives),
+        "rearrangements": len(result.rearrangements),
+        "moves": sum(life.moves for life in lives),
+        "movedGpuHours": round(sum(one.price for one in result.rearrangements) / 3600, 3),
         "restarts": sum(life.restarts for life in lives),
         "nodeFaults": result.node_faults,
         "goodput": _percent(sum(life.useful for life in lives), total.used),

@@ -33,12 +33,24 @@ class Life:
     """Fresh starts after a fault of a node or of its own."""
     preemptions: int = 0
     """Times it had to give way, in whole or in part."""
+    moves: int = 0
+    """Times it was moved so that another job fitted."""
     useful: float = 0.0
     """GPU-seconds of work that was kept."""
     lost: float = 0.0
     """GPU-seconds of work done again, because it came after the last checkpoint."""
     waiting: str = ""
     """Why it waits, when it waits at the end."""
+
+
+class Rearranged(NamedTuple):
+    """Jobs that moved at some time so that another fitted."""
+
+    time: float
+    job: str
+    moved: tuple[str, ...]
+    price: int
+    """GPU-seconds that it was to cost."""
 
 
 class Sample(NamedTuple):
@@ -80,5 +92,6 @@ class Result:
     """GPU-seconds by queue."""
     evictions: list[tuple[str, str]] = field(default_factory=list)
     """Who took whose place, a job each."""
+    rearrangements: list[Rearranged] = field(default_factory=list)
     decisions: int = 0
     node_faults: int = 0

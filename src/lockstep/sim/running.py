@@ -135,8 +135,16 @@ class Run:
             return
         self._left -= done
         interval = self._faults.checkpoint_interval
-        if interval and self._kept - self._left >= interval:
+        if not interval:
+            self._kept = self._left
+        elif self._kept - self._left >= interval:
             self._kept -= (self._kept - self._left) // interval * interval
+
+    def at_stake(self, now: float) -> float:
+        """Return the seconds that each of its GPUs loses when the job starts anew now."""
+        self.advance(now)
+        behind = self._kept - self._left if self._left != inf else 0.0
+        return behind + self._faults.restart_cost
 
     def fall_back(self, now: float) -> None:
         """Go back to the last checkpoint."""

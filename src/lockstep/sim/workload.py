@@ -10,10 +10,11 @@ import msgspec
 from lockstep.api import timestamp
 from lockstep.api.core import Pod
 from lockstep.api.gang import Gang, GangSpec, Strategy
-from lockstep.api.meta import ObjectMeta
+from lockstep.api.meta import ObjectMeta, OwnerReference
 from lockstep.api.names import (
     API_VERSION,
     ARRIVAL_ANNOTATION,
+    CHECKPOINT_ANNOTATION,
     ELAPSED_ANNOTATION,
     GANG_GROUP_LABEL,
     GANG_LABEL,
@@ -36,6 +37,8 @@ EPOCH = timestamp.parse("2026-01-01T00:00:00Z")
 """The Unix time that a simulation's second 0 stands for."""
 
 
+_SIMULATION = OwnerReference(API_VERSION, "Simulation", "simulation", "", controller=True)
+"""Stands behind every gang: its pods are made again, as a controller would."""
 OVER = ("Succeeded", "Failed", "Finished", "Suspended")
 """Phases of jobs and gangs that ask for nothing."""
 
@@ -132,6 +135,10 @@ def _of_job(obj: Json, gang_of: Json, world: World) -> Workload:
     everyone = members(job)
     bodies = [objects.pod(job, framework, member, everyone) for member in everyone]
     placed = msgspec.structs.replace(job.metadata, creation_timestamp=since)
+    saved = ((gang_of.get("metadata") or {}).get("annotations") or {}).get(CHECKPOINT_ANNOTATION)
+    if saved is not None:
+        annotations = {**placed.annotations, CHECKPOINT_ANNOTATION: saved}
+        placed = msgspec.structs.replace(placed, annotations=annotations)
     gang = Gang(metadata=placed, spec=objects.gang_spec(job))
     return _workload(obj, gang, bodies, world)
 
@@ -188,7 +195,12 @@ def _workload(obj: Json, gang: Gang, bodies: Sequence[Json], world: World) -> Wo
     if arrival is None and gang.metadata.creation_timestamp:
         created = gang.metadata.creation_timestamp
     spec = _decided(gang.spec, where, world)
-    meta = msgspec.structs.replace(gang.metadata, creation_timestamp=created, resource_version="")
+    meta = msgspec.structs.replace(
+        gang.metadata,
+        creation_timestamp=created,
+        resource_version="",
+        owner_references=[_SIMULATION],
+    )
     pods = tuple(_pod(body, gang.spec, created, where, world) for body in bodies)
     return Workload(
         key=key,

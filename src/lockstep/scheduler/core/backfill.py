@@ -7,7 +7,7 @@ free now as will not be freed by then. What will itself have ended by then may u
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -103,6 +103,10 @@ class Backfill:
     @property
     def _rows(self) -> dict[str, int]:
         return self._cluster.table.rows
+
+    def nodes(self) -> Collection[str]:
+        """Return the nodes of the reserved place; what ends there in time is counted on."""
+        return self.reservation.wanted if self.reservation is not None else ()
 
     def drop(self) -> None:
         """Keep nothing for anybody."""

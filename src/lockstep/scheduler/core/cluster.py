@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lockstep.api.core import Node, Pod, PriorityClass
-from lockstep.api.gang import Gang, GangSpec
+from lockstep.api.gang import Defragmentation, Gang, GangSpec
 from lockstep.api.names import RUNTIME_ANNOTATION
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
@@ -65,6 +65,8 @@ class Cluster:
         self.ledger = Ledger()
         self._offer = Offer(self.table, self.ledger)
         self.nominations = Nominations(self.table, self.ledger)
+        self.defragmentations: dict[UnitKey, Defragmentation] = {}
+        """What is to be shown of moves for the sake of gangs; newer than what they show."""
         self.freed = 0
         """Moves whenever something may fit that did not: what failed since need not be retried."""
         self.touched: set[UnitKey] = set()

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
+from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core.backfill import Backfill
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.defrag.defragmenter import STATED, Defragmenter, Note
+from lockstep.scheduler.core.defrag.due import Due
+from lockstep.scheduler.core.defrag.movers import Costs
+from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
+from lockstep.scheduler.core.defrag.turn import Turn
 from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.fit import members_fit
 from lockstep.scheduler.core.line import Kind, Line, Turns
@@ -41,6 +47,10 @@ class Round:
     rollbacks: list[Rollback] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
     """Whose place somebody else gets; it is kept free from now on."""
+    rearrangements: list[Rearrangement] = field(default_factory=list)
+    """Gangs for which others move; all new places are kept from now on."""
+    notes: list[Note] = field(default_factory=list)
+    """What is to be told as Events."""
     failed: list[UnitKey] = field(default_factory=list)
     """Units looked at that have no place now."""
     errors: dict[UnitKey, Exception] = field(default_factory=dict)
@@ -64,13 +74,22 @@ class Decider:
     One that does not fit lets others pass it: places are given out in order, not held back.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        costs: Costs = STATED,
+        policy: DefragmentationPolicy | None = None,
+    ) -> None:
+        """*costs* and *policy* are those of moving gangs; the policy for queues that state none."""
         self.cluster = cluster
         self.line = Line(cluster, self._kind)
         self.broken: dict[UnitKey, Verdict] = {}
         """Units that cannot be decided about until they change, and what happened."""
         self.preemptor = Preemptor(cluster)
         self.backfill = Backfill(cluster)
+        self.defragmenter = Defragmenter(cluster, self.preemptor, costs)
+        self.defragmentation = Turn(self.defragmenter, self.backfill, Due(cluster, policy))
         self._plans_left = 0
         self._last = 0.0
         self._streak = Streak(cluster.table)
@@ -104,9 +123,31 @@ class Decider:
                 self._set_aside(key, error, result)
             if result.more:
                 break
+        if not result.more:
+            self._defragment(now, busy, result)
         if self.cluster.reservation is not None:
             result.wake(self.cluster.reservation.at + 1.0)
         return result
+
+    def _defragment(self, now: float, busy: Container[UnitKey], result: Round) -> None:
+        """Let others move for one gang that waits, where that was asked for or is due."""
+        chance = self.defragmentation.next(self.line, now, busy, self.problem)
+        if (moment := self.defragmentation.wake_at) is not None:
+            result.wake(moment)
+        if chance is None:
+            return
+        key = chance.look.unit.key
+        try:
+            with self.backfill.lifted(chance.look.unit, now):
+                found = self.defragmentation.take(chance)
+        except Exception as error:
+            self._set_aside(key, error, result)
+            return
+        result.touched.add(key)
+        if found is not None:
+            result.rearrangements.append(found)
+            self.line.step_aside(key)
+        result.more = True  # another gang may be due
 
     def _candidates(self) -> Iterator[UnitKey]:
         """Yield the units to try in order; each is placed, shut or set aside before the next."""
@@ -151,6 +192,8 @@ class Decider:
 
     def _stand(self, unit: Unit, now: float, result: Round) -> Placement | None:
         """Return the place of a unit for which others leave, once they have."""
+        if self.defragmenter.awaits(unit.key):
+            return None
         problem = self.problem(unit)
         if problem is None:
             self.cluster.nominations.drop(unit.key)
@@ -205,6 +248,7 @@ class Decider:
         self.cluster.settle()
         self.cluster.ledger.age(now)
         self.backfill.refresh(now, released=self.cluster.nominations.refresh())
+        result.notes += self.defragmenter.advance(now)
         changed = result.touched = self.cluster.touched
         self.cluster.touched = set()
         ground = (self.cluster.table.tiers, self.cluster.ledger.version)
@@ -215,7 +259,7 @@ class Decider:
         self._resting -= rested
         for key in changed | rested:
             try:
-                if self._note(key) and self.line.blocked(key):
+                if self._note(key, result) and self.line.blocked(key):
                     result.failed.append(key)
             except Exception as error:
                 self._set_aside(key, error, result)
@@ -225,15 +269,20 @@ class Decider:
             self.line.thaw()
         self.cluster.settle()  # the first priority ever seen is a reason to count
 
-    def _note(self, key: UnitKey) -> bool:
+    def _note(self, key: UnitKey, result: Round) -> bool:
         """Bring what is kept about one unit up to date; return whether it waits."""
-        if self.line.update(key):
-            unit = self.cluster.units[key]
+        unit = self.cluster.units.get(key)
+        if unit is None:
+            self.defragmenter.forget(key)
+        elif (resumed := self.defragmenter.read(unit)) is not None:
+            result.rearrangements.append(resumed)
+        if self.line.update(key) and unit is not None:
             if unit.nominated:
                 self.preemptor.adopt(unit)
                 self.line.update(key)
             return True
-        self.cluster.nominations.drop(key)
+        if not self.defragmenter.awaits(key):
+            self.cluster.nominations.drop(key)
         self._resting.discard(key)
         self._stuck_since.pop(key, None)
         self._problems.pop(key, None)

@@ -19,7 +19,7 @@ from lockstep.scheduler.core.holders import holders
 from lockstep.scheduler.core.obstacles import Obstacles, obstacles
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
-from lockstep.scheduler.core.preemption.words import PREEMPTING, in_words
+from lockstep.scheduler.core.preemption.words import in_words
 from lockstep.scheduler.core.problem import Problem, problem_of
 from lockstep.scheduler.core.queues.words import quota_verdict
 from lockstep.scheduler.core.remedies import Remedies, with_remedy
@@ -48,7 +48,7 @@ def explain(cluster: Cluster, unit: Unit) -> Verdict:
     found = blocked(cluster, unit)
     nomination = cluster.nominations.get(unit.key)
     if found is None and nomination is not None:
-        return Verdict(PREEMPTING, in_words(nomination, cluster))
+        return Verdict(nomination.purpose, in_words(nomination, cluster))
     if found is None:
         with own_place(cluster, unit.key):
             found = _Inquiry(cluster, unit).verdict()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lockstep.api import timestamp
-from lockstep.api.gang import GangStatus
+from lockstep.api.gang import Defragmentation, GangStatus
 from lockstep.api.wire import convert, to_builtins
 from lockstep.scheduler.core.blocked import Verdict, warnings
 from lockstep.scheduler.core.cluster import Cluster
@@ -51,6 +51,7 @@ def gang_status(
         ],
         "estimatedStart": _estimate(cluster, unit) if waits else None,
         "nominated": _nominated(cluster, unit),
+        "defragmentation": _defragmentation(cluster, unit),
         "domain": domain_of(cluster, unit) or None,
         "position": position if waits else None,
         "waitingSince": (old.waiting_since or now) if waits else None,
@@ -72,6 +73,26 @@ def _nominated(cluster: Cluster, unit: Unit) -> dict[str, str | None] | None:
     if nomination is None:
         return dict.fromkeys(before) or None
     return dict.fromkeys(before) | nomination.nodes
+
+
+def _defragmentation(cluster: Cluster, unit: Unit) -> Json | None:
+    """Return what is known of moves for the gang's sake: of this leader, else as it shows."""
+    known = cluster.defragmentations.get(unit.key)
+    if known is None and unit.gang is not None:
+        known = unit.gang.status.defragmentation
+    return in_full(known) if known is not None else None
+
+
+def in_full(record: Defragmentation) -> Json:
+    """Return a record with all of its fields, so that a merge patch leaves none as it was."""
+    return {
+        "phase": record.phase,
+        "request": record.request,
+        "message": record.message,
+        "price": record.price,
+        "startedAt": record.started_at,
+        "moves": [to_builtins(move) for move in record.moves],
+    }
 
 
 def _running(members: list[Member]) -> int:

@@ -120,6 +120,10 @@ class Shapes:
         selector = {**first.selector, NAME_FIELD: node} if node else first.selector
         return self._of(request, first.whereabouts._replace(selector=selector), None)
 
+    def asking(self, request: dict[str, int]) -> PodShape:
+        """Return the shape of a pod of which only what it takes is known."""
+        return self._of(request, Whereabouts({}, None, [], []), None)
+
     def _intern(self, spec: PodSpec) -> PodShape:
         request = pod_request(spec)
         share = split_off(spec, request)

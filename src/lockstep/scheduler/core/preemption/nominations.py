@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from lockstep.scheduler.core.queues.account import Amounts
 from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Member, PodKey, UnitKey
+
+Purpose = Literal["Preempting", "Defragmenting", "Moving"]
+"""Why a place is kept: others give way, others move away, or the unit itself moves there."""
 
 
 @dataclass(slots=True)
@@ -30,6 +34,7 @@ class Nomination:
     """By pod, the GPUs of that node that it is to get, as a mask; where they are known."""
     victims: dict[PodKey, str] = field(default_factory=dict)
     """Pods that go, with their uids."""
+    purpose: Purpose = "Preempting"
     looked: tuple[int, ...] = ()
     """The moment at which it was last tried."""
 

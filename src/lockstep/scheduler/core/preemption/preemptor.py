@@ -30,6 +30,8 @@ class Eviction:
     victims: tuple[Member, ...]
     message: str
     """What is said to the victims."""
+    reason: str = "PreemptionByScheduler"
+    """The same in one word, as their condition has it."""
 
 
 class Preemptor:
@@ -71,11 +73,15 @@ class Preemptor:
     ) -> Planner:
         return Planner(self._cluster, unit, problem, leaving=leaving, now=now)
 
+    def keep(self, nomination: Nomination) -> None:
+        """Keep a place free; from now on it is newer than what is shown of its unit."""
+        self._adopted.add(nomination.unit)
+        self.nominations.add(nomination)
+
     def _nominate(self, unit: Unit, plan: Plan) -> Eviction:
         placed = plan.placement.assignments
-        self._adopted.add(unit.key)
         nodes = {one.member.name: one.spot.node for one in placed}
-        self.nominations.add(
+        self.keep(
             Nomination(
                 unit.key,
                 nodes,

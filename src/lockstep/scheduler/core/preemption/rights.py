@@ -81,6 +81,10 @@ class Rights:
         standing = self._account.standing
         return self._may and any(n and p < self._priority for p, n in standing.items())
 
+    def guaranteed(self) -> bool:
+        """Return whether the unit would be within what some queue around it guarantees."""
+        return len(self._protecting()) < len(self._account.chain)
+
     def victims(self, spared: set[PodKey]) -> Iterator[Holder]:
         """Yield the units whose place may be taken; pods in *spared* are on their way out."""
         for holder, _ in self._all():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.fit import Fits
@@ -22,6 +23,8 @@ class Supposition:
         self.fits = Fits(self.table)
         self._cluster = cluster
         self._gone: set[PodKey] = set()
+        self._come: dict[str, list[Member]] = {}
+        """By node, whoever is supposed to stand there with devices."""
         self.vacate(gone)
 
     def vacate(self, members: Iterable[Member]) -> None:
@@ -31,6 +34,17 @@ class Supposition:
     def restore(self, members: Iterable[Member]) -> None:
         """Suppose no longer that pods are gone."""
         self._charge(members, 1)
+
+    def settle(self, placement: Placement) -> None:
+        """Suppose that a unit stands where it was placed."""
+        for one in placement.assignments:
+            spot, shape = one.spot, one.member.shape
+            row = self.table.rows[spot.node]
+            self.table.charge(row, shape.columns, shape.amounts)
+            if spot.gpus:
+                there = replace(one.member, node=spot.node, gpus=spot.gpus)
+                self._come.setdefault(spot.node, []).append(there)
+                self._hold_devices(spot.node)
 
     def _charge(self, members: Iterable[Member], times: int) -> None:
         table, with_devices = self.table, set[str]()
@@ -43,8 +57,12 @@ class Supposition:
                 if member.gpus:
                     with_devices.add(member.node)
         for node in with_devices:
-            there = (m for m in self._cluster.on_node(node) if m.key not in self._gone)
-            table.hold_devices(table.rows[node], *held_by(there))
+            self._hold_devices(node)
+
+    def _hold_devices(self, node: str) -> None:
+        there = (m for m in self._cluster.on_node(node) if m.key not in self._gone)
+        come = self._come.get(node, ())
+        self.table.hold_devices(self.table.rows[node], *held_by((*there, *come)))
 
     def place(
         self, problem: Problem, unit: UnitKey, rows: BoolArray | None = None

@@ -9,11 +9,15 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.preemption.nominations import Nomination
 from lockstep.scheduler.core.units import Member
 
-PREEMPTING = "Preempting"
-
 
 def in_words(nomination: Nomination, cluster: Cluster) -> str:
     """Return what a nominated unit waits for."""
+    nodes = sorted(set(nomination.nodes.values()))
+    where = words.listing(nodes) if len(nodes) < 4 else words.count(len(nodes), "node")
+    if nomination.purpose == "Defragmenting":
+        return f"others move so that it fits: {where} kept free for it until they have left"
+    if nomination.purpose == "Moving":
+        return f"moves so that another gang fits: {where} kept free for it"
     there = Counter(
         f"{m.unit.kind.lower()} {m.unit.name}" if m.unit else f"pod {m.name}"
         for m in still_there(nomination, cluster)
@@ -23,8 +27,6 @@ def in_words(nomination: Nomination, cluster: Cluster) -> str:
     if len(ranked) > 3:
         parts.append(f"{len(ranked) - 3} more")
     who = words.listing(parts) if parts else "pods that leave"
-    nodes = sorted(set(nomination.nodes.values()))
-    where = words.listing(nodes) if len(nodes) < 4 else words.count(len(nodes), "node")
     return f"takes the place of {who}: {where} kept free for it until they have ended"
 
 

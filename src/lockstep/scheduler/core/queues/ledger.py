@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from lockstep.api.names import GPU, PODS
-from lockstep.api.queue import Queue
+from lockstep.api.queue import DefragmentationPolicy, Queue, QueueSpec
 from lockstep.scheduler.core.queues.account import (
     ITSELF,
     MODEL_PREFIX,
@@ -120,7 +120,7 @@ class Ledger:
         self.by_model = any(name.startswith(MODEL_PREFIX) for name in named)
         self.accounts = accounts
         for account in accounts.values():
-            account.chain = tuple(_upward(account, self.top))
+            account.chain = tuple(_outward(account, self.top))
             account.claimed = {} if self._keeps else account.used
         self.top.claimed = {}
         if self._keeps:
@@ -128,14 +128,21 @@ class Ledger:
 
     def strategy(self, name: str) -> str | None:
         """Return how the gangs of a queue choose nodes: as it says, or the next one above it."""
+        return next((s.strategy for s in self._upward(name) if s.strategy is not None), None)
+
+    def defragmentation(self, name: str) -> DefragmentationPolicy | None:
+        """Return when others move for a queue's gangs: as it says, or the next one above it."""
+        stated = (spec.defragmentation for spec in self._upward(name))
+        return next((policy for policy in stated if policy is not None), None)
+
+    def _upward(self, name: str) -> Iterator[QueueSpec]:
+        """Yield what a queue says and then those that it is part of, by name alone."""
         seen: set[str] = set()
         while name in self.specs and name not in seen:
             seen.add(name)
             spec = self.specs[name].spec
-            if spec.strategy is not None:
-                return spec.strategy
+            yield spec
             name = spec.parent or ""
-        return None
 
     def _parent(self, name: str) -> str:
         """Return the parent that a queue really has; empty for a top queue."""
@@ -326,7 +333,7 @@ def _claim_kept(account: Account) -> Amounts:
     }
 
 
-def _upward(account: Account, top: Account) -> Iterator[Account]:
+def _outward(account: Account, top: Account) -> Iterator[Account]:
     one: Account | None = account
     while one is not None and one is not top:
         yield one

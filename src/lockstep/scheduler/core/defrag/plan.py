@@ -1,0 +1,209 @@
+"""Which gangs move, where they then stand, and where the waiting one does.
+
+A plan is tried whole before it counts: on a copy of the cluster without those that move, the
+waiting gang is placed first and each of them after it, by the search that places everything, and
+within all quotas. The cheapest are moved first. The shortest beginning of the order of prices that
+makes room is found by halving; of it, from the dearest on, whoever is not in the way stays.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.defrag.movers import Mover
+from lockstep.scheduler.core.packing import Quota
+from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.preemption.supposition import Supposition
+from lockstep.scheduler.core.problem import Problem, problem_of
+from lockstep.scheduler.core.queues import admission
+from lockstep.scheduler.core.units import Member, Unit, UnitKey
+
+MOST_MOVES = 64
+"""Moves in one plan; one that takes more is not made."""
+FEW_MOVES = 16
+"""Moves up to which it is tried for each whether the others alone would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A gang that moves, and where it then stands."""
+
+    mover: Mover
+    placement: Placement
+
+    @property
+    def before(self) -> Counter[str]:
+        """Return the nodes of its pods now."""
+        return Counter(member.node for member in self.mover.members)
+
+    @property
+    def after(self) -> Counter[str]:
+        """Return the nodes of its pods then."""
+        return Counter(one.spot.node for one in self.placement.assignments)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What lets a gang start; carried out, everybody in it stands."""
+
+    unit: UnitKey
+    placement: Placement
+    moves: tuple[Move, ...]
+
+    @property
+    def price(self) -> float:
+        """Return the GPU-seconds of work that are thrown away."""
+        return sum(move.mover.price for move in self.moves)
+
+
+class Planner:
+    """Looks for the plan of one gang at one moment."""
+
+    def __init__(
+        self, cluster: Cluster, unit: Unit, problem: Problem, leaving: Sequence[Member]
+    ) -> None:
+        self._cluster = cluster
+        self._unit = unit
+        # Nobody has to move for members that the gang can do without.
+        self._problem = replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
+        self._leaving = leaving
+        self._problems: dict[UnitKey, Problem] = {}
+
+    def fits(self) -> bool:
+        """Return whether the gang has room already, or will have once those have gone who leave."""
+        return self._room(()) is not None
+
+    def find(self, movers: Sequence[Mover]) -> Plan | None:
+        """Return the plan by which some of *movers*, the cheapest first, make room.
+
+        None where moving all of them would not, where they would find no place themselves, or
+        where so many would have to move that no plan is made.
+        """
+        if self._room(movers) is None:
+            return None
+        size = self._fewest(movers)
+        while True:
+            plan = self._of_beginning(movers[:size])
+            if plan is not None:
+                return self._thrifty(plan)
+            if size == len(movers):
+                return None
+            size = min(2 * size, len(movers))
+
+    def _fewest(self, movers: Sequence[Mover]) -> int:
+        """Return how many of the cheapest must be gone before the waiting gang fits."""
+        low, high = 1, len(movers)
+        while low < high:
+            middle = (low + high) // 2
+            if self._room(movers[:middle]) is None:
+                low = middle + 1
+            else:
+                high = middle
+        return high
+
+    def _without(self, movers: Sequence[Mover]) -> Supposition:
+        gone = (member for mover in movers for member in mover.members)
+        return Supposition(self._cluster, [*self._leaving, *gone])
+
+    def _room(self, movers: Sequence[Mover]) -> Placement | None:
+        return self._without(movers).place(self._problem, self._unit.key)
+
+    def _of_beginning(self, movers: Sequence[Mover]) -> Plan | None:
+        """Return a plan by which some of *movers* move: those in the way, or else all of them."""
+        for chosen in (self._in_the_way(movers), movers):
+            if len(chosen) <= MOST_MOVES and (plan := self._carried_out(chosen)) is not None:
+                return plan
+        return None
+
+    def _in_the_way(self, movers: Sequence[Mover]) -> list[Mover]:
+        """Return those whose room the waiting gang takes; the dearest are spared first."""
+        state = self._without(movers)
+        placement = state.place(self._problem, self._unit.key)
+        if placement is None:
+            return list(movers)
+        state.settle(placement)
+        table, kept = state.table, []
+        for mover in reversed(movers):
+            rows = [table.rows[member.node] for member in mover.members]
+            before = table.free[:, rows].copy()
+            state.restore(mover.members)
+            after = table.free[:, rows]
+            if ((after < 0) & (after < before)).any():
+                state.vacate(mover.members)
+                kept.append(mover)
+        return kept[::-1]
+
+    def _thrifty(self, plan: Plan) -> Plan:
+        """Return the plan without the moves that it does not need."""
+        while True:
+            idle = [move.mover for move in plan.moves if move.before == move.after]
+            fewer = self._sparing(plan, idle) if idle else None
+            if fewer is None:
+                break
+            plan = fewer
+        if len(plan.moves) <= FEW_MOVES:
+            dearest = sorted(plan.moves, key=lambda m: m.mover.order, reverse=True)
+            for move in dearest if len(plan.moves) > 1 else ():
+                plan = self._sparing(plan, [move.mover]) or plan
+        return plan
+
+    def _sparing(self, plan: Plan, spared: Sequence[Mover]) -> Plan | None:
+        keys = {mover.key for mover in spared}
+        return self._carried_out([m.mover for m in plan.moves if m.mover.key not in keys])
+
+    def _carried_out(self, movers: Sequence[Mover]) -> Plan | None:
+        """Return where everybody stands when just these move; None where somebody does not."""
+        if not movers:
+            return None
+        state = self._without(movers)
+        wanted = state.place(self._problem, self._unit.key)
+        if wanted is None:
+            return None
+        state.settle(wanted)
+        moves = []
+        for mover in sorted(movers, key=lambda mover: (-mover.gpus, mover.key)):
+            placement = state.place(self._again(mover), mover.key)
+            if placement is None:
+                return None
+            state.settle(placement)
+            moves.append(Move(mover, placement))
+        plan = Plan(self._unit.key, wanted, tuple(moves))
+        return plan if self._within_quota(plan) else None
+
+    def _again(self, mover: Mover) -> Problem:
+        """Return what a gang asks for that waits again with all the members that it has now."""
+        found = self._problems.get(mover.key)
+        if found is None:
+            unit = Unit(mover.key)
+            unit.adopt(mover.unit.gang)
+            unit.members = {
+                member.name: replace(member, node="", gpus=0, account=None)
+                for member in mover.members
+            }
+            found = problem_of(self._cluster, unit)
+            found = replace(found, needs=found.wants)
+            self._problems[mover.key] = found
+        return found
+
+    def _within_quota(self, plan: Plan) -> bool:
+        """Return whether all whom it places stay within what their queues may use."""
+        cluster, ledger = self._cluster, self._cluster.ledger
+        gone = [m for move in plan.moves for m in move.mover.members]
+        with ledger.without([m for m in (*gone, *self._leaving) if m.account is not None]):
+            promised: list[UnitKey] = []
+            try:
+                for placement in (plan.placement, *(move.placement for move in plan.moves)):
+                    queue = cluster.units[placement.unit].queue
+                    counted = admission.counted(cluster, placement)
+                    account = ledger.account(queue)
+                    if ledger.lacking(account, counted, cluster.capacity()) is not None:
+                        return False
+                    ledger.promises[placement.unit] = queue, counted
+                    promised.append(placement.unit)
+            finally:
+                for key in promised:
+                    del ledger.promises[key]
+        return True

@@ -1,0 +1,152 @@
+"""Moving gangs so that a waiting one fits: who moves, where everybody then stands, who must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.running import Running
+
+from lockstep.api.timestamp import show
+from lockstep.scheduler.core.defrag.defragmenter import Look
+from lockstep.scheduler.core.defrag.plan import Plan
+from lockstep.scheduler.core.units import UnitKey
+
+SAVED = "lockstep.dev/checkpoint"
+ASKED = "lockstep.dev/defragment"
+THREE = "s/x: a:8 b:8 c:8"
+RESTART = 120
+LATER = 1_001_000.0
+There = dict[str, tuple[str, int | None]]
+"""By drawing of a gang: its nodes, and how many seconds ago it saved its work, None for never."""
+
+
+def key(name: str) -> UnitKey:
+    return UnitKey("Gang", "default", name)
+
+
+def standing(drawing: str, there: There, queues: dict[str, Any] | None = None) -> Running:
+    """Return a cluster in which gangs stand on just these nodes."""
+    world = Running.on(drawing, queues)
+    for whole, (nodes, saved) in there.items():
+        text, _, rest = whole.partition(" in ")
+        queue, _, priority = rest.partition(" ")
+        when = {} if saved is None else {SAVED: show(LATER - saved)}
+        name = world.submit(text, queue or "default", priority, annotations=when)
+        world.stand(name, nodes.split())
+    world.settle()
+    world.now = LATER
+    return world
+
+
+def proposed(world: Running, name: str) -> Plan | str:
+    """Return what the scheduler would propose for a gang that waits."""
+    unit = world.cluster.units[key(name)]
+    problem = world.decider.problem(unit)
+    assert problem is not None
+    return world.decider.defragmenter.propose(Look(unit, problem, world.now))
+
+
+CASES: dict[str, tuple[str, There, str, str]] = {
+    # name: cluster, what runs, who waits, who moves (empty: nobody may or has to)
+    "one move is enough, the cheapest": (
+        THREE,
+        {"x: 1x4": ("a", 10), "y: 1x4": ("b", 20), "z: 1x4": ("c", 30)},
+        "w: 1x8",
+        "x",
+    ),
+    "the cheapest that make room move together": (
+        THREE,
+        {"x: 1x2": ("a", 90), "y: 1x2": ("b", 50), "z: 1x2": ("c", 10)},
+        "w: 2x8",
+        "yz",
+    ),
+    "a large gang moves rather than a small one that costs more": (
+        "s/x: a:8 b:8 c:8 d:8",
+        {"x: 2x4": ("a b", 1), "y: 1x4": ("c", 200), "z: 1x4": ("d", 200)},
+        "w: 1x8",
+        "x",
+    ),
+    "who does not say that it saves its work stays": (
+        THREE,
+        {"x: 1x4": ("a", None), "y: 1x4": ("b", 20), "z: 1x4": ("c", 30)},
+        "w: 1x8",
+        "y",
+    ),
+    "who is elastic may move": (
+        THREE,
+        {"x: 1x4": ("a", None), "y: 1..2x4": ("b c", None), "z: 1x4": ("c", None)},
+        "w: 1x8",
+        "y",
+    ),
+    "nobody moves where that does not help": (
+        THREE,
+        {"x: 1x6": ("a", 10), "y: 1x6": ("b", 20), "z: 1x6": ("c", 30)},
+        "w: 2x8",
+        "",
+    ),
+    "nobody moves for what fits already": (THREE, {"x: 1x4": ("a", 10)}, "w: 1x2", ""),
+    "a topology wish of the waiting one": (
+        "s/x: a:8 b:8\n s/y: c:8 d:8",
+        {"x: 1x2": ("a", 50), "y: 1x2": ("c", 10)},
+        "w: 2x8 leaf",
+        "y",
+    ),
+    "a topology wish of one that moves": (
+        "s/x: a:8 b:8\n s/y: c:8-4 d:8-6",
+        {"x: 2x4 leaf": ("a b", 50)},
+        "w: 2x8 leaf",
+        "",
+    ),
+    "the more important does not move": (
+        THREE,
+        {"x: 1x4 in q high": ("a", 10), "y: 1x4 in q": ("b", 20), "z: 1x4 in q": ("c", 30)},
+        "w: 1x8",
+        "y",
+    ),
+    "a chain: one moves to where another was": (
+        "s/x: a:8 b:8\n s/y: c:8 d:8",
+        {"x: 1x4 leaf": ("a", 10), "y: 1x4 leaf": ("b", 50), "z: 2x8 leaf": ("c d", None)},
+        "w: 1x8",
+        "x",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_the_cheapest_move_that_can(case: tuple[str, There, str, str]) -> None:
+    drawing, there, waits, moved = case
+    world = standing(drawing, there)
+    name = world.submit(waits)
+    before = world.cluster.table.free.copy()
+    plan = proposed(world, name)
+    names = "" if isinstance(plan, str) else "".join(sorted(m.mover.key.name for m in plan.moves))
+    assert names == moved
+    assert (world.cluster.table.free == before).all(), "a proposal changes nothing"
+
+
+def test_the_price_is_the_work_since_the_last_save_and_a_restart() -> None:
+    world = standing(THREE, {"x: 2x2": ("a b", 40), "y: 1x2": ("c", 70)})
+    plan = proposed(world, world.submit("w: 2x8"))
+    assert isinstance(plan, Plan)
+    gone = {m.mover.key.name: m.mover.price for m in plan.moves}
+    assert gone == {"x": (41 + RESTART) * 4} or gone == {"y": (71 + RESTART) * 2}
+    assert plan.price == sum(gone.values())
+
+
+def ask(world: Running, name: str, request: str) -> None:
+    """Ask on a gang that others move for it."""
+    world.annotate(name, {ASKED: request})
+
+
+def test_asked_for_it_is_carried_out_and_everybody_stands() -> None:
+    world = standing(THREE, {"x: 1x4": ("a", 10), "y: 1x4": ("b", 20), "z: 1x4": ("c", 30)})
+    world.run("w: 1x8")
+    assert world.there() == set("xyz")
+    ask(world, "w", "1h")
+    world.settle()
+    assert world.there() == set("wxyz")
+    assert world.evicted == ["x"]
+    shown = world.cluster.defragmentations[key("w")]
+    assert (shown.phase, shown.price) == ("Done", (11 + RESTART) * 4)
+    assert [move.phase for move in shown.moves] == ["Standing"]

@@ -1,0 +1,81 @@
+"""Jobs that move for others in simulated time: when, at what price, and what they lose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.simulated_jobs import Json, job, simulate
+
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import CHECKPOINT_ANNOTATION
+from lockstep.api.queue import DefragmentationPolicy, Queue, QueueSpec
+from lockstep.nodes.simulated.spec import parse
+from lockstep.sim.engine import Options
+from lockstep.sim.faults import Faults
+from lockstep.sim.record import Result
+from lockstep.sim.world import world_of
+
+FAULTS = Faults(checkpoint_interval=40, restart_cost=30)
+
+
+def saving(obj: Json) -> Json:
+    """Return a job that says that it saves its work."""
+    obj["metadata"]["annotations"][CHECKPOINT_ANNOTATION] = "2026-01-01T00:00:00Z"
+    return obj
+
+
+def scattered(policy: DefragmentationPolicy | None, *, own: bool = False, **more: Any) -> Result:
+    """Return a run in which, at 100 s, three nodes are half free and a job wants a whole one."""
+    short = [job(f"{node}-short", "1x4", runs=100) for node in "abc"]
+    long = [saving(job(f"{node}-long", "1x4", runs=1000)) for node in "abc"]
+    pairs = [one for pair in zip(short, long, strict=True) for one in pair]
+    world = world_of(parse("3x8"))
+    if own:
+        spec = QueueSpec(defragmentation=policy)
+        world.queues.append(Queue(metadata=ObjectMeta(name="default"), spec=spec))
+    options = Options(faults=FAULTS, defrag=None if own else policy)
+    return simulate(world, *pairs, job("whole", "1x8", at=10, runs=50), options=options)
+
+
+def started(result: Result, name: str) -> float | None:
+    return next(life.started for life in result.lives if life.work.name == name)
+
+
+@pytest.mark.parametrize(
+    ("policy", "start", "moves"),
+    [
+        pytest.param(None, 1000, 0, id="nobody moves unless a policy says so"),
+        pytest.param(DefragmentationPolicy(after="60s"), 100, 1, id="as soon as it helps"),
+        pytest.param(DefragmentationPolicy(after="5m"), 310, 1, id="not before it waited so long"),
+        pytest.param(
+            DefragmentationPolicy(after="60s", max_price="30s"), 1000, 0, id="not at any price"
+        ),
+        pytest.param(
+            DefragmentationPolicy(after="60s", cool_down="5m"),
+            300,
+            1,
+            id="not who has just begun",
+        ),
+    ],
+)
+@pytest.mark.parametrize("own", [True, False], ids=["the queue's own", "for all queues"])
+def test_a_policy_moves_jobs_for_one_that_waits(policy, start, moves, own):
+    if policy is not None and policy.cool_down == "1h":
+        policy = DefragmentationPolicy(policy.after, policy.max_price, "1s")
+    result = scattered(policy, own=own)
+    assert started(result, "whole") == pytest.approx(start, abs=60)
+    assert sum(life.moves for life in result.lives) == moves
+
+
+def test_who_moves_loses_what_the_plan_says_and_goes_on():
+    result = scattered(DefragmentationPolicy("60s", "8h", "1s"))
+    (one,) = result.rearrangements
+    moved = next(life for life in result.lives if life.moves)
+    behind = one.time % 40
+    assert behind
+    assert (one.job, one.moved) == ("whole", (moved.work.name,))
+    assert moved.lost == behind * 4
+    assert one.price == (behind + 30) * 4
+    assert moved.ended == 1000 + behind + 30
+    assert moved.preemptions == 0
