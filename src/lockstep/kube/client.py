@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
-from lockstep.kube.codec import (
-    Unreadable,
-    WatchEvent,
-    decode,
-    decode_page,
-    encode,
-    with_identity,
-)
+from lockstep.kube.codec import WatchEvent, decode, encode, with_identity
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.connection import (
     JSON,
@@ -28,7 +20,7 @@ from lockstep.kube.connection import (
     TransportFactory,
     default_transport,
 )
-from lockstep.kube.errors import Gone
+from lockstep.kube.listing import Listing, read_list
 from lockstep.kube.watching import events
 
 __all__ = ["Client", "Listing", "Patch", "WatchEvent"]
@@ -48,15 +40,6 @@ class Patch(Enum):
     JSON = "application/json-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
     APPLY = "application/apply-patch+yaml"
-
-
-@dataclass(frozen=True, slots=True)
-class Listing(Generic[T]):
-    """A whole list as of *resource_version*; *unreadable* did not fit the view."""
-
-    items: list[T]
-    resource_version: str
-    unreadable: tuple[Unreadable, ...] = ()
 
 
 class Client:
@@ -157,7 +140,10 @@ class Client:
         params = _selectors(label_selector, field_selector)
         if resource_version:
             params["resourceVersion"] = resource_version
-        return await _read_pages(self, res, res.path(namespace), params, limit)
+        path = res.path(namespace)
+        return await read_list(
+            lambda page: self.request("GET", path, params=page), res.type, params, limit
+        )
 
     async def create(
         self,
@@ -342,29 +328,6 @@ class Client:
 
     def _space(self, res: Resource[T], namespace: str | None) -> str | None:
         return namespace or (self.config.namespace if res.namespaced else None)
-
-
-async def _read_pages(
-    client: Client, res: Resource[T], path: str, params: Mapping[str, str], limit: int
-) -> Listing[T]:
-    asked = {**params, "limit": str(limit)} if limit else dict(params)
-    items: list[T] = []
-    unreadable: list[Unreadable] = []
-    while True:
-        try:
-            body = await client.request("GET", path, params=asked)
-        except Gone:
-            if "continue" not in asked:
-                raise
-            return await _read_pages(client, res, path, params, 0)
-        page, problems = decode_page(res.type, body)
-        items += page.items or ()
-        unreadable += problems
-        if not page.metadata.next_page:
-            return Listing(items, page.metadata.resource_version, tuple(unreadable))
-        asked["continue"] = page.metadata.next_page
-        # A later page is of the first one's version; naming another is refused.
-        asked.pop("resourceVersion", None)
 
 
 def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
@@ -37,6 +38,10 @@ class Page(msgspec.Struct, Generic[T], gc=False):
 class _RawPage(msgspec.Struct, gc=False):
     metadata: ListMeta
     items: list[msgspec.Raw] | None = None
+
+
+class _PageHead(msgspec.Struct, gc=False):
+    metadata: ListMeta
 
 
 class _Metadata(Wire, frozen=True):
@@ -86,6 +91,10 @@ class _RawEvent(msgspec.Struct, gc=False):
 
 _HEAD = msgspec.json.Decoder(_Head)
 _RAW_PAGE = msgspec.json.Decoder(_RawPage)
+_PAGE_HEAD = msgspec.json.Decoder(_PageHead)
+_ITEMS = re.compile(rb',\s*"items"\s*:')
+_HEAD_LIMIT = 64 << 10
+"""Bytes at the beginning of a page in which its metadata are looked for alone."""
 _RAW_EVENT = msgspec.json.Decoder(_RawEvent)
 _STATUS = msgspec.json.Decoder(Status)
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -168,6 +177,23 @@ def decode_page(type_: type[T], data: bytes) -> tuple[Page[T], list[Unreadable]]
             return _page_decoder(type_).decode(data), []
         except msgspec.ValidationError:
             return _decode_one_by_one(type_, data)
+
+
+def next_page(data: bytes) -> str:
+    """Return the token of the page after the one in *data*; empty where that is the last.
+
+    The objects are not looked at, where the page says this before them, as servers do.
+
+    Raises:
+        Undecodable: when it is not a list at all.
+    """
+    items = _ITEMS.search(data, 0, _HEAD_LIMIT)
+    if items is not None:
+        # Up to the objects it must be a whole page, or this was not where they begin.
+        with suppress(msgspec.MsgspecError):
+            return _PAGE_HEAD.decode(data[: items.start()] + b"}").metadata.next_page
+    with _understood(ListMeta):
+        return _PAGE_HEAD.decode(data).metadata.next_page
 
 
 def _decode_one_by_one(type_: type[T], data: bytes) -> tuple[Page[T], list[Unreadable]]:
