@@ -1,124 +1,138 @@
-"""``defrag``: which running jobs would have to move so that a waiting one fits."""
+"""``defrag``: which running jobs would have to move so that a waiting one fits, and moving them."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from lockstep.api import duration, timestamp
-from lockstep.api.names import CHECKPOINT_ANNOTATION, ELAPSED_ANNOTATION
+from lockstep.api.gang import GANGS, Defragmentation
+from lockstep.api.names import DEFRAGMENT_ANNOTATION
 from lockstep.cli import kinds
 from lockstep.cli.connect import Session, Target, run
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.options import Context, Kubeconfig, Named, Namespace, Output
-from lockstep.cli.output import Format, encode, print_lines
-from lockstep.cli.snapshot import take
+from lockstep.cli.output import Format, encode, note, print_lines
+from lockstep.cli.state import read_cluster
 from lockstep.cli.usage import usage
-from lockstep.sim.defrag import Mover, Plan, defragment
-from lockstep.sim.workload import Workload, read_workloads
-from lockstep.sim.world import InputError, World, read_world
+from lockstep.cli.views.defrag import lines, tree
+from lockstep.scheduler.core.defrag.plan import Plan
+from lockstep.scheduler.core.offline import moves_for
+from lockstep.scheduler.core.units import UnitKey
 
 app = typer.Typer(rich_markup_mode=None)
 
 Json = dict[str, Any]
-HOUR = 3600.0
+TOLERATED = 60.0
+"""Seconds of work of those that move by which the price may have grown since it was shown."""
+LOOK_EVERY = 0.2
 
 
 @app.command()
 def defrag(
     name: Named,
     *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Have it done, without asking.")] = False,
+    max_price: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Most work thrown away, as time of one GPU (8h); the price shown by default.",
+        ),
+    ] = None,
+    wait: Annotated[
+        bool, typer.Option(help="Wait until everybody stands, and tell each step.")
+    ] = True,
     output: Output = Format.TABLE,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Say which running jobs would have to move so that a waiting one could start, and the price.
+    """Show which running jobs would have to move so that a waiting one could start; have it done.
 
     Only elastic jobs and jobs that say when they saved their state last (annotation
-    lockstep.dev/checkpoint of their gang) are thought of. Nothing is moved: the plan is shown.
+    lockstep.dev/checkpoint of their gang) are thought of, and none that is more important. The
+    price is the work that they do again. With --yes, or when you agree, the scheduler plans anew
+    and moves them if that costs no more than agreed; it keeps all new places until all stand.
 
     \b
     Examples:
       lockstep defrag pretrain
+      lockstep defrag pretrain --yes --max-price 8h
       lockstep defrag gang/g1 -o json
     """
     with usage("NAME"):
         wanted = kinds.reference(name)
         if wanted.kind not in ("job", "gang"):
             raise ValueError(f"{wanted} does not wait for others; name a job or a gang")
+    with usage("--max-price"):
+        most = None if max_price is None else duration.parse(max_price)
     target = Target(kubeconfig, context, namespace)
-    plan = run(target, lambda session: _plan(session, wanted.name))
+    found = run(target, lambda session: _plan(session, wanted.name))
     if output is Format.JSON:
-        print(encode(None if plan is None else asdict(plan), output), end="")
+        shown = None if isinstance(found, str) else tree(found)
+        print(encode(shown, output), end="")
     else:
-        print_lines(lines(wanted.name, plan))
+        print_lines(lines(wanted.name, found))
+    if isinstance(found, str) or not (yes or _agreed(output)):
+        return
+    agreed = _price(found) if most is None else most
+    run(target, lambda session: _have_done(session, wanted.name, agreed, wait=wait))
 
 
-def lines(name: str, plan: Plan | None) -> list[str]:
-    """Return a plan as lines of text."""
-    if plan is None:
-        return [
-            f"no moves of elastic or checkpointed jobs would let {name} start; "
-            f"`lockstep explain {name}` says what it lacks"
-        ]
-    count = len(plan.moves)
-    shown = [
-        f"{name} would start if {count} {'job' if count == 1 else 'jobs'} moved; "
-        f"{plan.price / HOUR:.1f} GPU hours of work would be done again"
-    ]
-    for move in plan.moves:
-        price = f"{duration.show(move.price)} of one GPU"
-        shown.append(f"  {move.job}: {_nodes(move.before)} -> {_nodes(move.after)}  ({price})")
-    return [*shown, f"  then {name} on {_nodes(plan.nodes.values())}"]
+def _agreed(output: Format) -> bool:
+    """Ask whoever sits there; nobody does where the plan is read by a program."""
+    if output is Format.JSON or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return typer.confirm("Move them now?")
 
 
-def _nodes(nodes: Iterable[str]) -> str:
-    return ", ".join(
-        f"{node} ({pods})" if pods > 1 else node for node, pods in sorted(Counter(nodes).items())
-    )
+def _price(plan: Plan) -> float:
+    """Return what is agreed to by agreeing to a plan: it grows by the second."""
+    return plan.price + TOLERATED * sum(move.mover.gpus for move in plan.moves)
 
 
-async def _plan(session: Session, name: str) -> Plan | None:
-    there = await take(session)
-    try:
-        world = read_world(there)
-        works = read_workloads(there, world)
-    except InputError as error:
-        raise CommandFailed(str(error)) from None
-    wanted = next((w for w in works if w.key[1:] == (session.namespace, name)), None)
-    if wanted is None:
+async def _plan(session: Session, name: str) -> Plan | str:
+    cluster = await read_cluster(session.client)
+    unit = cluster.units.get(UnitKey("Gang", session.namespace, name))
+    if unit is None:
         raise CommandFailed(
             f"there is no job or gang {name!r} that runs or waits in {session.namespace}",
             "`lockstep list` shows what there is; -n chooses the namespace",
         )
-    if world.standing(wanted.key):
+    if unit.bound:
         raise CommandFailed(f"{name} has nodes already", "name a job that waits")
-    return defragment(world, works, wanted, list(_movers(there, world, works, time.time())))
+    return moves_for(cluster, unit, time.time())
 
 
-def _movers(
-    there: Sequence[Json], world: World, works: Sequence[Workload], now: float
-) -> Iterator[Mover]:
-    """Yield the running jobs that may move; the price is the work since the last checkpoint."""
-    gangs = {
-        (obj["metadata"].get("namespace"), obj["metadata"]["name"]): obj["metadata"]
-        for obj in there
-        if obj["kind"] == "Gang"
-    }
-    for work in works:
-        if not world.standing(work.key):
-            continue
-        annotations = gangs.get(work.key[1:], {}).get("annotations", {})
-        saved = annotations.get(CHECKPOINT_ANNOTATION)
-        elastic = any((g.desired or g.min) > g.min for g in work.gang.spec.groups)
-        if saved is None and not elastic:
-            continue
-        ran = float(annotations.get(ELAPSED_ANNOTATION, 0.0))
-        since = min(ran, now - timestamp.parse(saved)) if saved is not None else ran
-        yield Mover(work, max(0.0, since) * work.gpus)
+async def _have_done(session: Session, name: str, agreed: float, *, wait: bool) -> None:
+    """Ask for it on the gang, as anybody may who may change it; the scheduler does it."""
+    request = f"{agreed:.0f}s asked at {timestamp.show(time.time())}"
+    body = {"metadata": {"annotations": {DEFRAGMENT_ANNOTATION: request}}}
+    await session.client.patch(GANGS, name, body, session.namespace)
+    if not wait:
+        note(f"asked for; `lockstep explain {name}` says how far it is")
+        return
+    said = ""
+    while True:
+        gang = await session.client.get(GANGS, name, session.namespace)
+        answer = gang.status.defragmentation
+        if answer is not None and answer.request == request:
+            if answer.message != said:
+                said = answer.message
+                print_lines([said] if answer.phase != "Refused" else [])
+            if answer.phase != "Moving":
+                _conclude(name, answer)
+                return
+        await asyncio.sleep(LOOK_EVERY)
+
+
+def _conclude(name: str, answer: Defragmentation) -> None:
+    if answer.phase == "Refused":
+        raise CommandFailed(f"nothing was moved: {answer.message}", "look at the plan again")
+    if answer.phase == "Failed":
+        raise CommandFailed(f"{name} did not start: {answer.message}", f"lockstep explain {name}")

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
-from lockstep.api.core import NODES, PODS, PRIORITY_CLASSES
-from lockstep.api.gang import GANGS
-from lockstep.api.node_policy import NODE_POLICIES
-from lockstep.api.topology import TOPOLOGIES
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
+from lockstep.cli.state import read_cluster
 from lockstep.cli.views.layout import layout_lines
-from lockstep.compat.hypernodes import HYPERNODES, HyperNodes
-from lockstep.kube.client import Client
-from lockstep.kube.errors import Forbidden, NotFound
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.offline import cluster_of, inquire
+from lockstep.scheduler.core.offline import inquire
 from lockstep.scheduler.core.picture import picture, places_of
 from lockstep.scheduler.core.units import Unit, UnitKey
 
@@ -26,7 +18,7 @@ async def layout_of(session: Session, name: str) -> list[str]:
     Raises:
         CommandFailed: when there is no such gang, or it has no ranks to be laid out.
     """
-    cluster = await _cluster(session.client)
+    cluster = await read_cluster(session.client)
     unit = cluster.units.get(UnitKey("Gang", session.namespace, name))
     if unit is None:
         raise CommandFailed(
@@ -39,27 +31,6 @@ async def layout_of(session: Session, name: str) -> list[str]:
             "spec.parallelism of the TrainingJob says it: tensor, pipeline, context, expert, data",
         )
     return _drawn(cluster, unit)
-
-
-async def _cluster(client: Client) -> Cluster:
-    nodes, pods, gangs, topologies, classes, policies = await asyncio.gather(
-        client.list(NODES),
-        client.list(PODS),
-        client.list(GANGS),
-        client.list(TOPOLOGIES),
-        client.list(PRIORITY_CLASSES),
-        client.list(NODE_POLICIES),
-    )
-    known = await _hypernodes(client)
-    derived = known.topology()
-    return cluster_of(
-        nodes=[known.labelled(node) for node in nodes.items],
-        pods=pods.items,
-        gangs=gangs.items,
-        node_policies=policies.items,
-        topologies=[*topologies.items, *([derived] if derived else [])],
-        priority_classes=classes.items,
-    )
 
 
 def _drawn(cluster: Cluster, unit: Unit) -> list[str]:
@@ -76,14 +47,3 @@ def _drawn(cluster: Cluster, unit: Unit) -> list[str]:
             f"lockstep explain {unit.key.name} says why",
         )
     return layout_lines(drawn, placed=placed)
-
-
-async def _hypernodes(client: Client) -> HyperNodes:
-    known = HyperNodes()
-    try:
-        found = await client.list(HYPERNODES)
-    except (NotFound, Forbidden):  # no such kind, or none of this user's business
-        return known
-    for one in found.items:
-        known.set(one)
-    return known

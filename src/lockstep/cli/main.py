@@ -49,7 +49,7 @@ ENTRIES = (
     Entry("top", CLUSTER, "Show who uses how many GPUs, and how many are free.", "insight"),
     Entry("queue", CLUSTER, "List, create, explain and delete queues.", "queues", group=True),
     Entry("node", CLUSTER, "List, cordon and drain nodes.", "nodes", group=True),
-    Entry("defrag", CLUSTER, "Say which jobs would have to move for one that waits.", "defrag"),
+    Entry("defrag", CLUSTER, "Move jobs so that one that waits fits; shown first.", "defrag"),
     Entry("snapshot", CLUSTER, "Write down what the scheduler goes by.", "snapshot"),
     Entry("simulate", CLUSTER, "Run the scheduler over simulated time.", "simulate", group=True),
     Entry("version", CLUSTER, "Print the versions of client and server.", "about"),

@@ -23,6 +23,7 @@ from lockstep.cli.views.simulation import summary
 
 if TYPE_CHECKING:
     from lockstep.api.gang import Strategy
+    from lockstep.api.queue import DefragmentationPolicy
     from lockstep.sim.engine import Options
     from lockstep.sim.record import Result
     from lockstep.sim.workload import Workload
@@ -105,6 +106,13 @@ def simulate(
     checkpoint_interval: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="Between two checkpoints; 0: all kept.")
     ] = 1800.0,
+    defrag: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AFTER[,MAX-PRICE[,COOL-DOWN]]",
+            help="Move elastic and checkpointed jobs for one that waits so long (10m,8h,1h).",
+        ),
+    ] = None,
     chart: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw it: a .svg or a .html file.")
     ] = None,
@@ -122,6 +130,7 @@ def simulate(
       lockstep simulate --cluster 64x8 --jobs jobs.yaml
       lockstep simulate --cluster snapshot.json --jobs snapshot.json --node-mtbf 2000 -o json
       lockstep simulate --cluster nodes.yaml --jobs jobs.yaml --chart run.html
+      lockstep simulate --cluster 64x8 --jobs jobs.yaml --defrag 10m,8h
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -145,7 +154,9 @@ def simulate(
     )
     from lockstep.sim.engine import Options
 
-    options = Options(seed, inf if until is None else until, period, faults)
+    options = Options(
+        seed, inf if until is None else until, period, faults, _defragmentation(defrag)
+    )
     outcome = _run(cluster, jobs, policy, options)
     _show(outcome, chart, output)
 
@@ -252,6 +263,22 @@ def _selector(text: str | None) -> Any:
             return parse_labels(text)
         except SelectorError as error:
             raise ValueError(str(error)) from None
+
+
+def _defragmentation(text: str | None) -> DefragmentationPolicy | None:
+    """Return the policy for queues that state none; what is left out is as in a Queue."""
+    if text is None:
+        return None
+    from lockstep.api import duration
+    from lockstep.api.queue import DefragmentationPolicy
+
+    with usage("--defrag"):
+        parts = text.split(",")
+        if len(parts) > 3:
+            raise ValueError(f"{text!r} has {len(parts)} parts; write at most three: 10m,8h,1h")
+        for part in parts:
+            duration.parse(part)
+    return DefragmentationPolicy(*parts)
 
 
 class _Progress:

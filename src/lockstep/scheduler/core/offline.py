@@ -13,10 +13,12 @@ from lockstep.api.topology import Topology
 from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.defrag.defragmenter import Look
+from lockstep.scheduler.core.defrag.plan import Plan
 from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.units import Unit, UnitKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +77,17 @@ def inquire(cluster: Cluster, namespace: str, name: str) -> Answer:
     problem = decider.problem(unit)
     placement = admission.place(cluster, unit, problem) if problem is not None else None
     return Answer(None if placement else explain(cluster, unit), position, placement)
+
+
+def moves_for(cluster: Cluster, unit: Unit, now: float) -> Plan | str:
+    """Return which moves of others would let a gang that waits start; else why there are none."""
+    decider = Decider(cluster)
+    if unit.key not in decider.waiting():
+        return "it does not wait"
+    for other in cluster.units.values():
+        if other.nominated:
+            decider.preemptor.adopt(other)
+    problem = decider.problem(unit)
+    if problem is None or unit.key in cluster.nominations:
+        return explain(cluster, unit).message
+    return decider.defragmenter.propose(Look(unit, problem, now))

@@ -39,8 +39,9 @@ def progress(one: Rearrangement) -> str:
         "Gone": "ended or deleted",
     }
     parts = [f"{steps[step]} {told}" for step, told in said.items() if steps[step]]
-    total = f"{words.count(len(one.moves), 'gang')} of {of_one_gpu(one.price)} of work moved for it"
-    return f"{total}: {words.listing(parts)}"
+    who = "1 gang moves" if len(one.moves) == 1 else f"{len(one.moves)} gangs move"
+    again = f"work done again: {of_one_gpu(one.price)}"
+    return f"{who} so that it fits ({again}): {words.listing(parts)}"
 
 
 def no_plan(movable: int) -> str:
