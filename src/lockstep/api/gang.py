@@ -169,6 +169,13 @@ class GangStatus(Wire, frozen=True):
     defragmentation: Annotated[
         Defragmentation | None, Meta(description="Moves of others so that this gang fits.")
     ] = None
+    preempted: Annotated[
+        dict[str, str],
+        Meta(
+            description="Pods whose place went to others, with their uids, until others of these "
+            "names come."
+        ),
+    ] = {}
     waiting_since: str | None = None
     placed_at: str | None = None
     observed_generation: int = 0

@@ -78,8 +78,9 @@ class JobController:
             return None
         if self._replaced.get(key) == job.metadata.resource_version:
             return _CATCH_UP
-        decision = decide(await self._see(job), self.clock())
-        if not await self._holds(job, decision):
+        seen = await self._see(job)
+        decision = decide(seen, self.clock())
+        if not await self._holds(seen, decision):
             return _CATCH_UP
         try:
             await self._write_status(job, decision)
@@ -123,15 +124,26 @@ class JobController:
                 found[pod.metadata.name] = f"{last.reason}: {last.message}"
         return found
 
-    async def _holds(self, job: TrainingJob, decision: Decision) -> bool:
+    async def _holds(self, seen: Seen, decision: Decision) -> bool:
+        """Return whether the pods are gone of which the decision says so, and why as far as told.
+
+        Caches of pods and gangs are each in order, but neither waits for the other.
+        """
+        namespace = seen.job.metadata.namespace
         for name in decision.absent:
             try:
-                pod = await self.client.get(PODS, name, job.metadata.namespace)
+                pod = await self.client.get(PODS, name, namespace)
             except NotFound:
                 continue
-            if owns(job, pod.metadata):
+            if owns(seen.job, pod.metadata):
                 return False
-        return True
+        if not decision.absent or seen.gang is None:
+            return True
+        try:
+            gang = await self.client.get(GANGS, seen.gang.metadata.name, namespace)
+        except NotFound:
+            return True
+        return gang.status.preempted == seen.gang.status.preempted
 
     async def _write_status(self, job: TrainingJob, decision: Decision) -> None:
         patch = difference(to_builtins(job.status), to_builtins(decision.status))

@@ -6,7 +6,7 @@ from the whole state.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -53,7 +53,7 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
     found: list[failures.Failure] = []
     if _succeeded(framework, job, roster):
         status = failures.succeed(_counted(roster, status), now)
-    elif found := failures.find(roster, status):
+    elif found := failures.find(roster, status, _preempted(seen)):
         status = failures.judge(job, framework, _counted(roster, status), found, now)
     elif failures.resized(job, roster):
         status = failures.anew(status, "Resized", "the job's size has changed", now)
@@ -71,6 +71,10 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
         _again(after, roster, now),
         cond.notes(job.status, status),
     )
+
+
+def _preempted(seen: Seen) -> Container[str]:
+    return seen.gang.status.preempted if seen.gang is not None else ()
 
 
 def _with(seen: Seen, status: TrainingJobStatus) -> Seen:

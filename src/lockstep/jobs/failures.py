@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,11 +46,14 @@ class Failure:
     """Whether the cluster took it away: eviction, preemption, a node told to stop."""
 
 
-def find(roster: Roster, status: TrainingJobStatus) -> list[Failure]:
+def find(
+    roster: Roster, status: TrainingJobStatus, preempted: Container[str] = ()
+) -> list[Failure]:
     """Return the failures that *status* has not counted yet, the first to happen first.
 
-    A pod that is gone precedes those that failed for want of it. A pod that goes away before the
-    gang was placed has not run: it is made again and not counted.
+    A pod that is gone precedes those that failed for want of it; *preempted* are the names of
+    those that went so that others could have their place. A pod that goes away before the gang was
+    placed has not run: it is made again and not counted.
     """
     placed = cond.holds(status, cond.PLACED)
     found: list[Failure] = []
@@ -65,8 +69,13 @@ def find(roster: Roster, status: TrainingJobStatus) -> list[Failure]:
     for member in roster.missing() if placed else ():
         created = status.replica_statuses.get(member.role.name, ReplicaStatus()).created
         if member.index < created and member.name not in status.replacing:
-            found.append(Failure(member.name, "", f"{member.name} was deleted"))
+            found.append(_of_missing(member.name, member.name in preempted))
     return sorted(found, key=lambda failure: failure.at)
+
+
+def _of_missing(name: str, preempted: bool) -> Failure:
+    why = f"{name} was taken away: its place went to others" if preempted else f"{name} was deleted"
+    return Failure(name, "", why, disrupted=preempted)
 
 
 def _disrupted(pod: Pod) -> bool:

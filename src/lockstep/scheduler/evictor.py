@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from lockstep.api.core import PODS
 from lockstep.api.gang import GANGS
 from lockstep.kube.client import Client, Patch
-from lockstep.kube.errors import ApiError, NotFound
+from lockstep.kube.errors import ApiError, Conflict, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.defrag.defragmenter import Note
@@ -30,7 +31,8 @@ class Evictor:
     """Carries evictions out, in an order that a crash cannot turn into a loss.
 
     First it is written down where the unit is to stand; a leader that finds that written goes on
-    from there. Only then the victims are told why they end, and ended, gracefully.
+    from there. Then it is written on the victims' gangs which of their pods end: a pod may be gone
+    before anybody has seen why. Only then the victims are told, and ended, gracefully.
     """
 
     def __init__(self, client: Client, cluster: Cluster, recorder: Recorder) -> None:
@@ -59,10 +61,11 @@ class Evictor:
                 return
             await asyncio.sleep(RETRY_SECONDS)
         self._announce(eviction)
-        left = list(eviction.victims)
+        left = _by_unit(eviction.victims)
         while left and not self._moot(eviction):
-            done = await asyncio.gather(*(self._end(member, eviction) for member in left))
-            left = [member for member, ended in zip(left, done, strict=True) if not ended]
+            units = left.items()
+            done = await asyncio.gather(*(self._end_all(*one, eviction) for one in units))
+            left = {key: rest for key, rest in zip(left, done, strict=True) if rest}
             if left:
                 await asyncio.sleep(RETRY_SECONDS)
 
@@ -85,16 +88,12 @@ class Evictor:
                     GANGS, key.name, {"status": status}, key.namespace, subresource="status"
                 )
             else:
-                await self._client.patch(
-                    PODS,
-                    key.name,
-                    {"status": status},
-                    key.namespace,
-                    how=Patch.STRATEGIC,
-                    subresource="status",
-                )
+                member = self._cluster.pods.get((key.namespace, key.name))
+                if member is None:
+                    return False
+                await self._patch(member, status)
         except ApiError as error:
-            log.warning("the place of %s/%s is not noted: %s", key.namespace, key.name, error)
+            log.warning("%s/%s is not told: %s", key.namespace, key.name, error)
             return False
         return True
 
@@ -116,6 +115,18 @@ class Evictor:
         if unit is not None and unit.gang is not None:
             self._recorder.event(unit.gang, note.kind, note.reason, note.message)
 
+    async def _end_all(
+        self, key: UnitKey | None, members: list[Member], eviction: Eviction
+    ) -> list[Member]:
+        """End the pods of one unit; return those that have to be tried again."""
+        unit = self._cluster.units.get(key) if key is not None else None
+        if unit is not None and unit.gang is not None:
+            preempted = {member.name: member.uid for member in members}
+            if not await self._write(unit.key, {"preempted": preempted}):
+                return members
+        done = await asyncio.gather(*(self._end(member, eviction) for member in members))
+        return [member for member, ended in zip(members, done, strict=True) if not ended]
+
     async def _end(self, member: Member, eviction: Eviction) -> bool:
         """Tell one pod why and delete it; return whether it ends or is gone."""
         condition = {
@@ -127,18 +138,29 @@ class Evictor:
         }
         async with self._slots:
             try:
-                await self._client.patch(
-                    PODS,
-                    member.name,
-                    {"status": {"conditions": [condition]}},
-                    member.namespace,
-                    how=Patch.STRATEGIC,
-                    subresource="status",
-                )
+                await self._patch(member, {"conditions": [condition]})
                 await self._client.delete(PODS, member.name, member.namespace, uid=member.uid)
             except NotFound:
                 return True
+            except Conflict:
+                # Another pod has its name by now, or somebody has written at the same time.
+                known = self._cluster.pods.get(member.key)
+                return known is None or known.uid != member.uid
             except ApiError as error:
                 log.warning("evict %s/%s: %s", member.namespace, member.name, error)
                 return False
         return True
+
+    async def _patch(self, member: Member, status: dict[str, Any]) -> None:
+        """Change the status of this very pod, and not of a new one of the same name."""
+        body = {"metadata": {"uid": member.uid}, "status": status}
+        await self._client.patch(
+            PODS, member.name, body, member.namespace, how=Patch.STRATEGIC, subresource="status"
+        )
+
+
+def _by_unit(members: Iterable[Member]) -> dict[UnitKey | None, list[Member]]:
+    found: defaultdict[UnitKey | None, list[Member]] = defaultdict(list)
+    for member in members:
+        found[member.unit].append(member)
+    return dict(found)

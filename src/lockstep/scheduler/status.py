@@ -254,7 +254,9 @@ class StatusWriter:
             self._cluster.set_gang(gang)
 
     async def _write_pod(self, member: Member, verdict: Verdict, now: str) -> None:
-        body: Json = {"status": {"conditions": [unscheduled_condition(member, verdict, now)]}}
+        conditions = [unscheduled_condition(member, verdict, now)]
+        # The uid makes the server refuse it for a new pod of the same name.
+        body: Json = {"metadata": {"uid": member.uid}, "status": {"conditions": conditions}}
         async with self._slots:
             if member.node:
                 return

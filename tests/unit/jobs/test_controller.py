@@ -150,6 +150,21 @@ async def test_a_pod_that_only_the_cache_misses_is_not_lost() -> None:
     assert client.written() == [("patch", "TrainingJob"), ("delete", "Pod")]
 
 
+async def test_why_a_pod_is_gone_is_asked_where_the_cache_may_not_know_it_yet() -> None:
+    world = FakeCluster(job())
+    world.run()
+    unaware = world.objects["Gang", "digits"]
+    world.preempt("digits-worker-1")
+    client = FakeClient(live={("Gang", "digits"): world.objects["Gang", "digits"]})
+    world.objects["Gang", "digits"] = unaware
+    assert await shell(world, client).reconcile(KEY) is not None
+    assert client.calls == []
+    world.objects["Gang", "digits"] = client.live["Gang", "digits"]
+    await shell(world, client).reconcile(KEY)
+    assert "restarts" not in client.bodies[0]["status"]
+    assert client.bodies[0]["status"]["attempt"] == 1
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [

@@ -80,7 +80,7 @@ def test_who_is_replaced_when_a_pod_is_gone(
     assert status(world).replacing == {}
 
 
-@pytest.mark.parametrize("how", ["its node stops", "it is evicted"])
+@pytest.mark.parametrize("how", ["its node stops", "it is evicted", "it is gone at once"])
 @pytest.mark.parametrize(("given", "attempts"), [(job(), 1), (job(ELASTIC), 0)])
 def test_what_the_cluster_takes_away_is_not_held_against_the_job(
     given: TrainingJob, attempts: int, how: str
@@ -88,7 +88,10 @@ def test_what_the_cluster_takes_away_is_not_held_against_the_job(
     world = running(given)
     last = sorted(world.pods)[-1]
     for _ in range(given.spec.recovery.max_restarts + 2):
-        world.disrupt(last, "Failed" if how == "its node stops" else "Running")
+        if how == "it is gone at once":
+            world.preempt(last)
+        else:
+            world.disrupt(last, "Failed" if how == "its node stops" else "Running")
         if how == "it is evicted":
             world.ask_to_end(last)
         world.run()

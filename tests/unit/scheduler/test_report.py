@@ -87,6 +87,14 @@ def test_only_what_differs_is_written():
     assert difference(shown, gang_status(cluster, unit, SHORT, 2, NOW)) == {"position": 2}
 
 
+def test_who_was_preempted_is_told_until_another_has_its_name():
+    uid = pod("g-1").metadata.uid
+    shown = {"g-0": "before", "g-1": uid, "g-7": "gone"}
+    cluster, unit = loaded([("", "Pending")] * 2, preempted=shown)
+    status = gang_status(cluster, unit, SHORT, 1, NOW)
+    assert status["preempted"] == {"g-0": None, "g-1": uid, "g-7": "gone"}
+
+
 @pytest.mark.parametrize(
     ("gates", "reason"), [((), "Unschedulable"), (("x/y",), "SchedulingGated")]
 )

@@ -52,6 +52,7 @@ def gang_status(
         "estimatedStart": _estimate(cluster, unit) if waits else None,
         "nominated": _nominated(cluster, unit),
         "defragmentation": _defragmentation(cluster, unit),
+        "preempted": _replaced(unit, old.preempted) or None,
         "domain": domain_of(cluster, unit) or None,
         "position": position if waits else None,
         "waitingSince": (old.waiting_since or now) if waits else None,
@@ -70,9 +71,18 @@ def _nominated(cluster: Cluster, unit: Unit) -> dict[str, str | None] | None:
     """Return the nodes that are made free for it, those of before taken out one by one."""
     nomination = cluster.nominations.get(unit.key)
     before = unit.gang.status.nominated if unit.gang is not None else {}
-    if nomination is None:
-        return dict.fromkeys(before) or None
-    return dict.fromkeys(before) | nomination.nodes
+    return _instead(before, nomination.nodes if nomination is not None else {}) or None
+
+
+def _instead(shown: dict[str, str], wanted: dict[str, str]) -> dict[str, str | None]:
+    """Return *wanted* with what is shown beside it taken out, as patches merge what they hold."""
+    return dict.fromkeys(shown) | wanted
+
+
+def _replaced(unit: Unit, preempted: dict[str, str]) -> dict[str, str | None]:
+    """Return the preempted pods, those taken out in whose stead there are others by now."""
+    there = {member.name: member.uid for member in unit.members.values()}
+    return {name: uid if there.get(name, uid) == uid else None for name, uid in preempted.items()}
 
 
 def _defragmentation(cluster: Cluster, unit: Unit) -> Json | None:

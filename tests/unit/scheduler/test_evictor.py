@@ -1,0 +1,131 @@
+"""Victims end in an order, and by uids, that no crash and no namesake turns into harm."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.support.drawn import add, draw, draw_gang, pod
+from tests.support.waiting import eventually
+
+from lockstep.api.resource import Resource
+from lockstep.kube.errors import ApiError, Conflict, NotFound
+from lockstep.scheduler import evictor as module
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.preemption.nominations import Nomination
+from lockstep.scheduler.core.preemption.preemptor import Eviction
+from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.evictor import Evictor
+
+VIP = UnitKey("Pod", "default", "vip")
+
+
+class Server:
+    """Keeps what is asked of it; the first of it is answered with *failures*, in turn."""
+
+    def __init__(self, *failures: ApiError | None) -> None:
+        self.failures = list(failures)
+        self.calls: list[tuple[str, str, Any]] = []
+
+    async def patch(self, res: Resource[Any], name: str, body: Any, *_: Any, **__: Any) -> None:
+        self._take(f"{res.kind} {name}", body)
+
+    async def delete(self, res: Resource[Any], name: str, _: str, *, uid: str) -> None:
+        self._take(f"delete {name}", uid)
+
+    def _take(self, what: str, body: Any) -> None:
+        failure = self.failures.pop(0) if self.failures else None
+        self.calls.append((what, type(failure).__name__ if failure else "", body))
+        if failure is not None:
+            raise failure
+
+    def event(self, *_: Any) -> None:
+        """Nobody listens."""
+
+    @property
+    def order(self) -> list[str]:
+        return [what for what, _, _ in self.calls]
+
+
+def world() -> tuple[Cluster, Eviction]:
+    """A gang of two on one node, whose place goes to a pod."""
+    cluster = draw(Cluster(), "s/l: a:8")
+    drawn = draw_gang("low: 2x4")
+    add(cluster, drawn)
+    for one in drawn.pods:
+        cluster.set_pod(replace(one, spec=replace(one.spec, node_name="a")))
+    cluster.set_pod(pod("vip", gpus=8))
+    cluster.settle()
+    member = cluster.pods["default", "vip"]
+    nodes = {"vip": "a"}
+    cluster.nominations.add(Nomination(VIP, nodes, {"vip": member.shape}, "default", {}))
+    victims = tuple(cluster.pods["default", f"low-{i}"] for i in range(2))
+    return cluster, Eviction(VIP, nodes, victims, "its place goes to pod vip")
+
+
+async def carried_out(server: Server, cluster: Cluster, eviction: Eviction) -> None:
+    async with asyncio.timeout(20):
+        await Evictor(server, cluster, server).carry_out(eviction)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RETRY_SECONDS", 0.001)
+
+
+async def test_it_is_written_where_who_stands_and_who_goes_before_anybody_goes():
+    server, (cluster, eviction) = Server(), world()
+    await carried_out(server, cluster, eviction)
+    assert server.order[:2] == ["Pod vip", "Gang low"]
+    uids = {f"low-{i}": cluster.pods["default", f"low-{i}"].uid for i in range(2)}
+    assert server.calls[1][2] == {"status": {"preempted": uids}}
+    for name, uid in uids.items():
+        assert server.order.index(f"Pod {name}") < server.order.index(f"delete {name}")
+        told = {what: body for what, _, body in server.calls}
+        assert told[f"Pod {name}"]["metadata"] == {"uid": uid}
+        assert told[f"delete {name}"] == uid
+
+
+DOWN = ApiError(503, "ServiceUnavailable", "down")
+GONE = NotFound(404, "NotFound", "no such gang")
+TAKEN = Conflict(409, "Conflict", "the uid is another")
+
+
+@pytest.mark.parametrize(
+    ("what", "failures", "ended"),
+    [
+        ("the place cannot be noted at first", [DOWN, None], 2),
+        ("the gang cannot be told at first", [None, DOWN], 2),
+        ("the gang is gone", [None, GONE], 2),
+        ("a pod cannot be told at first", [None, None, DOWN], 2),
+        ("a pod is gone", [None, None, GONE], 1),
+        ("somebody wrote a pod at the same time", [None, None, TAKEN], 2),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_what_fails_is_tried_again_and_nothing_goes_before_it(what, failures, ended):
+    server, (cluster, eviction) = Server(*failures), world()
+    await carried_out(server, cluster, eviction)
+    assert sum(what.startswith("delete") for what in server.order) == ended
+    assert [w for w, failure, _ in server.calls if w == "Gang low" and failure != "ApiError"]
+
+
+async def test_a_new_pod_of_a_victims_name_is_left_alone():
+    server, (cluster, eviction) = Server(None, None, TAKEN), world()
+    cluster.pods["default", "low-0"].uid = "another"
+    eviction = Eviction(VIP, eviction.nodes, eviction.victims[:1], eviction.message)
+    eviction.victims[0].uid = "before"
+    cluster.pods["default", "low-0"] = world()[0].pods["default", "low-0"]
+    await carried_out(server, cluster, eviction)
+    assert not [what for what in server.order if what.startswith("delete")]
+
+
+async def test_nobody_ends_any_more_for_a_place_that_is_given_up():
+    server, (cluster, eviction) = Server(None, *[DOWN] * 100), world()
+    carrying = asyncio.create_task(carried_out(server, cluster, eviction))
+    await eventually(lambda: len(server.calls) > 3)
+    cluster.nominations.drop(VIP)
+    await carrying
+    assert not [what for what in server.order if what.startswith("delete")]
