@@ -87,6 +87,13 @@ def test_only_what_differs_is_written():
     assert difference(shown, gang_status(cluster, unit, SHORT, 2, NOW)) == {"position": 2}
 
 
+def test_what_a_gang_has_left_is_taken_out_of_its_domain():
+    pods = [("a1", "Running"), ("b1", "Running")]
+    cluster, unit = loaded(pods, phase="Running", domain={"spine": "s", "leaf": "a"})
+    status = gang_status(cluster, unit, None, None, NOW)
+    assert difference(unit.gang.status, status)["domain"] == {"spine": "s", "leaf": None}
+
+
 def test_who_was_preempted_is_told_until_another_has_its_name():
     uid = pod("g-1").metadata.uid
     shown = {"g-0": "before", "g-1": uid, "g-7": "gone"}

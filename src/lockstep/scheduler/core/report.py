@@ -53,7 +53,7 @@ def gang_status(
         "nominated": _nominated(cluster, unit),
         "defragmentation": _defragmentation(cluster, unit),
         "preempted": _replaced(unit, old.preempted) or None,
-        "domain": domain_of(cluster, unit) or None,
+        "domain": _instead(old.domain, domain_of(cluster, unit)) or None,
         "position": position if waits else None,
         "waitingSince": (old.waiting_since or now) if waits else None,
         "placedAt": (old.placed_at or now) if placed else None,
