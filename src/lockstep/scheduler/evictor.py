@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 CONCURRENCY = 32
 RETRY_SECONDS = 1.0
+MOST_REMEMBERED = 4096
+"""Uids kept before those of pods that are gone are forgotten."""
 
 
 class Evictor:
@@ -40,6 +42,8 @@ class Evictor:
         self._cluster = cluster
         self._recorder = recorder
         self._slots = asyncio.Semaphore(CONCURRENCY)
+        self._ending: set[str] = set()
+        """Uids of pods that have been taken on to be ended; their ends come as events."""
 
     async def rearrange(self, one: Rearrangement) -> None:
         """Write a whole plan of moves down on the gang that waits, then let the others move."""
@@ -61,13 +65,20 @@ class Evictor:
                 return
             await asyncio.sleep(RETRY_SECONDS)
         self._announce(eviction)
-        left = _by_unit(eviction.victims)
-        while left and not self._moot(eviction):
-            units = left.items()
-            done = await asyncio.gather(*(self._end_all(*one, eviction) for one in units))
-            left = {key: rest for key, rest in zip(left, done, strict=True) if rest}
-            if left:
-                await asyncio.sleep(RETRY_SECONDS)
+        units = _by_unit(eviction.victims).items()
+        await asyncio.gather(*(self._end_all(*one, eviction) for one in units))
+
+    def unknown(self, members: Iterable[Member]) -> list[Member]:
+        """Return those that are not being ended already."""
+        return [member for member in members if member.uid not in self._ending]
+
+    async def finish(self, members: list[Member]) -> None:
+        """End pods of gangs that an earlier leader told so: none of them is to stay in half."""
+        self._remember(members)
+        for key, some in _by_unit(members).items():
+            if key is not None:
+                words = "what is left of its gang ends with the rest"
+                await self._end_surely(some, Eviction(key, {}, tuple(some), words))
 
     def _moot(self, eviction: Eviction) -> bool:
         """Return whether the place is not to be freed any more."""
@@ -117,15 +128,32 @@ class Evictor:
 
     async def _end_all(
         self, key: UnitKey | None, members: list[Member], eviction: Eviction
-    ) -> list[Member]:
-        """End the pods of one unit; return those that have to be tried again."""
+    ) -> None:
+        """End the pods of one unit; once a gang has been told, they all go."""
+        self._remember(members)
         unit = self._cluster.units.get(key) if key is not None else None
-        if unit is not None and unit.gang is not None:
+        while unit is not None and unit.gang is not None:
             preempted = {member.name: member.uid for member in members}
-            if not await self._write(unit.key, {"preempted": preempted}):
-                return members
-        done = await asyncio.gather(*(self._end(member, eviction) for member in members))
-        return [member for member, ended in zip(members, done, strict=True) if not ended]
+            if await self._write(unit.key, {"preempted": preempted}):
+                break
+            if self._moot(eviction):
+                self._ending.difference_update(preempted.values())
+                return
+            await asyncio.sleep(RETRY_SECONDS)
+        await self._end_surely(members, eviction)
+
+    def _remember(self, members: Iterable[Member]) -> None:
+        if len(self._ending) > MOST_REMEMBERED:
+            self._ending &= {member.uid for member in self._cluster.pods.values()}
+        self._ending.update(member.uid for member in members)
+
+    async def _end_surely(self, members: list[Member], eviction: Eviction) -> None:
+        left = members
+        while left:
+            done = await asyncio.gather(*(self._end(member, eviction) for member in left))
+            left = [member for member, ended in zip(left, done, strict=True) if not ended]
+            if left:
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _end(self, member: Member, eviction: Eviction) -> bool:
         """Tell one pod why and delete it; return whether it ends or is gone."""

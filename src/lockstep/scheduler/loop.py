@@ -124,6 +124,8 @@ class Scheduler:
             group.create_task(self._roll_back(rollback))
         for eviction in result.evictions:
             group.create_task(self._evictor.carry_out(eviction))
+        if begun := self._evictor.unknown(self._decider.preemptor.told()):
+            group.create_task(self._evictor.finish(begun))
         for rearrangement in result.rearrangements:
             group.create_task(self._evictor.rearrange(rearrangement))
         for note in result.notes:

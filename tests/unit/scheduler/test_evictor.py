@@ -14,6 +14,7 @@ from lockstep.api.resource import Resource
 from lockstep.kube.errors import ApiError, Conflict, NotFound
 from lockstep.scheduler import evictor as module
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.preemption.nominations import Nomination
 from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.units import UnitKey
@@ -122,10 +123,29 @@ async def test_a_new_pod_of_a_victims_name_is_left_alone():
     assert not [what for what in server.order if what.startswith("delete")]
 
 
-async def test_nobody_ends_any_more_for_a_place_that_is_given_up():
-    server, (cluster, eviction) = Server(None, *[DOWN] * 100), world()
+@pytest.mark.parametrize(("told", "ended"), [(False, 0), (True, 2)])
+async def test_for_a_place_that_is_given_up_only_gangs_end_that_have_been_told(told, ended):
+    failures = [None, *([None] if told else []), *[DOWN] * 20]
+    server, (cluster, eviction) = Server(*failures), world()
     carrying = asyncio.create_task(carried_out(server, cluster, eviction))
-    await eventually(lambda: len(server.calls) > 3)
+    await eventually(lambda: len(server.calls) > 4)
     cluster.nominations.drop(VIP)
     await carrying
-    assert not [what for what in server.order if what.startswith("delete")]
+    assert sum(what.startswith("delete") for what in server.order) == ended
+
+
+async def test_a_new_leader_ends_the_rest_of_a_gang_that_was_told():
+    server, (cluster, eviction) = Server(), world()
+    told = {member.name: member.uid for member in eviction.victims}
+    gone, left = eviction.victims
+    gang = cluster.units[left.unit].gang
+    cluster.set_gang(replace(gang, status=replace(gang.status, preempted={**told, "new": "u"})))
+    cluster.remove_pod(*gone.key)
+    decider = Decider(cluster)
+    decider.decide(0.0)
+    begun = decider.preemptor.told()
+    assert begun == [left] == decider.preemptor.leaving()
+    evictor = Evictor(server, cluster, server)
+    await evictor.finish(evictor.unknown(begun))
+    assert server.order == [f"Pod {left.name}", f"delete {left.name}"]
+    assert evictor.unknown(begun) == [], "nobody is ended twice"

@@ -271,6 +271,7 @@ class Decider:
 
     def _note(self, key: UnitKey, result: Round) -> bool:
         """Bring what is kept about one unit up to date; return whether it waits."""
+        self.preemptor.note(key)
         unit = self.cluster.units.get(key)
         if unit is None:
             self.defragmenter.forget(key)

@@ -41,13 +41,38 @@ class Preemptor:
         self._cluster = cluster
         self.nominations: Nominations = cluster.nominations
         self._adopted: set[UnitKey] = set()
+        self._warned: set[UnitKey] = set()
+        """Gangs of which it is written down that pods of theirs end."""
+
+    def note(self, key: UnitKey) -> None:
+        """Take note of a unit that changed: whether pods of it have been told to go."""
+        unit = self._cluster.units.get(key)
+        if unit is not None and unit.gang is not None and unit.gang.status.preempted:
+            self._warned.add(key)
+        else:
+            self._warned.discard(key)
+
+    def told(self) -> list[Member]:
+        """Return the pods of which it is written down that they go, and which do not go yet.
+
+        Whoever wrote that may have ended in the middle of a gang.
+        """
+        found = []
+        for key in self._warned:
+            unit = self._cluster.units.get(key)
+            if unit is None or unit.gang is None:
+                continue
+            for name, uid in unit.gang.status.preempted.items():
+                member = self._cluster.pods.get((key.namespace, name))
+                if member is not None and member.uid == uid and member.holds:
+                    found += [] if member.terminating else [member]
+        return found
 
     def leaving(self) -> list[Member]:
         """Return the pods that are on their way out."""
-        told = self.nominations.condemned(self._cluster.pods)
-        named = {member.key for member in told}
-        others = [m for key, m in self._cluster.leaving.items() if key not in named]
-        return [*told, *others]
+        going = {m.key: m for m in self.nominations.condemned(self._cluster.pods)}
+        going |= {m.key: m for m in self.told()}
+        return list((going | self._cluster.leaving).values())
 
     def worth_a_look(self, unit: Unit, problem: Problem) -> bool:
         """Return, at little cost, whether there may be somebody whose place the unit may take."""
