@@ -161,8 +161,15 @@ class GangStatus(Wire, frozen=True):
     position: Annotated[int | None, Meta(description="Place in its queue, 1 is next.")] = None
     estimated_start: Annotated[
         str | None,
-        Meta(description="When it starts at the latest, by the run times stated; kept for it."),
+        Meta(description="When it starts by the run times stated, if nothing new comes."),
     ] = None
+    estimated_at: Annotated[
+        str | None,
+        Meta(description="When that was found; what was found later says much the same."),
+    ] = None
+    no_estimate: Annotated[
+        str, Meta(description="Why nobody can tell when it starts, where nobody can.")
+    ] = ""
     nominated: Annotated[
         dict[str, str], Meta(description="By pod, the node that is being made free for it.")
     ] = {}

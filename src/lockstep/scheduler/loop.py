@@ -16,6 +16,7 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import PATIENCE, Decider, Rollback, Round
 from lockstep.scheduler.evictor import Evictor
 from lockstep.scheduler.feed import Feed
+from lockstep.scheduler.forecaster import Forecaster
 from lockstep.scheduler.hypernodes import HyperNodeDoor
 from lockstep.scheduler.metrics import Metrics
 from lockstep.scheduler.queues import QueueWriter
@@ -47,6 +48,7 @@ class Scheduler:
         self._status = StatusWriter(
             client, recorder, self._decider, feed.informer(PODS), self._binder
         )
+        self._forecaster = Forecaster(self._decider, self._status.foresee)
         self._door = HyperNodeDoor(client, self.cluster, self._changed.set)
         self._queues = QueueWriter(client, self._decider, feed.informer(QUEUES))
 
@@ -63,6 +65,7 @@ class Scheduler:
                 group.create_task(self._binder.run())
                 group.create_task(self._status.run())
                 group.create_task(self._queues.run())
+                group.create_task(self._forecaster.run())
                 group.create_task(self._decide(group))
         finally:
             domains.cancel()
@@ -139,6 +142,8 @@ class Scheduler:
         attempts.labels("unschedulable").inc(len(result.failed))
         self._metrics.pending.set(len(self._decider.line))
         self._status.take(result)
+        if result.touched or result.failed:
+            self._forecaster.note()
 
     async def _roll_back(self, rollback: Rollback) -> None:
         """Give a gang's nodes back; what cannot be deleted now is tried again in a later round."""

@@ -20,10 +20,13 @@ from lockstep.scheduler.core.blocked import Verdict, passed_over
 from lockstep.scheduler.core.decide import Decider, Round
 from lockstep.scheduler.core.explain import FITS, explain
 from lockstep.scheduler.core.failures import stumbled
+from lockstep.scheduler.core.outlook import Estimate
 from lockstep.scheduler.core.report import (
+    Foreseen,
     Json,
     difference,
     gang_status,
+    says_the_same,
     stumbled_status,
     unscheduled_condition,
 )
@@ -73,6 +76,7 @@ class StatusWriter:
         self._binder = binder
         self._news: set[UnitKey] = set()
         self._drifted: set[UnitKey] = set()
+        self._foreseen: dict[UnitKey, Foreseen] = {}
         self._unread: list[tuple[Gang, Verdict]] = []
         self._worded: dict[tuple[str, str], tuple[str, float]] = {}
         self._wake = asyncio.Event()
@@ -84,6 +88,17 @@ class StatusWriter:
         if result.touched:
             self._drifted.update(self._decider.line.all())
         if self.behind:
+            self._wake.set()
+
+    def foresee(self, estimates: dict[UnitKey, Estimate], seen: float) -> None:
+        """Take note of when what waits will start, as found at the Unix time *seen*."""
+        self._foreseen = {key: Foreseen(one, seen) for key, one in estimates.items()}
+        for key, one in self._foreseen.items():
+            unit = self._cluster.units.get(key)
+            gang = unit.gang if unit is not None else None
+            if gang is not None and not says_the_same(gang.status, one):
+                self._drifted.add(key)
+        if self._drifted:
             self._wake.set()
 
     @property
@@ -197,7 +212,8 @@ class StatusWriter:
         gang = unit.gang
         if gang is None:
             return
-        status = gang_status(self._cluster, unit, verdict, place, now)
+        foreseen = self._foreseen.get(unit.key)
+        status = gang_status(self._cluster, unit, verdict, place, now, foreseen=foreseen)
         change = difference(gang.status, status)
         if not change:
             return

@@ -29,6 +29,24 @@ def test_a_gang_that_waits() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("told", "line"),
+    [
+        (
+            {"estimatedStart": at(-320), "estimatedAt": at(4)},
+            f"  estimated start: in 5m20s, at {at(-320)} (worked out 4s ago)",
+        ),
+        ({"estimatedStart": at(3)}, "  estimated start: now"),
+        (
+            {"noEstimate": "gang x has no expected run time"},
+            "  no estimated start: gang x has no expected run time",
+        ),
+    ],
+)
+def test_when_it_starts(told: dict[str, str], line: str) -> None:
+    assert line in explain_gang(gang(phase="Pending", message="short", **told), NOW)
+
+
 def test_a_gang_that_is_placed() -> None:
     placed = gang("g1", phase="Running", bound=2, domain={"leaf": "leaf-3"})
     assert explain_gang(placed, NOW) == ["gang g1 is running on leaf-3: 2 bound of 2 needed"]

@@ -77,6 +77,20 @@ def test_what_is_overdue_is_not_waited_for():
     assert world.there() == {"x", "small"}
 
 
+def test_an_older_one_of_its_queue_that_lost_its_place_goes_before_it():
+    world = Running.on(TWO, {"q": {"guaranteed": {"nvidia.com/gpu": 16}}, "r": {}})
+    world.run("old: 2x8", "r", **runs(500))
+    world.run("new: 2x8", "r", **runs(500))
+    held = world.cluster.reservation
+    assert held is not None
+    assert held.unit.name == "new"
+    world.run("owner: 2x8", "q", **runs(50))
+    assert world.evicted == ["old"]
+    world.end("owner")
+    world.settle()
+    assert world.there() == {"old"}
+
+
 @pytest.mark.parametrize("gone", ["big", "node"])
 def test_nothing_is_kept_for_what_is_gone(gone: str):
     world = busy()

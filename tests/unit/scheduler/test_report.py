@@ -7,7 +7,14 @@ from lockstep.api.gang import Gang, GangStatus
 from lockstep.api.wire import convert
 from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster, Spot
-from lockstep.scheduler.core.report import difference, gang_status, unscheduled_condition
+from lockstep.scheduler.core.outlook import Estimate
+from lockstep.scheduler.core.report import (
+    Foreseen,
+    difference,
+    gang_status,
+    says_the_same,
+    unscheduled_condition,
+)
 from lockstep.scheduler.core.units import UnitKey
 
 KEY = UnitKey("Gang", "default", "g")
@@ -111,3 +118,35 @@ def test_pod_condition_speaks_the_words_that_autoscalers_know(gates, reason):
     condition = unscheduled_condition(cluster.pods["default", "p"], SHORT, NOW)
     assert (condition["type"], condition["status"]) == ("PodScheduled", "False")
     assert (condition["reason"], condition["message"]) == (reason, "1 pod short")
+
+
+@pytest.mark.parametrize(
+    ("shown", "at", "written"),
+    [
+        ({}, 1000.0, True),
+        ({"estimated_start": "1970-01-01T00:16:40Z"}, 1001.5, False),  # a moment apart
+        ({"estimated_start": "1970-01-01T00:16:40Z"}, 1010.0, False),  # 1 % of the wait
+        ({"estimated_start": "1970-01-01T00:16:40Z"}, 1100.0, True),
+        ({"estimated_start": "1970-01-01T00:16:40Z"}, None, True),
+        ({"no_estimate": "gang x has no expected run time"}, None, False),
+        ({"no_estimate": "gang z has no expected run time"}, None, True),
+        ({"no_estimate": "gang x has no expected run time"}, 1000.0, True),
+    ],
+)
+def test_an_estimate_is_written_when_it_says_something_new(shown, at, written):
+    status = GangStatus(estimated_at="1970-01-01T00:00:01Z", **shown)
+    why = "" if at is not None else "gang x has no expected run time"
+    foreseen = Foreseen(Estimate(at, why), 60.0)
+    cluster, unit = loaded([("", "Pending")] * 2, estimated_at="1970-01-01T00:00:01Z", **shown)
+    assert says_the_same(status, foreseen) != written
+    new = gang_status(cluster, unit, SHORT, 1, NOW, foreseen=foreseen)
+    assert (new["estimatedAt"] == "1970-01-01T00:01:00Z") == written
+    assert new["noEstimate"] == why
+    assert (new["estimatedStart"] is None) == (at is None)
+
+
+def test_what_is_placed_has_no_estimate():
+    cluster, unit = loaded([("a1", "Running"), ("a2", "Running")])
+    foreseen = Foreseen(Estimate(1000.0), 60.0)
+    status = gang_status(cluster, unit, None, None, NOW, foreseen=foreseen)
+    assert (status["estimatedStart"], status["estimatedAt"]) == (None, None)

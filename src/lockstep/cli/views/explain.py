@@ -55,10 +55,24 @@ def explain_gang(gang: Gang, now: float) -> list[str]:
     ]
     if status.members < needed:
         lines.append(f"  {status.members} of its {needed} pods exist so far")
+    lines += _estimate(gang, now)
     if status.remedy:
         lines.append(f"  what would change it: {cell(status.remedy)}")
     odd = (c for c in status.conditions if c.type != "Placed" and c.status == "True" and c.message)
     return [*lines, *(f"  note: {cell(c.message)}" for c in odd)]
+
+
+def _estimate(gang: Gang, now: float) -> list[str]:
+    """Say when the gang is to start and how old that estimate is, or why there is none."""
+    status = gang.status
+    if status.no_estimate:
+        return [f"  no estimated start: {cell(status.no_estimate)}"]
+    if status.estimated_start is None:
+        return []
+    left = gangs.starts(gang, now)
+    when = left if left == "now" else f"in {left}, at {status.estimated_start}"
+    age = f" (worked out {ago(status.estimated_at, now)} ago)" if status.estimated_at else ""
+    return [f"  estimated start: {when}{age}"]
 
 
 def explain_pod(pod: Pod, now: float) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lockstep.api import duration, timestamp
 from lockstep.api.gang import Gang, TopologyWish
 from lockstep.cli.views.table import NAMESPACE, Column, Table, table
 from lockstep.cli.views.times import ago
@@ -19,6 +20,7 @@ COLUMNS = (
     Column("Topology", wide=True),
     "Domain",
     Column("Position", number=True, wide=True),
+    Column("Starts in", wide=True),
     "Age",
     "Why it waits",
 )
@@ -41,6 +43,14 @@ def why(gang: Gang) -> str:
     if not waits(gang):
         return ""
     return gang.status.message or gang.status.reason or "not looked at yet"
+
+
+def starts(gang: Gang, now: float) -> str:
+    """Return in how long the gang is to start, as far as is known: ``5m20s``, ``now``, or empty."""
+    if not waits(gang) or gang.status.estimated_start is None:
+        return ""
+    left = timestamp.parse(gang.status.estimated_start) - now
+    return duration.show(left) if left >= 1 else "now"
 
 
 def wish(topology: TopologyWish | None) -> str:
@@ -81,6 +91,7 @@ def _row(gang: Gang, now: float) -> tuple[object, ...]:
         wish(spec.topology),
         domain(gang),
         status.position if waits(gang) else None,
+        starts(gang, now),
         ago(gang.metadata.creation_timestamp, now),
         why(gang),
     )

@@ -22,6 +22,8 @@ COLUMNS = (
     Column("Domain", wide=True),
     Column("Restarts", number=True),
     Column("Runtime", wide=True),
+    Column("Position", number=True, wide=True),
+    Column("Starts in", wide=True),
     "Age",
     "Why it waits",
 )
@@ -82,6 +84,8 @@ def _row(job: TrainingJob, gang: Gang | None, now: float) -> tuple[object, ...]:
         gang_views.domain(gang) if gang else "",
         status.restarts,
         between(status.start_time, status.completion_time, now),
+        gang.status.position if gang is not None else None,
+        gang_views.starts(gang, now) if gang is not None else "",
         ago(job.metadata.creation_timestamp, now),
         why(job, gang),
     )

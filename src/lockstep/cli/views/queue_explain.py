@@ -80,7 +80,10 @@ def _waiting(names: set[str], members: Sequence[Gang], now: float) -> list[str]:
         meta, status = gang.metadata, gang.status
         since = ago(status.waiting_since or meta.creation_timestamp, now)
         place = f"{status.position}. " if status.position else ""
-        lines.append(f"  {place}{meta.namespace}/{meta.name}, since {since}: {gangs.why(gang)}")
+        start = gangs.starts(gang, now)
+        when = f", starts {start if start == 'now' else f'in {start}'}" if start else ""
+        name = f"{meta.namespace}/{meta.name}"
+        lines.append(f"  {place}{name}, since {since}{when}: {gangs.why(gang)}")
     if len(waiting) > SHOWN:
         lines.append(f"  and {len(waiting) - SHOWN} more")
     return lines

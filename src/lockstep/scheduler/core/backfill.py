@@ -14,13 +14,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.nodes import IntArray
+from lockstep.scheduler.core.nodes import IntArray, natural
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
+Turn = tuple[str, str, tuple[tuple[int, int | str], ...]]
+
 RETRY_SECONDS = 1.0
 """Time after which a unit whose time could not be told is looked at again."""
+GRACE = 0.5
+"""Seconds past its time for which a place is still kept: ends are seen a moment after they come."""
 
 
 @dataclass(slots=True)
@@ -29,8 +33,10 @@ class Reservation:
 
     unit: UnitKey
     at: float
+    queue: str
     priority: int
-    signature: tuple[object, ...]
+    turn: Turn
+    """Age and name: what orders units of one priority in one queue."""
     wanted: dict[str, IntArray]
     """By node, what the unit takes there: an amount for each column of the table."""
     kept: dict[str, IntArray]
@@ -87,7 +93,7 @@ class Backfill:
             held.kept = {}
         unit = self._cluster.units.get(held.unit)
         gone = unit is None or not unit.open or any(n not in self._rows for n in held.wanted)
-        if gone or now > held.at:
+        if gone or now > held.at + GRACE:
             self.drop()
             return
         moment = (self._cluster.freed, self._cluster.table.version)
@@ -122,10 +128,20 @@ class Backfill:
         held = self.reservation
         if held is None or unit.key == held.unit:
             return True
-        if self._cluster.priority(unit) > held.priority:
+        if self._before(unit, held):
             return True
         runtime = unit.runtime
         return runtime is not None and (unit.since or now) + runtime <= held.at
+
+    def _before(self, unit: Unit, held: Reservation) -> bool:
+        """Return whether a unit's turn comes before that of the one waited for, whatever is kept.
+
+        Of its own queue that may also be an older one, which has lost its place and waits again.
+        """
+        priority = self._cluster.priority(unit)
+        if priority != held.priority or unit.queue != held.queue:
+            return priority > held.priority
+        return _turn(unit) < held.turn
 
     @contextmanager
     def lifted(self, unit: Unit, now: float) -> Iterator[None]:
@@ -146,8 +162,8 @@ class Backfill:
         held = self.reservation
         if held is None:
             return
-        before = self._cluster.priority(unit) > held.priority
-        if unit.key == held.unit or (before and nodes & held.wanted.keys()):
+        mine = unit.key == held.unit
+        if mine or (nodes & held.wanted.keys() and self._before(unit, held)):
             self.drop()
         elif nodes & held.wanted.keys():
             self._keep_again(held, now)
@@ -196,7 +212,7 @@ class Backfill:
             total = wanted.setdefault(one.spot.node, self._nothing())
             total[one.member.shape.columns] += one.member.shape.amounts
         priority = self._cluster.priority(unit)
-        return Reservation(unit.key, at, priority, problem.signature, wanted, {})
+        return Reservation(unit.key, at, unit.queue, priority, _turn(unit), wanted, {})
 
     def _nothing(self) -> IntArray:
         return np.zeros(len(self._cluster.table.free), dtype=np.int64)
@@ -216,6 +232,10 @@ class Backfill:
                     ending[member.shape.columns] += member.shape.amounts
             held.kept[node] = np.maximum(wanted_as_wide(wanted, len(ending)) - ending, 0)
         _hold(self._cluster, held, 1)
+
+
+def _turn(unit: Unit) -> Turn:
+    return unit.created, unit.key.namespace, natural(unit.key.name)
 
 
 def wanted_as_wide(amounts: IntArray, width: int) -> IntArray:

@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lockstep.api import timestamp
-from lockstep.api.gang import Defragmentation, GangStatus
+from lockstep.api.gang import Defragmentation, Gang, GangStatus
 from lockstep.api.wire import convert, to_builtins
 from lockstep.scheduler.core.blocked import Verdict, warnings
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.units import Member, Unit
+from lockstep.scheduler.core.outlook import Estimate
+from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
 Json = dict[str, Any]
 
 
+SAME_SECONDS, SAME_PART = 2.0, 0.02
+"""Estimates that differ by less, or by less than this part of the wait, say the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """An estimate, and the Unix time at which it was found."""
+
+    estimate: Estimate
+    seen: float
+
+
 def gang_status(
-    cluster: Cluster, unit: Unit, verdict: Verdict | None, position: int | None, now: str
+    cluster: Cluster,
+    unit: Unit,
+    verdict: Verdict | None,
+    position: int | None,
+    now: str,
+    *,
+    foreseen: Foreseen | None = None,
 ) -> Json:
     """Return the status that a gang should show; *verdict* says why it waits, where it does.
 
@@ -49,7 +69,7 @@ def gang_status(
             }
             for m in unit.musters
         ],
-        "estimatedStart": _estimate(cluster, unit) if waits else None,
+        **(_estimate(cluster, unit.gang, foreseen) if waits else NO_ESTIMATE),
         "nominated": _nominated(cluster, unit),
         "defragmentation": _defragmentation(cluster, unit),
         "preempted": _replaced(unit, old.preempted) or None,
@@ -62,9 +82,40 @@ def gang_status(
     }
 
 
-def _estimate(cluster: Cluster, unit: Unit) -> str | None:
-    held = cluster.reservation
-    return timestamp.show(held.at) if held is not None and held.unit == unit.key else None
+NO_ESTIMATE: Json = {"estimatedStart": None, "estimatedAt": None, "noEstimate": ""}
+
+
+def _estimate(cluster: Cluster, gang: Gang, foreseen: Foreseen | None) -> Json:
+    held, shown = cluster.reservation, gang.status
+    meta = gang.metadata
+    if foreseen is None:
+        if held is None or held.unit != UnitKey("Gang", meta.namespace, meta.name):
+            return NO_ESTIMATE
+        return NO_ESTIMATE | {"estimatedStart": timestamp.show(held.at)}
+    if says_the_same(shown, foreseen):
+        return {
+            "estimatedStart": shown.estimated_start,
+            "estimatedAt": shown.estimated_at,
+            "noEstimate": shown.no_estimate,
+        }
+    at = foreseen.estimate.at
+    return {
+        "estimatedStart": None if at is None else timestamp.show(at),
+        "estimatedAt": timestamp.show(foreseen.seen),
+        "noEstimate": foreseen.estimate.why,
+    }
+
+
+def says_the_same(shown: GangStatus, foreseen: Foreseen) -> bool:
+    """Return whether an estimate need not be written, for it is much the same as the one shown."""
+    at = foreseen.estimate.at
+    if at is None or shown.estimated_start is None or shown.estimated_at is None:
+        return at is None and (shown.estimated_start, shown.no_estimate) == (
+            None,
+            foreseen.estimate.why,
+        )
+    apart = abs(at - timestamp.parse(shown.estimated_start))
+    return apart <= max(SAME_SECONDS, SAME_PART * (at - foreseen.seen))
 
 
 def _nominated(cluster: Cluster, unit: Unit) -> dict[str, str | None] | None:

@@ -1,0 +1,139 @@
+"""Working out when what waits will start, beside the scheduler and not in its way.
+
+The future is played in a process forked for it: what is there at that moment is its copy, at the
+price of a few milliseconds however large the cluster is, and bindings and watches go on meanwhile.
+Long queues are looked at less often: between two looks lies a multiple of what the last one took.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Literal, NoReturn
+
+import msgspec
+
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.outlook import Estimate, Outlook
+from lockstep.scheduler.core.units import UnitKey
+
+log = logging.getLogger(__name__)
+
+PACE = 0.3
+"""Least seconds between two looks."""
+SPARING = 10
+"""Times as long as a look took until the next one: it costs at most a tenth of a processor."""
+LONGEST = 30.0
+"""Seconds after which a look is broken off; who is further back in line is told nothing."""
+NICE = 10
+
+Found = Callable[[dict[UnitKey, Estimate], float], None]
+"""Takes what was found, and the Unix time for which it holds."""
+
+
+class _Line(msgspec.Struct, array_like=True):
+    """What the forked process says of one unit."""
+
+    kind: Literal["Gang", "Pod"]
+    namespace: str
+    name: str
+    at: float | None
+    why: str
+
+
+class Forecaster:
+    """Looks ahead whenever something has changed, at a pace that the machine bears."""
+
+    def __init__(self, decider: Decider, found: Found) -> None:
+        self._decider = decider
+        self._found = found
+        self._wake = asyncio.Event()
+
+    def note(self) -> None:
+        """Take note that something has changed."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Look ahead until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._wake.wait()
+            await asyncio.sleep(PACE)
+            self._wake.clear()
+            if not len(self._decider.line):
+                continue
+            started, now = loop.time(), time.time()
+            estimates = await self._look(now)
+            if estimates:
+                self._found(estimates, now)
+            await asyncio.sleep((loop.time() - started) * SPARING)
+
+    async def _look(self, now: float) -> dict[UnitKey, Estimate]:
+        """Return what a forked process finds out about the present state."""
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if not pid:
+            _work(self._decider, now, writing)
+        os.close(writing)
+        try:
+            text = await _read(reading)
+        finally:
+            _reap(pid)
+        lines = (msgspec.json.decode(line, type=_Line) for line in text.splitlines())
+        return {UnitKey(n.kind, n.namespace, n.name): Estimate(n.at, n.why) for n in lines}
+
+
+def _reap(pid: int) -> None:
+    """End the forked process; it is done already unless the term has ended before it."""
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+async def _read(descriptor: int) -> bytes:
+    """Return all that comes out of a pipe."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    transport, _ = await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", buffering=0)
+    )
+    try:
+        return await reader.read()
+    finally:
+        transport.close()
+
+
+def _work(decider: Decider, now: float, pipe: int) -> NoReturn:
+    """Play the future in the forked process and write down what is found; never return."""
+    status = 1
+    try:
+        _cut_loose(pipe)
+        outlook = Outlook(decider, now)
+        deadline, parent = time.monotonic() + LONGEST, os.getppid()
+        while outlook.advance():
+            if time.monotonic() > deadline or os.getppid() != parent:
+                break
+        with os.fdopen(pipe, "wb") as out:
+            for key, one in outlook.found.items():
+                out.write(msgspec.json.encode(_Line(*key, one.at, one.why)) + b"\n")
+        status = 0
+    except BaseException:
+        log.exception("looking ahead failed")
+    finally:
+        os._exit(status)
+
+
+def _cut_loose(pipe: int) -> None:
+    """Share nothing with the scheduler from here on but memory and the pipe."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    # Else its sockets would outlive a scheduler that is killed, and keep its ports taken.
+    os.closerange(3, pipe)
+    os.closerange(pipe + 1, os.sysconf("SC_OPEN_MAX"))
+    gc.freeze()  # looking for garbage would touch, and so copy, all that there is
+    os.nice(NICE)

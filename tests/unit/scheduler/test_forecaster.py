@@ -1,0 +1,72 @@
+"""Looking ahead in a process of its own: what it finds comes back, and nothing of it stays."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+from tests.support.running import Running
+from tests.support.waiting import eventually
+
+from lockstep.scheduler import forecaster as module
+from lockstep.scheduler.core.outlook import Estimate
+from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.forecaster import Forecaster
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PACE", 0.001)
+    monkeypatch.setattr(module, "SPARING", 0)
+
+
+def childless() -> bool:
+    """Return whether no forked process is left, not even its body."""
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return True
+    return False
+
+
+async def test_what_is_found_comes_back_and_the_state_stays_as_it_was():
+    world = Running.on("s/l: a:8 b:8")
+    world.run("x: 2x8")
+    world.run("y: 1x8")
+    before, seen = world.places("x"), dict[UnitKey, Estimate]()
+    one = Forecaster(world.decider, lambda found, _: seen.update(found))
+    task = asyncio.create_task(one.run())
+    try:
+        one.note()
+        await eventually(lambda: bool(seen))
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    expected = Estimate(None, "gang x has no expected run time")
+    assert seen == {UnitKey("Gang", "default", "y"): expected}
+    assert world.places("x") == before
+    assert childless()
+
+
+async def test_a_defect_in_it_ends_nothing_else(monkeypatch: pytest.MonkeyPatch):
+    world = Running.on("s/l: a:8 b:8")
+    world.run("x: 2x8")
+    world.run("y: 1x8")
+    looks = list[dict[UnitKey, Estimate]]()
+    one = Forecaster(world.decider, lambda found, _: looks.append(found))
+    task = asyncio.create_task(one.run())
+    try:
+        with monkeypatch.context() as broken:
+            broken.setattr(module, "Outlook", None)
+            tried = asyncio.Event()
+            real = module._reap
+            broken.setattr(module, "_reap", lambda pid: (real(pid), tried.set()))
+            one.note()
+            await tried.wait()
+        one.note()
+        await eventually(lambda: bool(looks))
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert [len(found) for found in looks] == [1]

@@ -1,0 +1,202 @@
+"""When what waits will start: as the decider itself would go on, and never a guess."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.drawn import queue
+from tests.support.running import PRIORITIES, Running
+from tests.support.simulated_jobs import job
+
+from lockstep.api.core import PriorityClass
+from lockstep.api.meta import ObjectMeta
+from lockstep.nodes.simulated.spec import parse
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.outlook import NEVER, OWN_PODS, Estimate, Outlook
+from lockstep.sim.engine import Options, Simulation
+from lockstep.sim.faults import Faults
+from lockstep.sim.workload import EPOCH, Workload, read_workloads
+from lockstep.sim.world import world_of
+
+TWO = "s/l: a:8 b:8"
+
+
+def runs(seconds: float | None) -> dict[str, Any]:
+    return {"annotations": {"lockstep.dev/runtime": str(seconds)}} if seconds is not None else {}
+
+
+def outlook(decider: Decider, now: float) -> dict[str, Estimate]:
+    """Play the future on a copy."""
+    seen = Outlook(copy.deepcopy(decider), now)
+    while seen.advance():
+        pass
+    assert not seen.waiting
+    return {key.name: estimate for key, estimate in seen.found.items()}
+
+
+# what comes, one a second, as (gang, run time); by gang, the seconds until it starts, or why not
+CASES: dict[str, tuple[list[tuple[str, float | None]], dict[str, float | str]]] = {
+    "behind what runs": ([("x: 2x8", 600), ("y: 1x8", 100)], {"y": 600}),
+    "one after the other": (
+        [("x: 2x8", 600), ("y: 2x8", 100), ("z: 2x8", 50)], {"y": 600, "z": 700},
+    ),
+    "passing where that delays nobody": (
+        [("x: 1x8", 600), ("y: 2x8", 100), ("z: 1x8", 2000), ("w: 1x4", 90)],
+        {"y": 600, "z": 700},
+    ),
+    "no run time stated": (
+        [("x: 2x8", None), ("y: 1x8", 100)],
+        {"y": "gang x has no expected run time"},
+    ),
+    "some of what is in the way states none": (
+        [("x: 1x8", None), ("v: 1x8", 300), ("y: 2x8", 100)],
+        {"y": "gang x has no expected run time"},
+    ),
+    "two that never end": (
+        [("x: 1x8", None), ("v: 1x8", None), ("y: 2x8", 100)],
+        {"y": "gang x and gang v have no expected run time"},
+    ),
+    "the first in line is what never ends": (
+        [("x: 2x8", 600), ("y: 2x8", None), ("z: 1x8", 10)],
+        {"y": 600, "z": "gang y has no expected run time"},
+    ),
+    "what never fits": ([("x: 2x8", 600), ("y: 3x8", 100)], {"y": NEVER}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_when_what_waits_starts(case):
+    comes, expected = case
+    world = Running.on(TWO)
+    began = world.now + 1.0  # the first stands a second after it came
+    for text, seconds in comes:
+        world.run(text, **runs(seconds))
+    found = outlook(world.decider, world.now)
+    shown = {
+        name: one.why if one.at is None else int(one.at - began) for name, one in found.items()
+    }
+    assert shown == expected
+
+
+def test_what_runs_longer_than_it_said_is_not_waited_for():
+    world = Running.on(TWO)
+    world.run("x: 2x8", **runs(60))
+    world.run("y: 1x8", **runs(60))
+    world.now += 600
+    found = outlook(world.decider, world.now)
+    assert found["y"] == Estimate(None, "gang x runs longer than expected")
+
+
+def test_what_lacks_its_own_pods_depends_on_nobody_else():
+    world = Running.on(TWO)
+    world.submit("y: 2x8", **runs(60))
+    world.cluster.remove_pod("default", "y-1")
+    world.settle()
+    assert outlook(world.decider, world.now) == {"y": Estimate(None, OWN_PODS)}
+
+
+def test_a_queue_that_is_full_is_waited_for():
+    world = Running.on(TWO, {"q": {"limit": {"nvidia.com/gpu": 8}}})
+    began = world.now + 1.0  # the first stands a second after it came
+    world.run("x: 1x8", "q", **runs(300))
+    world.run("y: 1x8", "q", **runs(300))
+    found = outlook(world.decider, world.now)
+    assert found["y"].at == pytest.approx(began + 300, abs=0.1)
+
+
+def test_a_place_that_others_are_leaving_is_taken_at_once():
+    world = Running.on(TWO)
+    world.graceful = True
+    world.run("x: 2x8", priority="low", **runs(500))
+    world.run("y: 1x8", priority="high", **runs(50))
+    found = outlook(world.decider, world.now)
+    assert found["y"] == Estimate(world.now)
+
+
+def test_the_cluster_itself_is_left_as_it_was():
+    world = Running.on(TWO)
+    world.run("x: 2x8", **runs(600))
+    world.run("y: 1x8", **runs(100))
+    before = world.places("x"), world.cluster.table.free.tolist()
+    outlook(world.decider, world.now)
+    assert (world.places("x"), world.cluster.table.free.tolist()) == before
+
+
+def arrived(cluster: Cluster, works: Sequence[Workload]) -> Decider:
+    """Return the decider when all jobs have come and nothing more can be placed."""
+    for work in works:
+        cluster.set_gang(work.gang)
+        for one in work.pods:
+            cluster.set_pod(one)
+    decider = Decider(cluster)
+    while (found := decider.decide(EPOCH)).more or found.evictions or found.placements:
+        pass
+    return decider
+
+
+AT_ONCE = Faults(restart_cost=0, checkpoint_interval=0)
+"""Whoever is preempted begins again, and loses no time over it."""
+SIZES = st.sampled_from(["1x1", "1x4", "1x8", "2x8", "3x8", "2x4"])
+RUNTIMES = st.integers(1, 50)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(SIZES, RUNTIMES, st.sampled_from("qr"), st.sampled_from(["", "low", "high"])),
+        max_size=9,
+    ),
+    st.sampled_from([None, 8, 16]),
+)
+def test_with_exact_run_times_everything_starts_when_it_was_told(asked, promised):
+    """The estimate is the start itself as long as nothing new comes and all ends as stated.
+
+    No two ends coincide: of what comes at the very same time nobody knows which is first.
+    """
+    world = world_of(parse("3x8"))
+    for name in ("low", "high"):
+        meta = ObjectMeta(name=name)
+        world.priority_classes.append(PriorityClass(metadata=meta, value=PRIORITIES[name]))
+    if promised is not None:
+        world.queues += [queue("q", guaranteed={"nvidia.com/gpu": promised}), queue("r")]
+    jobs = [
+        job(
+            f"j{n}", size, runs=seconds + 0.0137 * (n + 1) ** 2, queue=where, priorityClassName=name
+        )
+        for n, (size, seconds, where, name) in enumerate(asked)
+    ]
+    works = read_workloads(jobs, world)
+    told = outlook(arrived(world.cluster(), works), EPOCH)
+    result = Simulation(world, works, Options(faults=AT_ONCE)).run()
+    started = {life.work.name: life.started for life in result.lives}
+    for name, estimate in told.items():
+        real = started[name]
+        if estimate.at is None:
+            assert real is None
+        else:
+            assert real is not None
+            assert estimate.at - EPOCH == pytest.approx(real, abs=0.01)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(SIZES, RUNTIMES), min_size=1, max_size=6),
+    SIZES,
+    RUNTIMES,
+    st.integers(2, 5),
+)
+def test_of_equals_who_comes_first_starts_first(others, size, seconds, number):
+    world = Running.on("s/l: a:8 b:8 c:8")
+    for n, (shape, runtime) in enumerate(others):
+        world.run(f"o{n}: {shape}", **runs(100 + runtime))
+    for n in range(number):
+        world.run(f"e{n}: {size}", **runs(100 + seconds))
+    found = outlook(world.decider, world.now)
+    starts = [found[f"e{n}"].at for n in range(number) if f"e{n}" in found]
+    assert starts == sorted(at for at in starts if at is not None)
