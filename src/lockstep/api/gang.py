@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from lockstep.api.duration import PATTERN as DURATION
 from lockstep.api.meta import Condition, LabelSelector, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.parallelism import Parallelism
@@ -14,6 +15,7 @@ from lockstep.api.wire import Wire
 
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
+Duration = Annotated[str, Meta(pattern=DURATION)]
 Strategy = Literal["Binpack", "Spread"]
 
 
@@ -86,6 +88,10 @@ class GangSpec(Wire, frozen=True):
         str,
         Meta(description="NodePolicy by which nodes are filled; the queue's when left out."),
     ] = ""
+    max_wait: Annotated[
+        Duration | None,
+        Meta(description="Longest time that the gang waits for its place; then it fails."),
+    ] = None
     strategy: Annotated[
         Strategy | None,
         Meta(description="Fill nodes one after the other, or use many; the queue's when left out."),
@@ -145,8 +151,8 @@ class GangStatus(Wire, frozen=True):
     """How far the gang is, and why it waits."""
 
     phase: Annotated[
-        Literal["Pending", "Placing", "Placed", "Running", "Finished"],
-        Meta(description="Pending, Placing, Placed, Running or Finished."),
+        Literal["Pending", "Placing", "Placed", "Running", "Finished", "Failed"],
+        Meta(description="Pending, Placing, Placed, Running, Finished or Failed."),
     ] = "Pending"
     reason: Annotated[str, Meta(description="One word for why the gang waits.")] = ""
     message: Annotated[str, Meta(description="Why the gang waits, in words and numbers.")] = ""

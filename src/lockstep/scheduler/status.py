@@ -28,8 +28,9 @@ from lockstep.scheduler.core.report import (
     gang_status,
     says_the_same,
     stumbled_status,
-    unscheduled_condition,
+    unscheduled_status,
 )
+from lockstep.scheduler.core.timeouts import MAX_WAIT_EXCEEDED, given_up
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
 log = logging.getLogger(__name__)
@@ -167,7 +168,7 @@ class StatusWriter:
         known: dict[tuple[object, ...], Verdict],
         now: str,
     ) -> None:
-        verdict = self._decider.broken.get(unit.key)
+        verdict = self._decider.broken.get(unit.key) or given_up(unit)
         if verdict is None and place is not None:
             verdict = self._verdict(unit, known)
         if unit.gang is not None:
@@ -227,7 +228,7 @@ class StatusWriter:
 
     def _plan_pods(self, writes: _Writes, unit: Unit, verdict: Verdict | None, now: str) -> None:
         for member in unit.pending:
-            why = passed_over(unit, member) or verdict
+            why = verdict if unit.failed else passed_over(unit, member) or verdict
             if why is None or not self._needs_words(member, why):
                 continue
             if not writes.pods_left:
@@ -242,6 +243,8 @@ class StatusWriter:
     def _needs_words(self, member: Member, verdict: Verdict) -> bool:
         """Return whether a pod's condition does not say why it waits, or has not for long."""
         now = asyncio.get_running_loop().time()
+        if verdict.reason == MAX_WAIT_EXCEEDED:
+            return True  # it waits no more as soon as that is written
         reason, since = self._worded.get(member.key, ("", 0.0))
         if reason == verdict.reason and now - since < REWORD_AFTER:
             return False
@@ -270,9 +273,9 @@ class StatusWriter:
             self._cluster.set_gang(gang)
 
     async def _write_pod(self, member: Member, verdict: Verdict, now: str) -> None:
-        conditions = [unscheduled_condition(member, verdict, now)]
+        status = unscheduled_status(member, verdict, now)
         # The uid makes the server refuse it for a new pod of the same name.
-        body: Json = {"metadata": {"uid": member.uid}, "status": {"conditions": conditions}}
+        body: Json = {"metadata": {"uid": member.uid}, "status": status}
         async with self._slots:
             if member.node:
                 return

@@ -121,6 +121,11 @@ class Backfill:
             self._cluster.reservation = None
             self._cluster.freed += 1
 
+    def release(self, key: UnitKey) -> None:
+        """Keep nothing any more for a unit that does not wait any longer."""
+        if self.reservation is not None and self.reservation.unit == key:
+            self.drop()
+
     def exempt(self, unit: Unit, now: float) -> bool:
         """Return whether a unit need not heed the reservation: it is its own, it goes before, or
         it will have ended by then.

@@ -22,6 +22,7 @@ from lockstep.scheduler.core.preemption.preemptor import Eviction, Preemptor
 from lockstep.scheduler.core.problem import Problem, problem_of
 from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.streak import Streak
+from lockstep.scheduler.core.timeouts import TimeOuts
 from lockstep.scheduler.core.topology import Tiers
 from lockstep.scheduler.core.units import Member, Muster, Unit, UnitKey
 
@@ -88,6 +89,7 @@ class Decider:
         """Units that cannot be decided about until they change, and what happened."""
         self.preemptor = Preemptor(cluster)
         self.backfill = Backfill(cluster)
+        self.timeouts = TimeOuts()
         self.defragmenter = Defragmenter(cluster, self.preemptor, costs)
         self.defragmentation = Turn(self.defragmenter, self.backfill, Due(cluster, policy))
         self._plans_left = 0
@@ -108,6 +110,8 @@ class Decider:
         """
         result = Round()
         self._absorb(result, busy, now)
+        for key, verdict in self.timeouts.take(self.cluster, now):
+            self._give_up(key, verdict, result)
         placed, self._plans_left = 0, PLANS_PER_ROUND
         for key in self._candidates():
             if placed >= limit:
@@ -127,6 +131,8 @@ class Decider:
             self._defragment(now, busy, result)
         if self.cluster.reservation is not None:
             result.wake(self.cluster.reservation.at + 1.0)
+        if self.timeouts.next is not None:
+            result.wake(self.timeouts.next)
         return result
 
     def _defragment(self, now: float, busy: Container[UnitKey], result: Round) -> None:
@@ -226,6 +232,14 @@ class Decider:
             result.failed.append(unit.key)
         return eviction is not None or again
 
+    def _give_up(self, key: UnitKey, verdict: Verdict, result: Round) -> None:
+        """Try a gang no more that has waited for as long as it may, and keep nothing for it."""
+        self.broken[key] = verdict
+        self.line.step_aside(key)
+        self.cluster.nominations.drop(key)
+        self.backfill.release(key)
+        result.touched.add(key)
+
     def _set_aside(self, key: UnitKey, error: Exception, result: Round) -> None:
         """Leave a unit out until it changes: a defect in its way must not stop the others."""
         self.broken[key] = stumbled("deciding about it", error)
@@ -278,6 +292,7 @@ class Decider:
         elif (resumed := self.defragmenter.read(unit)) is not None:
             result.rearrangements.append(resumed)
         if self.line.update(key) and unit is not None:
+            self.timeouts.note(unit)
             if unit.nominated:
                 self.preemptor.adopt(unit)
                 self.line.update(key)

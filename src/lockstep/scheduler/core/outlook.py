@@ -158,9 +158,12 @@ class Outlook:
         for _ in range(ROUNDS):
             found = self._decider.decide(self._now)
             self._carry_out(found)
-            busy = found.more or found.rollbacks or found.evictions or self._cluster.touched
-            if not busy or found.errors:
+            left = found.rollbacks or found.evictions or found.rearrangements
+            if not (found.more or left or self._cluster.touched) or found.errors:
                 break
+        for key in self._open & self._decider.broken.keys():
+            self._open.discard(key)
+            self.found[key] = Estimate(None, self._decider.broken[key].message)
         wake = found.wake_at
         self._wake = wake if wake is not None and wake > self._now else None
 
@@ -169,6 +172,9 @@ class Outlook:
             self._start(placement)
         for rollback in found.rollbacks:
             self._lose(rollback.members)
+        for rearrangement in found.rearrangements:
+            for move in rearrangement.evictions(self._cluster):
+                self._lose(move.victims)
         for eviction in found.evictions:
             self._lose(eviction.victims)
 

@@ -13,6 +13,7 @@ from lockstep.api.wire import convert, to_builtins
 from lockstep.scheduler.core.blocked import Verdict, warnings
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.outlook import Estimate
+from lockstep.scheduler.core.timeouts import MAX_WAIT_EXCEEDED, given_up
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
 Json = dict[str, Any]
@@ -49,7 +50,8 @@ def gang_status(
     if unit.gang is None:
         raise ValueError(f"{unit.key} has no Gang object")
     old = unit.gang.status
-    phase = _phase(unit)
+    verdict = verdict or given_up(unit)
+    phase = _phase(unit, verdict)
     waits = phase == "Pending"
     placed = phase in ("Placed", "Running", "Finished")
     return {
@@ -160,8 +162,10 @@ def _running(members: list[Member]) -> int:
     return sum(member.phase == "Running" for member in members)
 
 
-def _phase(unit: Unit) -> str:
+def _phase(unit: Unit, verdict: Verdict | None) -> str:
     musters = unit.musters
+    if unit.failed or (verdict is not None and verdict.reason == MAX_WAIT_EXCEEDED):
+        return "Failed"
     if unit.over:
         return "Finished"
     if any(m.need for m in musters):
@@ -215,6 +219,14 @@ def _conditions(
 def stumbled_status(verdict: Verdict) -> Json:
     """Return what a gang should show when no more can be said of it than that."""
     return {"reason": verdict.reason, "message": verdict.message, "remedy": verdict.remedy}
+
+
+def unscheduled_status(member: Member, verdict: Verdict, now: str) -> Json:
+    """Return the status of a pod that waits, or has failed because its gang has given up."""
+    status: Json = {"conditions": [unscheduled_condition(member, verdict, now)]}
+    if verdict.reason == MAX_WAIT_EXCEEDED:
+        status |= {"phase": "Failed", "reason": verdict.reason, "message": verdict.message}
+    return status
 
 
 def unscheduled_condition(member: Member, verdict: Verdict, now: str) -> Json:

@@ -423,8 +423,13 @@ class Unit:
         return self.gang is not None and self.gang.status.phase == "Finished"
 
     @property
+    def failed(self) -> bool:
+        """Return whether the gang has given up waiting, for good."""
+        return self.gang is not None and self.gang.status.phase == "Failed" and not self.bound
+
+    @property
     def open(self) -> bool:
         """Return whether there is anything left to place."""
         if not self.is_gang:
             return any(m.pending or m.gated for m in self.musters)
-        return any(m.need or m.want for m in self.musters) and not self.over
+        return not (self.over or self.failed) and any(m.need or m.want for m in self.musters)

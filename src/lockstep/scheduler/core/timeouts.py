@@ -1,0 +1,75 @@
+"""Gangs that give up: those that have waited for their place as long as they say they may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from lockstep.api import duration, timestamp
+from lockstep.scheduler.core.blocked import Verdict
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.units import Unit, UnitKey
+
+MAX_WAIT_EXCEEDED = "MaxWaitExceeded"
+
+
+def deadline(unit: Unit) -> float | None:
+    """Return the Unix time at which a waiting gang gives up; None where it never does.
+
+    It counts from when the gang was made, or from when it last lost its whole place.
+    """
+    gang = unit.gang
+    if gang is None or gang.spec.max_wait is None or unit.bound:
+        return None
+    since = gang.status.waiting_since
+    if since is None and gang.status.phase == "Pending":
+        since = gang.metadata.creation_timestamp
+    return timestamp.parse(since) + duration.parse(gang.spec.max_wait) if since else None
+
+
+class TimeOuts:
+    """When waiting gangs give up, the next one first."""
+
+    def __init__(self) -> None:
+        self._ends: list[tuple[float, UnitKey]] = []
+        self._known: dict[UnitKey, float] = {}
+
+    @property
+    def next(self) -> float | None:
+        """Return when to look again at the latest."""
+        return self._ends[0][0] if self._ends else None
+
+    def note(self, unit: Unit) -> None:
+        """Take note of a unit that waits, or waits in another way than before."""
+        end = deadline(unit)
+        if end is not None and self._known.get(unit.key) != end:
+            self._known[unit.key] = end
+            heappush(self._ends, (end, unit.key))
+
+    def take(self, cluster: Cluster, now: float) -> Iterator[tuple[UnitKey, Verdict]]:
+        """Yield the gangs that give up now, and what is said of them."""
+        while self._ends and self._ends[0][0] <= now:
+            end, key = heappop(self._ends)
+            if self._known.get(key) == end:
+                del self._known[key]
+            unit = cluster.units.get(key)
+            if unit is None or unit.gang is None or not unit.open or deadline(unit) != end:
+                continue
+            last = unit.gang.status.message
+            yield (
+                key,
+                Verdict(
+                    MAX_WAIT_EXCEEDED,
+                    f"not placed within {unit.gang.spec.max_wait} (maxWait)"
+                    + (f"; last: {last}" if last else ""),
+                    "a new gang with new pods, with a longer maxWait or without",
+                ),
+            )
+
+
+def given_up(unit: Unit) -> Verdict | None:
+    """Return what was said of a gang when it gave up; None where it has not."""
+    if not unit.failed or unit.gang is None:
+        return None
+    status = unit.gang.status
+    return Verdict(status.reason, status.message, status.remedy)
