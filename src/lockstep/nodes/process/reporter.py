@@ -54,6 +54,8 @@ class Reporter:
         self.removed = False
         """Whether the pod is gone from the server, and nothing of it runs."""
         self._written: PodStatus | None = None
+        self._version = 0
+        """The resource version that came of the last write."""
         self._due = asyncio.Event()
         self._idle = asyncio.Event()
         self._crashing: set[str] = set()
@@ -98,7 +100,7 @@ class Reporter:
         status = pod_status(self._view(), facts, self._node.host_ip, time.time())
         self._note_crashes(status)
         digest = hashlib.sha256(msgspec.json.encode(status)).hexdigest()
-        if digest != subject.home.record.reported:
+        if digest != subject.home.record.reported or self._overtaken():
             meta = subject.pod.metadata
             patch = {"metadata": {"uid": meta.uid}, "status": status}
             try:
@@ -109,11 +111,21 @@ class Reporter:
                 if not await self._replaced():
                     raise
                 raise NotFound(404, "NotFound", str(error)) from error
-            self._written = pod.status
+            self._written, self._version = pod.status, _version(pod)
             subject.home.record.reported = digest
             subject.home.save()
         if over:
             await self._remove()
+
+    def _overtaken(self) -> bool:
+        """Tell whether the server shows something else since the last status was written.
+
+        A request that was given up may arrive after the one that was sent in its stead.
+        """
+        pod = self._subject.pod
+        if self._written is None or _version(pod) <= self._version:
+            return False
+        return _own(pod.status) != _own(self._written)
 
     async def _replaced(self) -> bool:
         """Tell whether the pod's name belongs to another pod by now."""
@@ -157,3 +169,14 @@ class Reporter:
                 if one["name"] not in self._crashing:
                     self._subject.say("Warning", "BackOff", waiting["message"])
         self._crashing = now
+
+
+def _version(pod: Pod) -> int:
+    version = pod.metadata.resource_version
+    return int(version) if version.isdigit() else 0
+
+
+def _own(status: PodStatus) -> PodStatus:
+    """Return a status without the conditions that are others' to write."""
+    own = [one for one in status.conditions if one.type in OWNED]
+    return msgspec.structs.replace(status, conditions=own)
