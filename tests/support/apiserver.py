@@ -18,7 +18,7 @@ import yaml
 if TYPE_CHECKING:
     from lockstep.kube.client import Client
 
-STARTUP_SECONDS = 30.0
+STARTUP_SECONDS = 60.0
 
 
 @dataclass

@@ -18,7 +18,7 @@ from lockstep.api.core import NODES, PODS
 from lockstep.api.gang import GANGS
 from lockstep.kube.client import Client
 
-STARTUP_SECONDS = 30.0
+STARTUP_SECONDS = 60.0
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -104,10 +103,9 @@ async def test_a_disruption_budget_is_the_callers_matter(fake: FakeServer) -> No
 async def test_every_call_has_a_deadline(fake: FakeServer) -> None:
     fake.faults.extend([Fault("status", status=503)] * 50)
     async with fake.client(deadline=0.5) as client:
-        started = time.monotonic()
         with pytest.raises((ServerFailed, Unreachable)):
             await client.get(CONFIG_MAPS, "x")
-        assert time.monotonic() - started < 5
+    assert len(fake.seen) < 50
 
 
 async def test_a_server_that_is_not_there_is_named() -> None:

@@ -175,11 +175,10 @@ async def test_deletion_asks_then_kills_everything_of_the_pod(
     await client.create(POD_RUNS, pod("stubborn", stubborn))
     for name in ("polite", "stubborn"):
         await phase(client, name, "Running")
-    begun = time.monotonic()
     await eventually(lambda: _processes(daemon), what="the daemon's start")
-    await client.delete(POD_RUNS, "polite", "default", grace_seconds=20)
+    # A grace longer than any wait here: it is gone because it ended, not because it was killed.
+    await client.delete(POD_RUNS, "polite", "default", grace_seconds=3600)
     await gone(client, "polite")
-    assert time.monotonic() - begun < 5
     await client.delete(POD_RUNS, "stubborn", "default", grace_seconds=1)
     await gone(client, "stubborn")
     assert not _processes(daemon)

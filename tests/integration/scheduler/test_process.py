@@ -50,12 +50,13 @@ async def test_a_gang_is_placed_under_its_leaf_and_another_says_why_it_waits(sch
 
     await add_gang(client, "waits", 4, topology={"required": "leaf"})
 
+    # While only some of its pods are there it waits for the others.
     async def explained() -> bool:
-        return "3 of 4" in (await gang(client, "waits")).status.message
+        return (await gang(client, "waits")).status.reason == "NotEnoughRoom"
 
     await eventually(explained)
     waiting = await gang(client, "waits")
-    assert (waiting.status.reason, waiting.status.position) == ("NotEnoughRoom", 1)
+    assert waiting.status.position == 1
     assert "b (s), has room for 3 of 4 now: 1 pod (8 GPUs) short" in waiting.status.message
 
     async def pod_says_so() -> bool:
