@@ -111,6 +111,14 @@ class QueueStatus(Wire, frozen=True):
             "divided by its weight; the smallest is served next."
         ),
     ] = ""
+    average_use: Annotated[
+        dict[str, Quantity],
+        Meta(description="Its decayed average use, where past use counts, as of averageAt."),
+    ] = {}
+    average_at: Annotated[
+        str | None,
+        Meta(description="When that was so; since then it has used much the same all the time."),
+    ] = None
     observed_generation: int = 0
     conditions: list[Condition] = []
 

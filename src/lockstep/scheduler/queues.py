@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 PACE = 1.0
 """Seconds between two looks at the queues: what happens in between is written once."""
-_SETS = ("used", "borrowed")
+_SETS = ("used", "borrowed", "averageUse")
 """Fields whose entries must be taken out one by one, because patches merge them."""
 
 
@@ -75,5 +75,5 @@ def changed(shown: QueueStatus, wanted: dict[str, Any]) -> dict[str, Any]:
     change = {field: wanted[field] for field in wanted if old.get(field) != new.get(field)}
     for field in _SETS:
         if field in change:
-            change[field] = dict.fromkeys(getattr(shown, field)) | change[field]
+            change[field] = dict.fromkeys(old.get(field, ())) | change[field]
     return change

@@ -19,6 +19,7 @@ from lockstep.scheduler.core.queues.account import (
     Amounts,
     Card,
 )
+from lockstep.scheduler.core.queues.history import decayed, recalled
 from lockstep.scheduler.core.resources import is_port
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Member, UnitKey
@@ -62,7 +63,10 @@ class Ledger:
         """Moves with every change of what queues there are and what they say."""
         self.promises: dict[UnitKey, tuple[str, Amounts]] = {}
         """By unit: its queue, and what of it is spoken for because places are made free for it."""
-        self._aged: float | None = None
+        self.aged: float | None = None
+        """The time for which the averages of past use hold."""
+        self._recalled: set[str] = set()
+        """Queues whose past use is not to be read from what they show any more."""
         self._keeps = False
         self._charges: dict[int, Amounts] = {}
 
@@ -85,6 +89,7 @@ class Ledger:
     def remove(self, name: str) -> bool:
         """Forget a queue; return whether it was known."""
         known = self.specs.pop(name, None) is not None
+        self._recalled.discard(name)
         self.stale |= known
         self.version += known
         return known
@@ -164,15 +169,16 @@ class Ledger:
 
     def age(self, now: float) -> None:
         """Let time pass where past use counts: the average moves towards the present use."""
-        passed = now - self._aged if self._aged is not None else 0.0
-        self._aged = now
-        for account in self.accounts.values() if passed > 0 else ():
+        passed = now - self.aged if self.aged is not None else 0.0
+        self.aged = now
+        for name, account in self.accounts.items():
             if account.half_life is None:
                 continue
-            kept = 0.5 ** (passed / account.half_life)
-            for name in account.used.keys() | account.average.keys():
-                past, present = account.average.get(name, 0.0), account.used.get(name, 0)
-                account.average[name] = past * kept + present * (1 - kept)
+            if name not in self._recalled:
+                self._recalled.add(name)
+                account.average = recalled(self.specs[name].status, account, now)
+            elif passed > 0:
+                account.average = decayed(account.average, account.used, passed, account.half_life)
 
     # Pods.
 

@@ -21,7 +21,8 @@ def share(account: Account, capacity: Mapping[str, int]) -> Share:
     """
     within, filled, excess, whole = bool(account.guaranteed), 0.0, 0.0, 0.0
     average = account.average
-    for name, used in account.used.items():
+    for name in account.used.keys() | average.keys() if average else account.used:
+        used = account.used.get(name, 0)
         most = capacity.get(name)
         if not most:
             continue

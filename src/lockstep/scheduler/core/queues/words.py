@@ -12,6 +12,7 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.queues.account import MODEL_PREFIX, Account, Amounts, in_thousandths
+from lockstep.scheduler.core.queues.history import history
 from lockstep.scheduler.core.queues.ledger import OverQuota
 from lockstep.scheduler.core.queues.share import share
 from lockstep.scheduler.core.units import Unit
@@ -107,6 +108,7 @@ def queue_status(cluster: Cluster, name: str, pending: Mapping[str, int]) -> dic
     Raises:
         KeyError: when there is no such queue.
     """
+    queue = cluster.ledger.specs[name]
     account, problem = cluster.ledger.accounts[name], cluster.ledger.problems.get(name)
     used = {resource: value for resource, value in account.used.items() if value}
     borrowed: Amounts = {
@@ -121,7 +123,8 @@ def queue_status(cluster: Cluster, name: str, pending: Mapping[str, int]) -> dic
         "used": {r: quantity(r, used[r]) for r in sorted(used)},
         "borrowed": {r: quantity(r, borrowed[r]) for r in sorted(borrowed)},
         "share": f"{100 * part:.1f}%" if beyond else "0.0%",
-        "observedGeneration": cluster.ledger.specs[name].metadata.generation,
+        **history(queue.status, account, cluster.ledger.aged or 0.0, cluster.capacity()),
+        "observedGeneration": queue.metadata.generation,
         "conditions": [
             {
                 "type": "Ready",
