@@ -108,6 +108,16 @@ class Nominations:
             if self._all.get(key) is found:
                 self._keep(found, 1)
 
+    @contextmanager
+    def suspended(self, key: UnitKey) -> Iterator[None]:
+        """Keep one unit's place for nobody for a moment, whoever asks."""
+        found = self._all[key]
+        self._keep(found, -1)
+        try:
+            yield
+        finally:
+            self._keep(found, 1)
+
     def rows(self, key: UnitKey) -> BoolArray:
         """Return the rows of the nodes that a unit is to get."""
         mask = np.zeros(self._table.capacity, dtype=bool)

@@ -10,6 +10,7 @@ from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.preemption.nominations import Nomination, Nominations
 from lockstep.scheduler.core.preemption.plan import Plan, Planner
 from lockstep.scheduler.core.preemption.supposition import Supposition
+from lockstep.scheduler.core.preemption.takeover import Takeover, weaker
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.queues.account import Amounts
@@ -80,18 +81,40 @@ class Preemptor:
             return False
         if not any(quota.need for quota in problem.needs):
             return False
-        return self._planner(unit, problem, (), 0.0).rights.any()
+        return bool(weaker(self._cluster, unit)) or (
+            self._planner(unit, problem, (), 0.0).rights.any()
+        )
 
     def evict_for(self, unit: Unit, problem: Problem, now: float) -> tuple[Eviction | None, bool]:
         """Return who goes for a unit that has no place, and keep that place free.
 
         Beside it stands whether to ask again when bindings that are under way have ended.
         """
-        planner = self._planner(unit, problem, self.leaving(), now)
+        leaving = self.leaving()
+        taken = self._take_over(unit, problem, leaving)
+        if taken is not None:
+            return taken, False
+        planner = self._planner(unit, problem, leaving, now)
         plan = planner.find()
         if plan is None:
             return None, planner.rights.unsettled
         return self._nominate(unit, plan), False
+
+    def _take_over(
+        self, unit: Unit, problem: Problem, leaving: Sequence[Member]
+    ) -> Eviction | None:
+        """Give a unit the place that is being freed for less important ones, which wait again."""
+        found = Takeover(self._cluster, unit, problem).find(leaving)
+        if found is None:
+            return None
+        taken, placement = found
+        names = {key for one in taken for key in one.victims}
+        for one in taken:
+            self.nominations.drop(one.unit)
+            self._cluster.touched.add(one.unit)
+        # They may not have been told to go yet; whoever was to tell them gives up now.
+        victims = tuple(member for member in leaving if member.key in names)
+        return self._nominate(unit, Plan(unit.key, placement, victims))
 
     def _planner(
         self, unit: Unit, problem: Problem, leaving: Sequence[Member], now: float

@@ -143,6 +143,12 @@ class Rights:
             found.append(node)
         return found
 
+    def unsecured(self) -> int:
+        """Return in how many queues, from its own outwards, the unit would not be secured before
+        the first one in which it would be.
+        """
+        return len(self._protecting())
+
     def _would_be_secured(self, node: Account) -> bool:
         there = holders(self._cluster, node)
         left = self._left(node, [h for h in there if h.priority >= self._priority])

@@ -1,0 +1,85 @@
+"""A more important unit gets the place that is being freed for a less important one of its queue.
+
+Nobody more has to go for it. Why that cannot go round in circles either is told in ADR 0053: the
+unit must be secured at least as deep in the tree as the one whose place it takes over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.packing import Quota
+from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.preemption.nominations import Nomination
+from lockstep.scheduler.core.preemption.rights import Rights
+from lockstep.scheduler.core.preemption.supposition import Supposition
+from lockstep.scheduler.core.problem import Problem
+from lockstep.scheduler.core.queues import admission
+from lockstep.scheduler.core.units import Member, Unit
+
+
+def weaker(cluster: Cluster, unit: Unit) -> list[Nomination]:
+    """Return the nominations in a unit's queue that are less important, the least one first."""
+    priority = cluster.priority(unit)
+    found = []
+    for nomination in cluster.nominations:
+        other = cluster.units.get(nomination.unit)
+        if other is None or nomination.queue != unit.queue:
+            continue
+        if cluster.priority(other) < priority:
+            found.append((cluster.priority(other), nomination.unit, nomination))
+    return [nomination for _, _, nomination in sorted(found, key=lambda one: one[:2])]
+
+
+class Takeover:
+    """What one unit may take over, at one moment."""
+
+    def __init__(self, cluster: Cluster, unit: Unit, problem: Problem) -> None:
+        self._cluster = cluster
+        self._unit = unit
+        self._problem = replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
+        self._account = cluster.ledger.account(unit.queue)
+
+    def find(self, leaving: Sequence[Member]) -> tuple[list[Nomination], Placement] | None:
+        """Return whose places to take over and where the unit stands then; None: of no use.
+
+        One that will do is taken alone, else the least important of them together.
+        """
+        if not self._cluster.may_preempt(self._unit) or not self._account.preempts:
+            return None
+        allowed = [one for one in weaker(self._cluster, self._unit) if self._secured_like(one)]
+        together = [allowed[: number + 1] for number in range(1, len(allowed))]
+        for chosen in [*([one] for one in allowed), *together]:
+            placement = self._place(chosen, leaving)
+            if placement is not None:
+                return chosen, placement
+        return None
+
+    def _secured_like(self, nomination: Nomination) -> bool:
+        cluster, other = self._cluster, self._cluster.units[nomination.unit]
+        mine = Rights(
+            cluster,
+            self._account,
+            cluster.priority(self._unit),
+            admission.asked(cluster, self._problem),
+            may=True,
+        )
+        theirs = Rights(cluster, self._account, cluster.priority(other), nomination.asked, may=True)
+        return mine.unsecured() <= theirs.unsecured()
+
+    def _place(self, chosen: Sequence[Nomination], leaving: Sequence[Member]) -> Placement | None:
+        """Return where the unit would stand without these nominations, within all limits."""
+        ledger = self._cluster.ledger
+        with ExitStack() as stack:
+            for one in chosen:
+                stack.enter_context(self._cluster.nominations.suspended(one.unit))
+            placement = Supposition(self._cluster, leaving).place(self._problem, self._unit.key)
+            if placement is None:
+                return None
+            counted = admission.counted(self._cluster, placement)
+            with ledger.without([m for m in leaving if m.account is not None]):
+                lacking = ledger.lacking(self._account, counted, self._cluster.capacity())
+        return placement if lacking is None else None
