@@ -29,6 +29,7 @@ from lockstep.sim.faults import Dice, Faults
 from lockstep.sim.meter import Meter
 from lockstep.sim.record import Life, Rearranged, Result
 from lockstep.sim.running import Run
+from lockstep.sim.unsettled import Unsettled
 from lockstep.sim.workload import EPOCH, Workload
 from lockstep.sim.world import World
 
@@ -38,13 +39,8 @@ def _nothing() -> None:
 
 
 NOT_READY = Condition(type="Ready", status="False", reason="Simulated")
-ROUNDS = 10_000
-"""Decision rounds at one moment of time after which the engine gives up, rather than spin."""
-
 
 NO_FAULTS = Faults()
-
-
 @dataclass(frozen=True, slots=True)
 class _Costs:
     """What moving a job costs: what the simulation would take from it."""
@@ -73,6 +69,8 @@ class Options:
     """By which running jobs are moved for the queues that do not say so themselves."""
     stays: bool = True
     """Whether to keep the placement of every pod."""
+    rounds: int = 10_000
+    """Rounds of decisions at one moment, after which it is an error that there is more."""
 
 
 class Event(NamedTuple):
@@ -194,15 +192,15 @@ class Simulation:
         for there in standing:
             self.cluster.remove_pod(there.metadata.namespace, there.metadata.name)
         for name, there in run.match(standing):
-            self.cluster.set_pod(run.pod(name))
             gpus = devices.parse_indices(there.metadata.annotations.get(GPUS_ANNOTATION, ""))
             self._bind(run, name, Spot(there.spec.node_name, gpus))
+            self.cluster.set_pod(run.bound(name))
         if standing:
             run.started(self._now)
             self._follow(run)
 
     def _bind(self, run: Run, name: str, spot: Spot) -> None:
-        self.cluster.set_pod(run.bind(name, spot, self._now))
+        run.stand(name, spot, self._now)
         self._meter.use(run.work.queue, spot.gpus.bit_count())
 
     def _end(self, run: Run, epoch: int) -> None:
@@ -265,24 +263,36 @@ class Simulation:
     # Decisions.
 
     def _decide(self) -> None:
-        for _ in range(ROUNDS):
+        for _ in range(self._options.rounds):
             found = self._decider.decide(EPOCH + self._now)
             self._result.decisions += 1
-            self._carry_out(found)
-            left = found.rollbacks or found.evictions or found.rearrangements
-            if not (found.more or left or self.cluster.touched):
+            again = self._carry_out(found)
+            if not (again or found.more or self.cluster.touched):
                 break
+        else:
+            raise Unsettled(self._now, self._options.rounds, self._moved(found))
         if found.wake_at is not None:
             self._plan(max(0.0, found.wake_at - EPOCH - self._now), _nothing)
 
-    def _carry_out(self, found: Round) -> None:
+    def _moved(self, found: Round) -> list[str]:
+        """Return the names of the jobs about which a round decided something."""
+        keys = {placement.unit for placement in found.placements}
+        keys |= {rollback.unit for rollback in found.rollbacks}
+        keys |= {one.unit for one in (*found.evictions, *found.rearrangements)}
+        return sorted(key.name for key in keys | found.touched | self.cluster.touched)
+
+    def _carry_out(self, found: Round) -> bool:
+        """Do what a round decided; return whether there may be more to decide because of it."""
         for error in found.errors.values():
             raise error
+        again = bool(found.rollbacks or found.evictions or found.rearrangements)
         for placement in found.placements:
             run = self._runs[placement.unit]
             run.advance(self._now)
             for assignment in placement.assignments:
                 self._bind(run, assignment.member.name, assignment.spot)
+            self.cluster.units[placement.unit].confirm()
+            again |= not run.complete
             run.started(self._now)
             self._follow(run)
         for rollback in found.rollbacks:
@@ -292,6 +302,7 @@ class Simulation:
             self._make_way(eviction)
         for rearrangement in found.rearrangements:
             self._rearrange(rearrangement)
+        return again
 
     def _rearrange(self, one: Rearrangement) -> None:
         """Let jobs move for another; their pods are there again at once."""

@@ -74,9 +74,10 @@ class Run:
                 new = self._pods[name] = replace(pod, metadata=meta)
                 yield new
 
-    def pod(self, name: str) -> Pod:
-        """Return the present pod of a member, without a node."""
-        return self._pods[name]
+    @property
+    def complete(self) -> bool:
+        """Return whether every member has a place."""
+        return len(self.standing) == len(self._pods)
 
     def match(self, standing: Collection[Pod]) -> Iterator[tuple[str, Pod]]:
         """Yield which member each of *standing* is: by name, else the next of its group."""
@@ -91,11 +92,14 @@ class Run:
             if name:
                 yield name, there
 
-    def bind(self, name: str, spot: Spot, now: float) -> Pod:
-        """Note a pod's place; return the pod as the API server would show it then."""
+    def stand(self, name: str, spot: Spot, now: float) -> None:
+        """Note a pod's place."""
         self.standing[name] = (spot, now)
         self.gpus += spot.gpus.bit_count()
-        pod = self._pods[name]
+
+    def bound(self, name: str) -> Pod:
+        """Return a pod that has its place as the API server would show it."""
+        pod, (spot, _) = self._pods[name], self.standing[name]
         held = {GPUS_ANNOTATION: devices.format_indices(spot.gpus)} if spot.gpus else {}
         meta = replace(
             pod.metadata,

@@ -13,6 +13,7 @@ from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine import Options
 from lockstep.sim.faults import Faults
 from lockstep.sim.record import Result
+from lockstep.sim.unsettled import Unsettled
 from lockstep.sim.world import view, world_of
 
 NODE_FAULTS = Faults(node_mtbf=40.0, node_repair=1.0, restart_cost=60, checkpoint_interval=600)
@@ -222,3 +223,18 @@ def test_a_queues_limit_holds_its_jobs_back():
         job("c", "1x8", runs=100, queue="other"),
     )
     assert times(result) == {"a": (0, 100), "b": (100, 200), "c": (0, 100)}
+
+
+def test_decisions_that_do_not_come_to_an_end_are_an_error_that_names_moment_and_jobs():
+    with pytest.raises(Unsettled) as caught:
+        simulate(
+            with_objects("1x8", HIGH),
+            job("low", "1x8", runs=10),
+            job("high", "1x8", at=3, runs=10, priorityClassName="high"),
+            options=Options(rounds=1),
+        )
+    assert (caught.value.moment, caught.value.jobs) == (3.0, ("high", "low"))
+    assert str(caught.value) == (
+        "after 1 rounds of decisions at 3 s there is still something to decide; "
+        "the last round was about: high, low"
+    )

@@ -205,7 +205,7 @@ class Cluster:
     def set_gang(self, gang: Gang) -> None:
         """Take in a gang, new or changed."""
         key = UnitKey("Gang", gang.metadata.namespace, gang.metadata.name)
-        unit = self.units.setdefault(key, Unit(key))
+        unit = self._unit(key)
         if unit.gang is not None and _older(gang, unit.gang):
             return
         moved = unit.gang is None or unit.gang.spec.queue != gang.spec.queue
@@ -346,10 +346,16 @@ class Cluster:
             return
         if key.kind == "Pod" and (member.over or (member.holds and not member.assumed)):
             return  # a pod of its own is done with once it is bound
-        unit = self.units.setdefault(key, Unit(key))
+        unit = self._unit(key)
         unit.members[member.name] = member
         unit.changed()
         self.touched.add(key)
+
+    def _unit(self, key: UnitKey) -> Unit:
+        unit = self.units.get(key)
+        if unit is None:
+            unit = self.units[key] = Unit(key)
+        return unit
 
     def _quit_unit(self, member: Member, successor: Member | None) -> None:
         key = member.unit

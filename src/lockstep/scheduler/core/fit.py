@@ -158,6 +158,10 @@ class Fit(Protocol):
     def liking(self) -> FloatArray:
         """Return how much each row is liked; fuller ones more."""
 
+    @property
+    def appeal(self) -> FloatArray:
+        """Return how much each row is liked that has room; minus infinity for the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class FixedFit:
@@ -166,6 +170,15 @@ class FixedFit:
     eligible: BoolArray
     count: IntArray
     liking: FloatArray
+
+    @property
+    def appeal(self) -> FloatArray:
+        """Return how much each row is liked that has room; minus infinity for the others."""
+        return _appeal(self.count, self.liking)
+
+
+def _appeal(count: IntArray, liking: FloatArray) -> FloatArray:
+    return np.where(count > 0, liking, -np.inf)
 
 
 def lifted(table: NodeTable, shape: PodShape, words: str) -> FixedFit:
@@ -191,6 +204,7 @@ class ShapeFit:
         self.eligible: BoolArray = np.zeros(0, dtype=bool)
         self.count: IntArray = np.zeros(0, dtype=np.int64)
         self.liking: FloatArray = np.zeros(0)
+        self.appeal: FloatArray = np.zeros(0)
         self.unmet: FloatArray = np.zeros(0)
         """How much of what the shape would rather have each row is missing."""
         self.on_gpus: BoolArray = np.zeros(0, dtype=bool)
@@ -221,21 +235,23 @@ class ShapeFit:
         table = self._table
         self.count = members_fit(table.free, self.shape) * self.eligible
         self.liking = self._preference + self._packed(table.used, table.allocatable, table.free)
+        self.appeal = _appeal(self.count, self.liking)
         self._mark = table.journal.mark
 
     def _recount(self, rows: IntArray) -> None:
         table = self._table
         free = table.free[:, rows]
-        self.count[rows] = members_fit(free, self.shape) * self.eligible[rows]
-        self.liking[rows] = self._preference[rows] + self._packed(
-            table.used[:, rows], table.allocatable[:, rows], free
-        )
+        count = members_fit(free, self.shape) * self.eligible[rows]
+        packed = self._packed(table.used[:, rows], table.allocatable[:, rows], free)
+        liking = self._preference[rows] + packed
+        self.count[rows], self.liking[rows] = count, liking
+        self.appeal[rows] = _appeal(count, liking)
 
     def _packed(self, used: IntArray, allocatable: IntArray, free: IntArray) -> FloatArray:
         """Return how full nodes are: those with the fewest free GPUs first, then the fullest."""
         weighed = self.shape.weighed
         share = used[weighed] / np.maximum(allocatable[weighed], 1)
-        packed: FloatArray = share.mean(axis=0)
+        packed: FloatArray = np.add.reduce(share, axis=0) / len(share)
         wanted = self.shape.share
         if wanted is None:
             packed -= GPU_WEIGHT * free[GPU_COLUMN]

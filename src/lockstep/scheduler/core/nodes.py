@@ -238,10 +238,17 @@ class NodeTable:
                     column.set(row, fields_and_labels(facts.name, facts.labels).get(key))
         return column
 
-    def charge(self, row: int, columns: IntArray, amounts: IntArray, times: int = 1) -> None:
-        """Use more (or, with a negative *times*, less) of a node."""
+    def charge(
+        self, row: int, columns: IntArray, amounts: IntArray, times: int = 1, *, last: bool = True
+    ) -> None:
+        """Use more (or, with a negative *times*, less) of a node.
+
+        What is free is counted again with the *last* of several changes alone; the devices that
+        are held may be the last.
+        """
         self.used[columns, row] += amounts * times
-        self._refresh(row)
+        if last:
+            self._refresh(row)
 
     def vacate(self, row: int) -> None:
         """Use nothing of a node, before its pods are counted afresh."""

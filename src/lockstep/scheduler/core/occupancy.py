@@ -6,7 +6,6 @@ pods that hold them, never by differences, so that no order of events leaves a d
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from lockstep.scheduler.core import devices
@@ -30,7 +29,7 @@ class Occupancy:
         """Count a pod on its node."""
         self._there.setdefault(member.node, {})[member.key] = member
         if member.node in self._table.rows:
-            self._charge(member, 1)
+            self._charge(member, 1, last=not member.gpus)
             if member.gpus:
                 self.hold(member.node)
 
@@ -38,7 +37,7 @@ class Occupancy:
         """Count a pod on its node no more."""
         self._drop(member)
         if member.node in self._table.rows:
-            self._charge(member, -1)
+            self._charge(member, -1, last=not member.gpus)
             if member.gpus:
                 self.hold(member.node)
 
@@ -48,18 +47,20 @@ class Occupancy:
 
     def enter_all(self, members: Iterable[Member]) -> None:
         """Count many pods at once."""
-        charges: Counter[tuple[str, PodShape]] = Counter()
+        charges: dict[tuple[str, PodShape], int] = {}
         held: set[str] = set()
         for member in members:
             self._there.setdefault(member.node, {})[member.key] = member
-            charges[member.node, member.shape] += 1
+            place = member.node, member.shape
+            charges[place] = charges.get(place, 0) + 1
             if member.gpus:
                 held.add(member.node)
         table = self._table
         table.widen()
         for (node, shape), times in charges.items():
             if node in table.rows:
-                table.charge(table.rows[node], shape.columns, shape.amounts, times)
+                row, last = table.rows[node], node not in held
+                table.charge(row, shape.columns, shape.amounts, times, last=last)
         for node in held & table.rows.keys():
             self.hold(node)
 
@@ -76,7 +77,7 @@ class Occupancy:
     def settle(self, node: str) -> None:
         """Charge all pods of a node that nothing has been charged for yet."""
         for member in self.on(node):
-            self._charge(member, 1)
+            self._charge(member, 1, last=False)
         self.hold(node)
 
     def hold(self, node: str) -> None:
@@ -90,10 +91,10 @@ class Occupancy:
         if not there:
             del self._there[member.node]
 
-    def _charge(self, member: Member, times: int) -> None:
-        self._table.widen()
-        row = self._table.rows[member.node]
-        self._table.charge(row, member.shape.columns, member.shape.amounts, times)
+    def _charge(self, member: Member, times: int, *, last: bool) -> None:
+        table, shape = self._table, member.shape
+        table.widen()
+        table.charge(table.rows[member.node], shape.columns, shape.amounts, times, last=last)
 
 
 def held_by(members: Iterable[Member]) -> tuple[int, dict[int, tuple[int, int]]]:

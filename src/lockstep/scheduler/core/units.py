@@ -65,6 +65,8 @@ class Member:
     phase: str
     started: bool
     ours: bool
+    unit: UnitKey | None = None
+    """What the pod waits with; None for other schedulers' pods."""
     rank: int | None = None
     """Its place among the pods of its job, as whoever made it says; None where nobody does."""
     since: float | None = None
@@ -82,6 +84,7 @@ class Member:
     def of(cls, pod: Pod, shape: PodShape) -> Member:
         """Read it from the object."""
         meta = pod.metadata
+        ours = pod.spec.scheduler_name == SCHEDULER_NAME
         return cls(
             namespace=meta.namespace,
             name=meta.name,
@@ -99,7 +102,8 @@ class Member:
             phase=pod.status.phase,
             started=pod.status.phase == "Running"
             or any(s.state.running for s in pod.status.container_statuses),
-            ours=pod.spec.scheduler_name == SCHEDULER_NAME,
+            ours=ours,
+            unit=_unit_of(pod) if ours else None,
             rank=_rank(meta.annotations.get(RANK_ANNOTATION, "")),
             since=_moment(pod.status.start_time),
             runtime=_seconds(meta.annotations.get(RUNTIME_ANNOTATION, "")),
@@ -128,19 +132,17 @@ class Member:
         return bool(self.node) and not self.over
 
     @property
-    def unit(self) -> UnitKey | None:
-        """Return what the pod waits with; None for other schedulers' pods."""
-        if not self.ours:
-            return None
-        gang = self.labels.get(GANG_LABEL)
-        if gang:
-            return UnitKey("Gang", self.namespace, gang)
-        return UnitKey("Pod", self.namespace, self.name)
-
-    @property
     def queue(self) -> str:
         """Return the queue that the pod itself names; its gang's goes before that."""
         return self.labels.get(QUEUE_LABEL) or DEFAULT_QUEUE
+
+
+def _unit_of(pod: Pod) -> UnitKey:
+    meta = pod.metadata
+    gang = meta.labels.get(GANG_LABEL)
+    if gang:
+        return UnitKey("Gang", meta.namespace, gang)
+    return UnitKey("Pod", meta.namespace, meta.name)
 
 
 def _moment(text: str | None) -> float | None:
@@ -340,6 +342,12 @@ class Unit:
         """Drop what was derived from the members; to be called after any of them changed."""
         self._musters = None
 
+    def confirm(self) -> None:
+        """Take it that the API server shows by now what was assumed of the members."""
+        for member in self.bound:
+            member.assumed = False
+        self._note_whole(self.musters)
+
     def adopt(self, gang: Gang | None) -> None:
         """Take over the gang's object, or its absence."""
         groups = _groups_of(self.key, gang)
@@ -355,7 +363,10 @@ class Unit:
         if self._musters is None:
             self._musters = [Muster(group) for group in self._groups]
             self.strays = []
-            for member in sorted(self.members.values(), key=lambda m: natural(m.name)):
+            members = list(self.members.values())
+            if len(members) > 1:
+                members.sort(key=lambda m: natural(m.name))
+            for member in members:
                 self._count(member)
             self._note_whole(self._musters)
         return self._musters
