@@ -124,6 +124,38 @@ CASES = [
         ["g: x=2x8@leaf + y=2x8@leaf spine"],
         {"g": "a1 a2 b1 b2"},
     ),
+    (
+        "of equally tight spines that in which the members touch fewer leaves",
+        "s1/l1: a1:8 a2:8\n s1/l2: b1:8 b2:8\n s1/l3: c:8\n"
+        "s2/l1: d1:8 d2:8 d3:8\n s2/l2: e1:8 e2:8",
+        ["g: 5x8 spine"],
+        {"g": "d1 d2 d3 e1 e2"},
+    ),
+    (
+        "of equally tight leaves that in which the members touch fewer nodes",
+        "s1/l1: a1:4 a2:4 a3:4 a4:4\n s1/l2: b1:8 b2:8",
+        ["g: 4x4 leaf"],
+        {"g": "b1 b1 b2 b2"},
+    ),
+    (
+        "nodes that are whole stay whole before the members touch fewer of them",
+        "s1/l1: b1:8 b2:8\n s1/l2: c1:8-4 c2:8-4 c3:8-4 c4:8-4",
+        ["g: 4x4 leaf"],
+        {"g": "c1 c2 c3 c4"},
+    ),
+    (
+        "of spines that differ in the order of their leaves alone the first by name",
+        "s1/l1: a1:8 a2:8\n s1/l2: b1:8\n s2/l1: c:8\n s2/l2: d1:8 d2:8",
+        ["g: 3x8 spine"],
+        {"g": "a1 a2 b1"},
+    ),
+    (
+        "a tighter spine goes before one in which the members touch fewer leaves",
+        "s1/l1: a1:8 a2:8\n s1/l2: b1:8 b2:8\n s1/l3: c:8\n"
+        "s2/l1: d1:8 d2:8 d3:8\n s2/l2: e1:8 e2:8 e3:8",
+        ["g: 5x8 spine"],
+        {"g": "a1 a2 b1 b2 c"},
+    ),
 ]
 
 

@@ -53,6 +53,26 @@ def leaves(found: list[str]) -> list[str]:
     return [name[:1] for name in found]
 
 
+TIED = """
+    s1/l1: a1:8 a2:8 a3:8
+    s1/l2: b1:8
+    s2/l1: c1:8 c2:8
+    s2/l2: d1:8 d2:8
+"""
+
+
+@pytest.mark.parametrize(
+    ("split", "spine"),
+    [
+        ({"tensor": 8, "pipeline": 2}, "cd"),  # the two copies of a stage under one leaf
+        ({"tensor": 8}, "ab"),  # four copies touch two leaves in either
+    ],
+)
+def test_of_equally_tight_domains_that_with_the_least_communication_wins(split, spine):
+    found = placed(TIED, 4, 8, topology={"required": "spine"}, **split)
+    assert set(leaves(found)) == set(spine)
+
+
 def test_stages_talk_less_than_copies_so_the_cut_goes_between_stages():
     # Megatron's order: ranks 0-3 are the copies of the first stage, 4-7 those of the second.
     found = placed(TWO_LEAVES, 8, 8, tensor=8, pipeline=2)

@@ -22,6 +22,7 @@ from lockstep.scheduler.core.problem import Bounds, Problem, pinned
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.seats import seated
 from lockstep.scheduler.core.shares import pick, spend
+from lockstep.scheduler.core.ties import Contest
 from lockstep.scheduler.core.topology import NO_DOMAIN
 from lockstep.scheduler.core.units import Member, UnitKey
 
@@ -54,6 +55,8 @@ class Domain:
     level: int
     number: int
     rows: IntArray
+    tie: int = 0
+    """The same for domains of a tier that are equally tight."""
 
 
 class State(Protocol):
@@ -139,11 +142,25 @@ class Search:
         # on all domains of a tier.
         ways = (False, True) if len(self.problem.items) > 1 else (False,)
         for level, exactly in product(levels, ways):
-            for domain in self.domains(level, quotas):
-                packing = self.pack_into(domain, quotas, exactly=exactly)
-                if packing.satisfies(self.problem.items, quotas):
-                    return domain, packing
+            found = self._best_of(level, quotas, exactly=exactly)
+            if found is not None:
+                return found
         return None
+
+    def _best_of(
+        self, level: int, quotas: list[Quota], *, exactly: bool
+    ) -> tuple[Domain, Packing] | None:
+        """Return the tightest domain of a tier that holds the members, and how it does."""
+        contest: Contest[Domain] = Contest(self)
+        for domain in self.domains(level, quotas):
+            if contest.over(domain):
+                break
+            if contest.has_one_like(domain):
+                continue
+            packing = self.pack_into(domain, quotas, exactly=exactly)
+            if packing.satisfies(self.problem.items, quotas):
+                contest.enter(domain, packing)
+        return contest.best
 
     def _any_room(self, level: int, quotas: Sequence[Quota]) -> bool:
         if level != EVERYWHERE:
@@ -181,11 +198,12 @@ class Search:
         # Where not all that is wanted fits, the domain that holds most of it comes first.
         held = np.minimum(room[:, candidates], available).sum(axis=0)
         short = -held if quotas == self.problem.needs else np.zeros_like(held)
-        order = np.lexsort(
-            (self.first(level)[candidates], self._free_gpus(level)[candidates], spare, short)
-        )
-        for number in candidates[order]:
-            yield self.domain(level, int(number))
+        free, whole = self._free_gpus(level)
+        keys = np.stack([whole[candidates], free[candidates], spare, short])
+        order = np.lexsort((self.first(level)[candidates], *keys))
+        steps = (np.diff(keys[:, order], axis=1) != 0).any(axis=0)
+        for number, tie in zip(candidates[order], np.cumsum([0, *steps]), strict=True):
+            yield replace(self.domain(level, int(number)), tie=int(tie))
 
     def everywhere(self) -> Domain:
         """Return the domain of all nodes."""
@@ -229,13 +247,18 @@ class Search:
         np.minimum.at(first, tier.ids[inside], rank[inside])
         return first
 
-    def _free_gpus(self, level: int) -> IntArray:
-        tier = self.table.tiers.indices[level]
+    def _free_gpus(self, level: int) -> tuple[IntArray, IntArray]:
+        """Return by domain of a tier the free GPUs, and those of them on nodes not in use."""
+        tier, table = self.table.tiers.indices[level], self.table
         inside = tier.ids != NO_DOMAIN
-        free = np.bincount(
-            tier.ids[inside], weights=self.table.free[GPU_COLUMN][inside], minlength=len(tier)
-        )
-        return free.astype(np.int64)
+        free = table.free[GPU_COLUMN] * inside
+        unused = free * (table.used[GPU_COLUMN] == 0)
+        ids = np.where(inside, tier.ids, 0)
+        found = [
+            np.bincount(ids, weights=amount, minlength=len(tier)).astype(np.int64)
+            for amount in (free, unused)
+        ]
+        return found[0], found[1]
 
     def ground(self, domain: Domain) -> Ground:
         """Return the nodes of a domain as the packing wants them."""
@@ -319,12 +342,11 @@ class Search:
         return choices if bounds.required is not None else [*choices, None]
 
     def _place_one(self, unit: UnitKey) -> Placement | None:
-        fit = self.fits[0]
-        liking = np.where(fit.count > 0, fit.liking, -np.inf)
-        best = liking.max(initial=-np.inf)
+        appeal = self.fits[0].appeal
+        best = appeal.max(initial=-np.inf)
         if best == -np.inf:
             return None
-        rows = np.flatnonzero(liking == best)
+        rows = np.flatnonzero(appeal == best)
         row = int(rows[np.argmin(self.table.rank()[rows])]) if len(rows) > 1 else int(rows[0])
         return place_on(self.table, row, unit, self.problem.members[0][0])
 

@@ -47,7 +47,7 @@ class Area(Protocol):
 def seated(ground: Ground, area: Area, packing: Packing) -> Iterator[tuple[int, list[Member]]]:
     """Yield each node that gets members, by row and in network order, with those members."""
     problem = ground.problem
-    rows = _network_order(ground.table, area.rows[np.flatnonzero(packing.counts.any(axis=0))])
+    rows = network_order(ground.table, area.rows[np.flatnonzero(packing.counts.any(axis=0))])
     if ground.tiers_of_policy is not None:  # who goes first when the unit shrinks comes last
         rows = rows[np.argsort(ground.tiers_of_policy[rows], kind="stable")]
     column = {int(row): place for place, row in enumerate(area.rows)}
@@ -63,7 +63,7 @@ def seated(ground: Ground, area: Area, packing: Packing) -> Iterator[tuple[int, 
     yield from ((row, members) for row, members in found.items() if members)
 
 
-def _network_order(table: NodeTable, rows: IntArray) -> IntArray:
+def network_order(table: NodeTable, rows: IntArray) -> IntArray:
     """Return rows so that neighbours in the order are neighbours in the network."""
     keys = [table.rank()[rows]]
     for index in reversed(table.tiers.indices):
@@ -175,7 +175,7 @@ def _spare(ground: Ground, area: Area, packing: Packing, item: int, taken: IntAr
     for other, count in zip(problem.items, packing.counts, strict=True):
         left[other.shape.columns] -= other.shape.amounts[:, None] * count
     room = members_fit(left, problem.items[item].shape) * ground.fits[item].eligible[area.rows]
-    open_to = _network_order(table, area.rows[np.flatnonzero(room)])
+    open_to = network_order(table, area.rows[np.flatnonzero(room)])
     held = dict(zip(area.rows.tolist(), room.tolist(), strict=True))
     # Narrowest tiers first: what lies in a domain in use before what does not.
     far = np.zeros(len(open_to), dtype=np.int64)
