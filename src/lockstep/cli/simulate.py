@@ -162,14 +162,23 @@ def simulate(
 
 
 def _run(cluster: str, jobs: Path, policy: Policy | None, options: Options) -> Outcome:
+    from lockstep.sim.communication import compared
     from lockstep.sim.engine import Simulation
     from lockstep.sim.figures import figures
+    from lockstep.sim.unsettled import Unsettled
 
     world = _world(cluster)
     works = _works(jobs, world, policy)
     simulation = Simulation(world, works, options)
-    with _Progress(len(works)) as progress:
-        result = simulation.run(progress)
+    try:
+        with _Progress(len(works)) as progress:
+            result = simulation.run(progress)
+    except Unsettled as error:
+        raise CommandFailed(
+            f"the simulation broke off: {error}",
+            "this is a defect of the scheduler: please report it with the input",
+        ) from None
+    result.communication = compared(world, result.lives)
     weights = {queue.metadata.name: queue.spec.weight for queue in world.queues}
     return Outcome(result, figures(result, simulation.cluster.table, weights))
 
@@ -203,6 +212,9 @@ def report(outcome: Outcome) -> Json:
         ],
         "waiting": [
             {"job": life.work.name, "reason": life.waiting} for life in result.lives if life.waiting
+        ],
+        "communication": [
+            {**one._asdict(), "ratio": round(one.ratio, 4)} for one in result.communication
         ],
     }
 

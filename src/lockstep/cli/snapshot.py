@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -26,6 +28,8 @@ from lockstep.cli.connect import Session, Target, run
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.options import Context, Kubeconfig
 from lockstep.cli.output import note
+from lockstep.compat.hypernodes import HYPERNODES
+from lockstep.kube.errors import NotFound
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -76,14 +80,16 @@ def snapshot(
         file.write_bytes(text)
     except OSError as error:
         raise CommandFailed(f"{file}: {error.strerror}", "name another file") from None
-    kinds = {res.kind: sum(item["kind"] == res.kind for item in items) for res in TAKEN}
-    note(f"{file}: " + ", ".join(f"{kind} {count}" for kind, count in kinds.items() if count))
+    kinds = Counter(item["kind"] for item in items)
+    note(f"{file}: " + ", ".join(f"{kind} {count}" for kind, count in kinds.items()))
 
 
 async def take(session: Session) -> list[Json]:
     """Return what the scheduler goes by, as the objects of a snapshot."""
     now = time.time()
     listings = {res: (await session.client.list(res)).items for res in TAKEN}
+    with contextlib.suppress(NotFound):  # only clusters with Volcano have them
+        listings[HYPERNODES] = (await session.client.list(HYPERNODES)).items
     listings[GANGS] = [with_templates(gang, listings[PODS]) for gang in listings[GANGS]]
     return [
         object_of(res, view, now)

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from lockstep.sim.figures import size_class
-from lockstep.sim.record import Life, Result, Sample
+from lockstep.sim.record import Compared, Life, Result, Sample
 
 WIDTH, HEIGHT = 860, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 34
@@ -34,14 +34,22 @@ PAGE_STYLE = (
 
 
 def svg(result: Result) -> str:
-    """Return one picture: GPUs over time, and below it the waits by size of job."""
-    over_time, waits = _over_time(result.samples, result.end), _waits(result.lives)
-    height = 2 * HEIGHT
+    """Return one picture: GPUs over time, below it the waits by size of job.
+
+    Last come the communication costs, where jobs state their parallelism.
+    """
+    parts = [_over_time(result.samples, result.end), _waits(result.lives)]
+    if result.communication:
+        parts.append(_communication(result.communication, result.end))
+    height = len(parts) * HEIGHT
+    drawn = "".join(
+        f'<g transform="translate(0 {number * HEIGHT})">{part}</g>'
+        for number, part in enumerate(parts)
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
         f'width="{WIDTH}" height="{height}"><title>GPUs over time, and waits</title>'
-        f"<style>{STYLE}</style>{over_time}"
-        f'<g transform="translate(0 {HEIGHT})">{waits}</g></svg>\n'
+        f"<style>{STYLE}</style>{drawn}</svg>\n"
     )
 
 
@@ -136,6 +144,28 @@ def _waits(lives: Sequence[Life]) -> str:
             f'<tspan class="faint">({len(found)} jobs)</tspan></text>'
         )
     return "".join(parts)
+
+
+def _communication(found: Sequence[Compared], end: float) -> str:
+    """Return a dot for each job: when it started, and how far it is from its best place."""
+    most = max(1.1, *(one.ratio for one in found))
+
+    def y(ratio: float) -> float:
+        return _up(ratio - 1, most - 1)
+
+    dots = "".join(
+        f'<circle class="bar" r="3" fill-opacity=".6" cy="{y(one.ratio):.1f}" '
+        f'cx="{LEFT + (WIDTH - LEFT - RIGHT) * one.start / (end or 1.0):.1f}">'
+        f"<title>{escape(one.job)}: {one.ratio:.3f}</title></circle>"
+        for one in found
+    )
+    steps = [1 + (most - 1) * part / 4 for part in range(5)]
+    return (
+        _title("Communication of each job against its best place (1), by the time of its start")
+        + "".join(_level(y(step), f"{step:.2f}") for step in steps)
+        + dots
+        + _time_axis(end or 1.0)
+    )
 
 
 def _up(value: float, tall: float) -> float:

@@ -25,6 +25,7 @@ from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.units import Unit, UnitKey
+from lockstep.sim.communication import paid
 from lockstep.sim.faults import Dice, Faults
 from lockstep.sim.meter import Meter
 from lockstep.sim.record import Life, Rearranged, Result
@@ -41,6 +42,8 @@ def _nothing() -> None:
 NOT_READY = Condition(type="Ready", status="False", reason="Simulated")
 
 NO_FAULTS = Faults()
+
+
 @dataclass(frozen=True, slots=True)
 class _Costs:
     """What moving a job costs: what the simulation would take from it."""
@@ -278,7 +281,8 @@ class Simulation:
         """Return the names of the jobs about which a round decided something."""
         keys = {placement.unit for placement in found.placements}
         keys |= {rollback.unit for rollback in found.rollbacks}
-        keys |= {one.unit for one in (*found.evictions, *found.rearrangements)}
+        keys |= {eviction.unit for eviction in found.evictions}
+        keys |= {rearrangement.unit for rearrangement in found.rearrangements}
         return sorted(key.name for key in keys | found.touched | self.cluster.touched)
 
     def _carry_out(self, found: Round) -> bool:
@@ -294,6 +298,8 @@ class Simulation:
             self.cluster.units[placement.unit].confirm()
             again |= not run.complete
             run.started(self._now)
+            if run.life.started == self._now and run.life.paid is None:
+                run.life.paid = paid(self.cluster, placement.unit)
             self._follow(run)
         for rollback in found.rollbacks:
             run = self._runs[rollback.unit]

@@ -10,7 +10,7 @@ import numpy as np
 
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.topology import NO_DOMAIN
-from lockstep.sim.record import Life, Result, Stay
+from lockstep.sim.record import Compared, Life, Result, Stay
 
 CLASSES = ((0, "no GPU"), (1, "1 GPU"), (8, "2 to 8"), (64, "9 to 64"), (512, "65 to 512"))
 LARGEST = "over 512"
@@ -26,7 +26,9 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
     alone) over the GPU time of each queue that had jobs, by its weight. ``goodput`` is the part of
     the held GPU time whose work was kept. ``span`` counts jobs of several pods by the narrowest
     tier that held them at their start. ``rearrangements`` counts jobs for which others moved,
-    ``moves`` how often jobs moved, ``movedGpuHours`` what they lost by it.
+    ``moves`` how often jobs moved, ``movedGpuHours`` what they lost by it. ``communicationCost``
+    tells of the jobs that state their parallelism the mean seconds of communication a step, the
+    same at the best place that there is (``ideal``), and by how much they are above it.
     """
     total, lives = result.total, result.lives
     return {
@@ -44,6 +46,7 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
         "gpuHoursByQueue": {
             queue: round(used / 3600, 3) for queue, used in sorted(result.queue_use.items())
         },
+        "communicationCost": communication_cost(result.communication),
         "preemptions": sum(life.preemptions for life in lives),
         "rearrangements": len(result.rearrangements),
         "moves": sum(life.moves for life in lives),
@@ -102,6 +105,20 @@ def fairness(use: Mapping[str, float], weights: Mapping[str, int]) -> float:
     if not len(shares) or not shares.any():
         return 1.0
     return round(float(shares.sum() ** 2 / (len(shares) * (shares**2).sum())), 4)
+
+
+def communication_cost(found: Sequence[Compared]) -> dict[str, Any]:
+    """Return what the jobs that state their parallelism pay, beside what they would at best."""
+    if not found:
+        return {"jobs": 0}
+    ratios = np.array([one.ratio for one in found])
+    return {
+        "jobs": len(found),
+        "seconds": round(float(np.mean([one.seconds for one in found])), 6),
+        "ideal": round(float(np.mean([one.ideal for one in found])), 6),
+        "ratio": round(float(ratios.mean()), 4),
+        "worst": round(float(ratios.max()), 4),
+    }
 
 
 def spans(stays: Sequence[Stay], table: NodeTable) -> dict[str, int]:

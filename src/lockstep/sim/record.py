@@ -21,6 +21,15 @@ class Stay(NamedTuple):
     """None: it was still there at the end of the simulation."""
 
 
+class Paid(NamedTuple):
+    """What a job that states its parallelism paid where it first stood."""
+
+    seconds: float
+    """Communication a step, averaged over its ranks, without overlap."""
+    pods: frozenset[str]
+    """The members that it started with."""
+
+
 @dataclass(slots=True)
 class Life:
     """How one job fared."""
@@ -28,6 +37,8 @@ class Life:
     work: Workload
     started: float | None = None
     """When it first had all the members that it needs."""
+    paid: Paid | None = None
+    """What its communication cost there; None where it states no parallelism."""
     ended: float | None = None
     restarts: int = 0
     """Fresh starts after a fault of a node or of its own."""
@@ -51,6 +62,22 @@ class Rearranged(NamedTuple):
     moved: tuple[str, ...]
     price: int
     """GPU-seconds that it was to cost."""
+
+
+class Compared(NamedTuple):
+    """One job's communication, in seconds a step averaged over its ranks, without overlap."""
+
+    job: str
+    start: float
+    """When it first had what it needs, in seconds after the start."""
+    seconds: float
+    ideal: float
+    """The same where it would stand were it alone."""
+
+    @property
+    def ratio(self) -> float:
+        """Return how many times the best it is; 1 is the best."""
+        return self.seconds / self.ideal if self.ideal else 1.0
 
 
 class Sample(NamedTuple):
@@ -92,6 +119,8 @@ class Result:
     """GPU-seconds by queue."""
     evictions: list[tuple[str, str]] = field(default_factory=list)
     """Who took whose place, a job each."""
+    communication: list[Compared] = field(default_factory=list)
+    """Jobs that state their parallelism, where somebody had them compared."""
     rearrangements: list[Rearranged] = field(default_factory=list)
     decisions: int = 0
     node_faults: int = 0

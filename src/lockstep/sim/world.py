@@ -14,6 +14,7 @@ from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
 from lockstep.api.wire import Wire, convert
+from lockstep.compat.hypernodes import HYPERNODES, HyperNode, HyperNodes
 from lockstep.nodes.simulated.fleet import fleet, node_object
 from lockstep.nodes.simulated.spec import NodeGroup
 from lockstep.scheduler.core.cluster import Cluster
@@ -91,12 +92,27 @@ def read_world(objects: Iterable[Json]) -> World:
     Raises:
         InputError: when an object is not what its kind says, or there is no node.
     """
-    world = World()
+    world, hypernodes = World(), HyperNodes()
     for obj in objects:
-        _take(world, obj)
+        if obj.get("kind") == HYPERNODES.kind and obj.get("apiVersion") == HYPERNODES.api_version:
+            hypernodes.set(view(obj, HyperNode))
+        else:
+            _take(world, obj)
+    _put_under(world, hypernodes)
     if not world.nodes:
         raise InputError("the cluster has no Node; add Node objects, or give a SPEC such as 64x8")
     return world
+
+
+def _put_under(world: World, hypernodes: HyperNodes) -> None:
+    """Give nodes the domains of the HyperNodes that hold them, and the world their tiers."""
+    topology = hypernodes.topology()
+    if topology is None:
+        return
+    world.nodes = {name: hypernodes.labelled(node) for name, node in world.nodes.items()}
+    for name, problem in hypernodes.problems.items():
+        raise InputError(f"HyperNode {name}: {problem}; mend its members")
+    world.topologies.append(topology)
 
 
 def world_of(groups: Iterable[NodeGroup]) -> World:

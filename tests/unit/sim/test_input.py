@@ -1,5 +1,5 @@
 import pytest
-from tests.support.simulated_jobs import job, training_job
+from tests.support.simulated_jobs import job, simulate, training_job
 
 from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.workload import read_workloads
@@ -107,3 +107,41 @@ def test_the_gang_of_a_training_job_is_not_counted_twice():
     ]
     works = read_workloads([training_job("a", "2x1", runs=5), owned], world_of(parse("1x1")))
     assert [len(work.pods) for work in works] == [2]
+
+
+def hypernode(name, tier, *selectors, kind="Node", tier_name=""):
+    members = [{"type": kind, "selector": selector} for selector in selectors]
+    return {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": name},
+        "spec": {"tier": tier, "tierName": tier_name, "members": members},
+    }
+
+
+def test_hypernodes_are_tiers_of_the_cluster():
+    nodes = [{**NODE, "metadata": {"name": f"n{i}"}} for i in range(1, 5)]
+    exact = [{"exactMatch": {"name": name}} for name in ("n1", "n3")]
+    world = read_world(
+        [
+            *nodes,
+            hypernode("odd", 1, *exact, tier_name="rack"),
+            hypernode("even", 1, {"regexMatch": {"pattern": "n[24]"}}, tier_name="rack"),
+            hypernode("all", 2, {"regexMatch": {"pattern": "."}}, kind="HyperNode"),
+        ]
+    )
+    result = simulate(
+        world,
+        job("first", "1x2"),
+        job("pair", "2x2", at=1, topology={"required": "rack"}),
+        job("wide", "2x2", at=1, topology={"required": "rack"}),
+    )
+    pair = sorted(stay.node for stay in result.stays if stay.job == "pair")
+    assert pair == ["n2", "n4"]
+    assert [life.work.name for life in result.lives if life.waiting] == ["wide"]
+
+
+def test_a_hypernode_whose_members_cannot_be_told_is_named():
+    broken = hypernode("odd", 1, {"regexMatch": {"pattern": "n["}})
+    with pytest.raises(InputError, match=r"HyperNode odd: .*; mend its members"):
+        read_world([NODE, broken])

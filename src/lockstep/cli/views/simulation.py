@@ -30,9 +30,24 @@ def summary(figures: dict[str, Any], result: Result) -> list[str]:
         f"{figures['movedGpuHours']:.1f} GPU hours lost by them",
         f"span           {_spans(figures['span'])}",
     ]
+    lines += _communication(figures["communicationCost"])
     for title, field in (("queue", "waitsByQueue"), ("GPUs", "waitsByClass")):
         lines += ["", _waits(title, figures[field])]
     return lines + _waiting(result)
+
+
+def _communication(cost: dict[str, Any]) -> list[str]:
+    if not cost["jobs"]:
+        return []
+    return [
+        f"communication  {cost['ratio']:.2f} times that of the best place, {cost['worst']:.2f} at "
+        f"worst: {_seconds(cost['seconds'])} a step instead of {_seconds(cost['ideal'])} "
+        f"({cost['jobs']} jobs that state their parallelism)"
+    ]
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
 
 
 def _spans(spans: dict[str, int]) -> str:

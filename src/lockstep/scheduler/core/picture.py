@@ -57,11 +57,27 @@ class Picture:
     """The same with the pods on the same nodes in random order, on average."""
 
 
-def picture(cluster: Cluster, unit: Unit, places: Mapping[tuple[str, str], str]) -> Picture | None:
-    """Return the layout of a gang whose members are on the nodes of *places*, by pod.
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """The ranks of a gang where they are."""
 
-    None where it states no parallelism, or some member of those it needs has no node.
-    """
+    roll: Roll
+    known: list[Bundle]
+    """What stands together, for each column of the domains."""
+    talking: list[Collective]
+    unit_of: IntArray
+    ids: IntArray
+    links: Links
+
+    @property
+    def talk(self) -> Talk:
+        """Return who talks to whom, all kinds of groups together."""
+        return Talk(len(self.known), self.talking, self.unit_of)
+
+
+def _standing(
+    cluster: Cluster, unit: Unit, places: Mapping[tuple[str, str], str]
+) -> _Standing | None:
     roll = call(unit)
     if roll is None:
         return None
@@ -74,16 +90,37 @@ def picture(cluster: Cluster, unit: Unit, places: Mapping[tuple[str, str], str])
         return None
     standing = np.array([rows[places[b.members[0].key]] for b in known], dtype=np.int64)
     ids, links = domain_ids(cluster.table, standing), links_of(cluster.table.tiers)
-    unit_of = np.repeat(np.arange(len(known)), sizes)
-    talk = Talk(len(known), talking, unit_of)
+    return _Standing(roll, known, talking, np.repeat(np.arange(len(known)), sizes), ids, links)
+
+
+def communication(
+    cluster: Cluster, unit: Unit, places: Mapping[tuple[str, str], str]
+) -> float | None:
+    """Return the seconds of communication a step of a gang on the nodes of *places*, by pod.
+
+    None where it states no parallelism, or some member of those it needs has no node.
+    """
+    found = _standing(cluster, unit, places)
+    return None if found is None else cost(found.talk, found.ids, found.links)
+
+
+def picture(cluster: Cluster, unit: Unit, places: Mapping[tuple[str, str], str]) -> Picture | None:
+    """Return the layout of a gang whose members are on the nodes of *places*, by pod.
+
+    None where it states no parallelism, or some member of those it needs has no node.
+    """
+    found = _standing(cluster, unit, places)
+    if found is None:
+        return None
+    talk, ids, links = found.talk, found.ids, found.links
     names = [*cluster.table.tiers.names]
     if not ends_in_nodes(cluster.table.tiers):
         names.append("node")
-    shares = [_share(one, unit_of, ids, links, names) for one in talking]
-    chance = np.random.default_rng(0)
-    shuffled = [cost(talk, ids[:, chance.permutation(len(known))], links) for _ in range(SHUFFLES)]
+    shares = [_share(one, found.unit_of, ids, links, names) for one in found.talking]
+    chance, count = np.random.default_rng(0), len(found.known)
+    shuffled = [cost(talk, ids[:, chance.permutation(count)], links) for _ in range(SHUFFLES)]
     return Picture(
-        tuple(_seats(cluster, roll, known, places)),
+        tuple(_seats(cluster, found.roll, found.known, places)),
         tuple(shares),
         cost(talk, ids, links),
         float(np.mean(shuffled)),
