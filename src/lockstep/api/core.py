@@ -369,6 +369,9 @@ class PodDisruptionBudget(Wire, frozen=True):
 
 PODS = Resource("", "v1", "pods", "Pod", True, Pod)
 NODES = Resource("", "v1", "nodes", "Node", False, Node)
+BUDGETS = Resource(
+    "policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True, PodDisruptionBudget
+)
 SERVICES = Resource("", "v1", "services", "Service", True, Service)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True, ConfigMap)
 SECRETS = Resource("", "v1", "secrets", "Secret", True, Secret)

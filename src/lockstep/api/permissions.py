@@ -98,6 +98,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule(GROUP, "gangs queues topologies nodepolicies", *_FOLLOW),
             rule(GROUP, "gangs/status queues/status", "patch"),
             rule("scheduling.k8s.io", "priorityclasses", *_FOLLOW),
+            rule("policy", "poddisruptionbudgets", *_FOLLOW),
             _OWN_KINDS,
             rule("topology.volcano.sh", "hypernodes", *_FOLLOW),
             _RECORD_EVENTS,

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from lockstep.api.core import NODES, PODS, PRIORITY_CLASSES
+from lockstep.api.core import BUDGETS, NODES, PODS, PRIORITY_CLASSES
 from lockstep.api.gang import GANGS
 from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.queue import QUEUES
@@ -25,6 +25,7 @@ WATCHED: tuple[Resource[Any], ...] = (
     NODE_POLICIES,
     PRIORITY_CLASSES,
     QUEUES,
+    BUDGETS,
     NODES,
     GANGS,
     PODS,
@@ -116,4 +117,5 @@ def _verbs(cluster: Cluster, door: HyperNodeDoor) -> dict[str, Verbs]:
         PRIORITY_CLASSES.plural: (cluster.set_priority_class, cluster.remove_priority_class),
         NODE_POLICIES.plural: (cluster.set_node_policy, cluster.remove_node_policy),
         QUEUES.plural: (cluster.set_queue, cluster.remove_queue),
+        BUDGETS.plural: (cluster.budgets.set, cluster.budgets.remove),
     }

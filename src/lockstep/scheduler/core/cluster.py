@@ -20,6 +20,7 @@ from lockstep.api.topology import Tier, Topology
 from lockstep.scheduler.core.fit import Fits
 from lockstep.scheduler.core.nodes import NodeFacts, NodeTable
 from lockstep.scheduler.core.occupancy import Occupancy
+from lockstep.scheduler.core.preemption.budgets import Budgets
 from lockstep.scheduler.core.preemption.nominations import Nominations
 from lockstep.scheduler.core.queues.account import Amounts, Card
 from lockstep.scheduler.core.queues.ledger import Ledger
@@ -65,6 +66,7 @@ class Cluster:
         self.ledger = Ledger()
         self._offer = Offer(self.table, self.ledger)
         self.nominations = Nominations(self.table, self.ledger)
+        self.budgets = Budgets()
         self.defragmentations: dict[UnitKey, Defragmentation] = {}
         """What is to be shown of moves for the sake of gangs; newer than what they show."""
         self.freed = 0

@@ -11,6 +11,7 @@ import numpy as np
 
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import NodeTable
+from lockstep.scheduler.core.preemption.budgets import Budget
 from lockstep.scheduler.core.queues.account import Amounts
 from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.shapes import PodShape
@@ -35,6 +36,8 @@ class Nomination:
     victims: dict[PodKey, str] = field(default_factory=dict)
     """Pods that go, with their uids."""
     purpose: Purpose = "Preempting"
+    violates: tuple[Budget, ...] = ()
+    """The PodDisruptionBudgets that do not allow them to go."""
     looked: tuple[int, ...] = ()
     """The moment at which it was last tried."""
 

@@ -19,6 +19,7 @@ from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.preemption.budgets import Allowance, Budget
 from lockstep.scheduler.core.preemption.rights import Holder, Rights
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
@@ -36,6 +37,8 @@ class Chunk:
     members: tuple[Member, ...]
     cost: tuple[object, ...]
     whole: bool
+    violates: tuple[Budget, ...] = ()
+    """The PodDisruptionBudgets that do not allow it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Plan:
     unit: UnitKey
     placement: Placement
     victims: tuple[Member, ...]
+    violates: tuple[Budget, ...] = ()
+    """The PodDisruptionBudgets that do not allow it, where nothing else makes room."""
 
 
 class Planner:
@@ -119,7 +124,23 @@ class Planner:
                 found.append(self._chunk(holder, (member,), whole=False))
             if holder.core:
                 found.append(self._chunk(holder, holder.core, whole=True))
-        return sorted(found, key=lambda chunk: chunk.cost)
+        found.sort(key=lambda chunk: chunk.cost)
+        return self._within_budgets(found) if self._cluster.budgets else found
+
+    def _within_budgets(self, chunks: list[Chunk]) -> list[Chunk]:
+        """Put those last that a PodDisruptionBudget does not allow to go with those before."""
+        allowance = Allowance(self._cluster.budgets)
+        violated: dict[UnitKey, set[Budget]] = {}
+        within, beyond = [], []
+        for chunk in chunks:
+            hit = {*allowance.spend(chunk.members), *violated.get(chunk.key, ())}
+            if hit:  # a gang goes with the members that it can do without
+                violated.setdefault(chunk.key, set()).update(hit)
+                named = tuple(sorted(hit, key=lambda one: (one.namespace, one.name)))
+                beyond.append(replace(chunk, violates=named))
+            else:
+                within.append(chunk)
+        return within + beyond
 
     def _chunk(self, holder: Holder, members: tuple[Member, ...], *, whole: bool) -> Chunk:
         unit = self._cluster.units.get(holder.key)
@@ -199,7 +220,8 @@ class Planner:
             rows[[self._cluster.table.rows[a.spot.node] for a in placement.assignments]] = True
             found = state.place(self._problem, self._unit.key, rows)
             if found is not None and victims and self._within_quota(found, victims):
-                return Plan(self._unit.key, found, victims)
+                violated = dict.fromkeys(one for chunk in chosen for one in chunk.violates)
+                return Plan(self._unit.key, found, victims, tuple(violated))
         return None
 
     def _within_quota(self, placement: Placement, victims: Sequence[Member]) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.preemption.budgets import in_words
 from lockstep.scheduler.core.preemption.nominations import Nomination, Nominations
 from lockstep.scheduler.core.preemption.plan import Plan, Planner
 from lockstep.scheduler.core.preemption.supposition import Supposition
@@ -138,9 +139,13 @@ class Preemptor:
                 admission.counted(self._cluster, plan.placement),
                 {one.member.name: one.spot.gpus for one in placed},
                 {member.key: member.uid for member in plan.victims},
+                violates=plan.violates,
             )
         )
-        return Eviction(unit.key, nodes, plan.victims, _told(unit, self._cluster.priority(unit)))
+        told = _told(unit, self._cluster.priority(unit))
+        if plan.violates:
+            told += f"; {in_words(plan.violates, unit.key.namespace)}, and nothing else makes room"
+        return Eviction(unit.key, nodes, plan.victims, told)
 
     def adopt(self, unit: Unit) -> None:
         """Keep the place free that an earlier leader noted down for a unit."""

@@ -6,6 +6,7 @@ from collections import Counter
 
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.preemption.budgets import in_words as violations
 from lockstep.scheduler.core.preemption.nominations import Nomination
 from lockstep.scheduler.core.units import Member
 
@@ -27,7 +28,9 @@ def in_words(nomination: Nomination, cluster: Cluster) -> str:
     if len(ranked) > 3:
         parts.append(f"{len(ranked) - 3} more")
     who = words.listing(parts) if parts else "pods that leave"
-    return f"takes the place of {who}: {where} kept free for it until they have ended"
+    budgets = violations(nomination.violates, nomination.unit.namespace)
+    more = f"; {budgets}, and nothing else makes room" if budgets else ""
+    return f"takes the place of {who}: {where} kept free for it until they have ended{more}"
 
 
 def still_there(nomination: Nomination, cluster: Cluster) -> list[Member]:
