@@ -39,10 +39,9 @@ def test_a_pod_that_runs_has_everything_that_a_kubelet_writes() -> None:
     assert (found.phase, found.pod_ip, found.host_ip) == ("Running", "10.128.0.1", "10.0.0.1")
     assert found.start_time == show(NOW)
     assert {c.type: c.status for c in found.conditions} == dict.fromkeys(
-        ["PodScheduled", "PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"],
+        ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady"],
         "True",
     )
-    assert found.conditions[0] == BOUND
     assert [(c.name, c.ready, c.state.running is not None) for c in found.container_statuses] == [
         ("main", True, True),
         ("helper", True, True),
@@ -69,8 +68,16 @@ def test_a_pod_that_fails_says_how_and_why() -> None:
     held = {c.type: (c.status, c.last_transition_time) for c in found.conditions}
     assert held["Ready"] == ("False", show(NOW + 5))
     assert held["Initialized"] == ("True", show(NOW))
-    assert held["PodScheduled"] == ("True", show(NOW - 9))
+    assert "PodScheduled" not in held
     assert not any(one.ready for one in found.container_statuses)
+
+
+def test_the_reason_of_a_condition_goes_when_it_holds_again() -> None:
+    first = statuses.ended(pod(), exit_code=1, why="asked", started_at=NOW, now=NOW)
+    again = statuses.running(pod(*status(first).conditions), address="a", host="h", now=NOW + 1)
+    reasons = {c["type"]: c.get("reason", "none") for c in again["status"]["conditions"]}
+    assert reasons["Ready"] is reasons["ContainersReady"] is None
+    assert reasons["Initialized"] == "none"
 
 
 def test_a_pod_that_succeeds_has_no_message() -> None:

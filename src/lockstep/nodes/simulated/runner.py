@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from lockstep.api.core import PODS, Pod
 from lockstep.kube.cache import Change
-from lockstep.kube.client import Client
+from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import ApiError, Conflict, NotFound
 from lockstep.nodes.simulated import statuses
 from lockstep.nodes.simulated.fleet import SimulatedNode
@@ -42,6 +42,11 @@ class PodRunner:
             self._addresses.keep(pod.metadata.uid, pod.status.pod_ip)
         self._timeline.pod_seen(pod, time.time())
         self._wake.set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether more is due than is under way."""
+        return not self._waiting.empty()
 
     def wake(self) -> None:
         """Look at the timeline again: something else than a pod has changed it."""
@@ -83,7 +88,13 @@ class PodRunner:
                 )
             else:
                 await self._client.patch(
-                    PODS, meta.name, self._status(action), meta.namespace, subresource="status"
+                    PODS,
+                    meta.name,
+                    self._status(action),
+                    meta.namespace,
+                    # Of all forms that lose nothing of others this costs the server least.
+                    how=Patch.STRATEGIC,
+                    subresource="status",
                 )
         except (NotFound, Conflict):
             # The pod is gone, or another one has its name; the watch says so as well.

@@ -1,4 +1,4 @@
-"""The statuses of pods on simulated nodes, as merge patches. Pure."""
+"""The statuses of pods on simulated nodes, as strategic merge patches. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from lockstep.api.core import Container, Pod
 from lockstep.api.timestamp import show
-from lockstep.api.wire import to_builtins
 
 OWN_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 _FIRST_POD_ADDRESS = int(ipaddress.IPv4Address("10.128.0.1"))
@@ -155,17 +154,19 @@ def _container_id(pod: Pod, container: Container) -> str:
 
 
 def _conditions(pod: Pod, now: float, *, ready: bool) -> list[dict[str, Any]]:
-    """Return the pod's conditions: ours as they are now, and those of others as they were."""
+    """Return the conditions that are ours; the server keeps those of others beside them."""
     before = {one.type: one for one in pod.status.conditions}
-    found = [to_builtins(one) for type_, one in before.items() if type_ not in OWN_CONDITIONS]
+    found = []
     for type_ in OWN_CONDITIONS:
         holds = ready or type_ == "Initialized"
         status = "True" if holds else "False"
         old = before.get(type_)
         same = old is not None and old.status == status
         since = old.last_transition_time if old is not None and same else show(now)
-        condition = {"type": type_, "status": status, "lastTransitionTime": since}
+        condition: dict[str, Any] = {"type": type_, "status": status, "lastTransitionTime": since}
         if not holds:
             condition["reason"] = "PodCompleted"
+        elif old is not None and old.reason:
+            condition["reason"] = None
         found.append(condition)
     return found
