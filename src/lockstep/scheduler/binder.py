@@ -27,6 +27,10 @@ FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
 """Seconds for which a unit rests after a binding of it failed, doubled each time."""
 
 
+CONFLICTS = 3
+"""Conflicts after which a pod that still has no node is taken for refused."""
+
+
 class Outcome(Enum):
     """What became of one binding."""
 
@@ -133,7 +137,7 @@ class Binder:
         """
         member, spot = assignment.member, assignment.spot
         held = {GPUS_ANNOTATION: devices.format_indices(spot.gpus)} if spot.gpus else None
-        delay, lost = FIRST_DELAY, False
+        delay, lost, conflicts = FIRST_DELAY, False, 0
         while True:
             try:
                 await self._client.bind(
@@ -144,8 +148,11 @@ class Binder:
             except ApiError as error:
                 log.warning("bind %s/%s to %s: %s", member.namespace, member.name, spot.node, error)
                 if isinstance(error, Conflict) or (lost and _refuses(error)):
-                    return await self._find_out(assignment)
-                if _refuses(error):
+                    outcome, conflicts = await self._find_out(assignment), conflicts + 1
+                    # Let go of, a place that was freed for a pod would be anybody's.
+                    if outcome is not Outcome.REFUSED or conflicts == CONFLICTS:
+                        return outcome
+                elif _refuses(error):
                     return Outcome.REFUSED
             else:
                 return Outcome.BOUND

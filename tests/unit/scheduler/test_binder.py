@@ -50,6 +50,7 @@ GONE = NotFound(404, "NotFound", "no such pod")
 DOWN = ApiError(503, "ServiceUnavailable", "down")
 TAKEN = Conflict(409, "Conflict", "bound")
 
+FREE = pod("p", gpus=2)
 CASES = [
     # what is shown, answers to bindings, answers to reads, where the pod counts afterwards
     ("bound", [None], [], {"p": "a"}),
@@ -60,6 +61,8 @@ CASES = [
     ("answer lost, server down for a while", [LOST_ANSWER, DOWN, None], [], {"p": "a"}),
     ("answer lost, and the pod is gone", [LOST_ANSWER, GONE], [], {}),
     ("bound elsewhere", [TAKEN], [pod("p", on="b")], {"p": "b"}),
+    ("a conflict that passes", [TAKEN, None], [FREE], {"p": "a"}),
+    ("a conflict that stays", [TAKEN] * 3, [FREE] * 3, {}),
     ("another pod of that name", [Conflict(409, "Conflict", "uid")], [pod("p", uid="new")], {}),
 ]
 
@@ -85,7 +88,7 @@ async def test_outcome(what, answers, reads, expected, monkeypatch):
     found = places(cluster)
     if expected == {"p": "a"}:
         expected = {"p": placement.assignments[0].spot.node}
-        if reads:
+        if reads and reads != [FREE]:
             expected = {"p": "a"}
     assert found == expected
     if answers[-1] is None:
