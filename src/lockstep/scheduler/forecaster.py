@@ -8,6 +8,7 @@ Long queues are looked at less often: between two looks lies a multiple of what 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
@@ -25,12 +26,14 @@ from lockstep.scheduler.core.units import UnitKey
 log = logging.getLogger(__name__)
 
 PACE = 0.3
-"""Least seconds between two looks."""
+"""Seconds without a change after which a look is taken."""
+PATIENCE = 5.0
+"""Seconds after which one is taken although changes go on."""
 SPARING = 10
 """Times as long as a look took until the next one: it costs at most a tenth of a processor."""
 LONGEST = 30.0
 """Seconds after which a look is broken off; who is further back in line is told nothing."""
-NICE = 10
+NICE = 19
 
 Found = Callable[[dict[UnitKey, Estimate], float], None]
 """Takes what was found, and the Unix time for which it holds."""
@@ -63,8 +66,7 @@ class Forecaster:
         loop = asyncio.get_running_loop()
         while True:
             await self._wake.wait()
-            await asyncio.sleep(PACE)
-            self._wake.clear()
+            await self._calm()
             if not len(self._decider.line):
                 continue
             started, now = loop.time(), time.time()
@@ -72,6 +74,15 @@ class Forecaster:
             if estimates:
                 self._found(estimates, now)
             await asyncio.sleep((loop.time() - started) * SPARING)
+
+    async def _calm(self) -> None:
+        """Let a burst of changes pass, if it does not last: while it lasts, others need the CPU."""
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + PATIENCE
+        while self._wake.is_set() and loop.time() < latest:
+            self._wake.clear()
+            await asyncio.sleep(PACE)
+        self._wake.clear()
 
     async def _look(self, now: float) -> dict[UnitKey, Estimate]:
         """Return what a forked process finds out about the present state."""
@@ -82,16 +93,26 @@ class Forecaster:
         os.close(writing)
         try:
             text = await _read(reading)
-        finally:
-            _reap(pid)
+            # Taking its memory apart may take it a while, for which nobody is to wait.
+            while not _ended(pid):  # noqa: ASYNC110 - no event tells it
+                await asyncio.sleep(PACE)
+        except BaseException:
+            _kill(pid)
+            raise
         lines = (msgspec.json.decode(line, type=_Line) for line in text.splitlines())
         return {UnitKey(n.kind, n.namespace, n.name): Estimate(n.at, n.why) for n in lines}
 
 
-def _reap(pid: int) -> None:
-    """End the forked process; it is done already unless the term has ended before it."""
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+def _ended(pid: int) -> bool:
+    return os.waitpid(pid, os.WNOHANG) != (0, 0)
+
+
+def _kill(pid: int) -> None:
+    """End the forked process, which has nothing to clean up."""
+    with contextlib.suppress(ChildProcessError):
+        if not _ended(pid):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 async def _read(descriptor: int) -> bytes:

@@ -199,7 +199,14 @@ class StatusWriter:
         if unit.key in self._binder.busy:
             return None
         problem = self._decider.problem(unit)
-        signature = (problem.signature, unit.queue) if problem is not None else None
+        held = self._cluster.reservation
+        kept = held is not None and held.unit == unit.key
+        # Words name what is in the unit's own namespace, and say what is kept for it.
+        signature = (
+            (problem.signature, unit.queue, unit.key.namespace, kept)
+            if problem is not None
+            else None
+        )
         found = known.get(signature) if signature is not None else None
         if found is None:
             found = explain(self._cluster, unit)

@@ -60,8 +60,8 @@ async def test_a_defect_in_it_ends_nothing_else(monkeypatch: pytest.MonkeyPatch)
         with monkeypatch.context() as broken:
             broken.setattr(module, "Outlook", None)
             tried = asyncio.Event()
-            real = module._reap
-            broken.setattr(module, "_reap", lambda pid: (real(pid), tried.set()))
+            real = module._ended
+            broken.setattr(module, "_ended", lambda pid: tried.set() or real(pid))
             one.note()
             await tried.wait()
         one.note()

@@ -239,3 +239,17 @@ async def test_a_gang_whose_bindings_just_began_is_written_once_they_end_or_take
         else:
             batch.since -= MOMENT
         await eventually(lambda: world.server.gangs["g0"])
+
+
+async def test_words_about_a_kept_place_are_those_of_whom_it_is_kept_for():
+    world = World("s/l: a:8 b:8", 0)
+    for number, text in enumerate(("x: 2x8", "y: 2x8", "z: 2x8")):
+        drawn = draw_gang(text, created=f"2026-01-01T00:00:0{number}Z")
+        drawn.gang.metadata.annotations["lockstep.dev/runtime"] = "600"
+        add(world.cluster, drawn)
+    world.decide()
+    async with world.writing():
+        await eventually(lambda: world.gang("z").status.message and world.gang("y").status.message)
+    assert "its place is kept" in world.gang("y").status.message
+    assert "its place is kept" not in world.gang("z").status.message
+    assert "room is kept for gang y" in world.gang("z").status.message
