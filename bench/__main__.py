@@ -9,6 +9,7 @@ the bar and the peer.
 from __future__ import annotations
 
 import argparse
+import compileall
 import importlib
 import json
 import os
@@ -22,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 import bench
+import lockstep
 from bench.figure import Figure, NotMeasured
 
 
@@ -86,6 +88,8 @@ def main() -> None:
             f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(benchmarks())}"
         )
     console = Console(stderr=True)
+    # Processes of Lockstep start as those of an installed one do: compiled.
+    compileall.compile_dir(Path(lockstep.__file__).parent, quiet=1)
     figures, not_run = measure(args.name or chosen(args.all, console), console)
     Console().print(table(figures))
     for name, reason in not_run.items():

@@ -6,6 +6,7 @@ completion stay fast however large the rest grows.
 
 from __future__ import annotations
 
+import gc
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -133,8 +134,14 @@ def _root(
     pass
 
 
+COLLECTIONS = (50_000, 20, 100)
+"""Objects between two looks for cycles, and how many such looks between two that look farther back.
+What is loaded and read at a start is no garbage, and Python would walk it again and again."""
+
+
 def main() -> None:
     """Run the command line; ends the process with the exit code."""
+    gc.set_threshold(*COLLECTIONS)
     try:
         app(prog_name="lockstep")
     except CommandFailed as failure:

@@ -208,8 +208,8 @@ class Manager:
             await _first_to_end([*others, asyncio.gather(*waits)])
         finally:
             await _cancel(waits)
-        # What the caches hold lives as long as the process: the collector need not walk it.
-        gc.collect()
+        # What the caches hold lives as long as the process: the collector need not walk it, not
+        # even now, while work may be waiting.
         gc.freeze()
 
     async def _lead(self) -> None:

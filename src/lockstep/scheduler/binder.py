@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -69,7 +70,19 @@ class Binder:
         self._bindings = {outcome: metrics.bindings.labels(outcome.value) for outcome in Outcome}
         self._wake = wake
         self._queue: asyncio.Queue[tuple[Assignment, Batch, float]] = asyncio.Queue()
+        self._lull = asyncio.Event()
+        self._lull.set()
         self._failures: dict[UnitKey, int] = {}
+
+    async def lull(self) -> None:
+        """Return when no binding waits for its turn, but after a moment at the latest.
+
+        Bindings are what a server at its limit is there for: what else there is to do waits, and
+        most of it has become one thing instead of many by then.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(MOMENT):
+                await self._lull.wait()
 
     def just_began(self, unit: UnitKey) -> bool:
         """Return whether a unit's bindings are under way and will most likely end in a moment."""
@@ -83,6 +96,7 @@ class Binder:
         count = len(placement.assignments)
         batch = self.busy[placement.unit] = Batch(placement.unit, count, since=now)
         for assignment in placement.assignments:
+            self._lull.clear()
             self._queue.put_nowait((assignment, batch, now))
 
     async def run(self) -> None:
@@ -95,6 +109,8 @@ class Binder:
         loop = asyncio.get_running_loop()
         while True:
             assignment, batch, since = await self._queue.get()
+            if self._queue.empty():
+                self._lull.set()
             outcome = await self._bind_surely(assignment)
             self._metrics.bind.observe(loop.time() - since)
             self._bindings[outcome].inc()

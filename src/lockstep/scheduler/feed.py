@@ -34,8 +34,8 @@ WATCHED: tuple[Resource[Any], ...] = (
 
 Report = Callable[[Any, Exception], None]
 """What to do about an object that the cluster's state cannot take in."""
-Verbs = tuple[Callable[[Any], None], Callable[..., None]]
-"""How an object is taken in, and how it is forgotten."""
+Verbs = tuple[Callable[[Any], bool | None], Callable[..., None]]
+"""How an object is taken in (false where no decision follows), and how it is forgotten."""
 
 
 class Feed:
@@ -92,7 +92,8 @@ def _handler(
         new = change.new
         if new is not None:
             try:
-                set_(new)
+                if set_(new) is False:
+                    return
             except Exception as error:
                 log.exception(
                     "%s %s/%s cannot be read", res.kind, new.metadata.namespace, new.metadata.name

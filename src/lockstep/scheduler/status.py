@@ -112,6 +112,7 @@ class StatusWriter:
         while True:
             await self._wake.wait()
             await asyncio.sleep(PACE)
+            await self._binder.lull()
             self._wake.clear()
             writes = self._plan(self._choose())
             await asyncio.gather(*writes.calls)

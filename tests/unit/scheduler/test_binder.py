@@ -93,3 +93,46 @@ async def test_outcome(what, answers, reads, expected, monkeypatch):
     assert found == expected
     if answers[-1] is None:
         assert server.bound == [("p", expected["p"], {"lockstep.dev/gpus": "0,1"})]
+
+
+class Slow(Server):
+    """Answers no binding before it is let go on."""
+
+    def __init__(self) -> None:
+        super().__init__([None, None])
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+
+    async def bind(
+        self, namespace: str, name: str, node: str, *, uid: str, annotations: Any = None
+    ) -> None:
+        self.asked.set()
+        await self.go.wait()
+        await super().bind(namespace, name, node, uid=uid, annotations=annotations)
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["they are answered", "they take long"])
+async def test_other_work_waits_until_no_binding_does_or_they_take_long(
+    answered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CONCURRENCY", 1)
+    monkeypatch.setattr(module, "MOMENT", 30.0 if answered else 0.01)
+    cluster = draw(Cluster(), "s/l: a:8")
+    for name in ("p", "q"):
+        cluster.set_pod(pod(name, gpus=2))
+    server = Slow()
+    binder = Binder(server, cluster, Metrics(CollectorRegistry()), lambda: None)
+    await binder.lull()  # nothing is under way
+    for placement in Decider(cluster).decide(0.0).placements:
+        binder.submit(placement)
+    running = asyncio.create_task(binder.run())
+    waiting = asyncio.create_task(binder.lull())
+    try:
+        await server.asked.wait()
+        assert not waiting.done()
+        if answered:
+            server.go.set()
+        await waiting
+        assert bool(server.bound) is answered
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -168,7 +168,7 @@ def test_a_gang_that_cannot_be_read_stays_what_it_was(monkeypatch: pytest.Monkey
     tell(Change(None, gang("g", minMember=1)))
     odd = gang("g", groups=[{"name": "w", "min": 1, "selector": {}}])
     with monkeypatch.context() as patch:
-        patch.setattr("lockstep.scheduler.core.units.from_selector", lambda _: 1 / 0)
+        patch.setattr("lockstep.scheduler.core.musters.from_selector", lambda _: 1 / 0)
         tell(Change(None, odd))
     assert reported == [odd]
     cluster.set_pod(pod("g-0", gpus=8, gang="g"))

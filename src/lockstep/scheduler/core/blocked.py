@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.musters import Muster
 from lockstep.scheduler.core.roll import torn
-from lockstep.scheduler.core.units import DEFAULT_QUEUE, Member, Muster, Unit
+from lockstep.scheduler.core.units import DEFAULT_QUEUE, Member, Unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from lockstep.api.gang import Defragmentation, Gang, GangSpec
 from lockstep.api.names import RUNTIME_ANNOTATION
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
-from lockstep.api.topology import Tier, Topology
+from lockstep.api.topology import Topology
 from lockstep.scheduler.core.fit import Fits
 from lockstep.scheduler.core.nodes import NodeFacts, NodeTable
 from lockstep.scheduler.core.occupancy import Occupancy
@@ -25,15 +25,14 @@ from lockstep.scheduler.core.preemption.nominations import Nominations
 from lockstep.scheduler.core.queues.account import Amounts, Card
 from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.queues.offer import Offer
+from lockstep.scheduler.core.renewal import confirms, older, same_room
 from lockstep.scheduler.core.resources import Columns
 from lockstep.scheduler.core.shapes import Shapes
+from lockstep.scheduler.core.topology import Topologies
 from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
 
 if TYPE_CHECKING:
     from lockstep.scheduler.core.backfill import Reservation
-
-TOPOLOGIES_IN_USE = ("default", "hypernodes")
-"""Names of topologies, of which the first that there is counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +72,7 @@ class Cluster:
         """Moves whenever something may fit that did not: what failed since need not be retried."""
         self.touched: set[UnitKey] = set()
         """Units whose members or wishes changed; whoever consumes it clears it."""
-        self._topologies: dict[str, Topology] = {}
-        self._tiers: list[Tier] | None = None
+        self._topologies = Topologies()
 
     # Nodes and their topology.
 
@@ -111,20 +109,15 @@ class Cluster:
 
     def set_topology(self, topology: Topology) -> None:
         """Take in a topology; that called ``default`` goes before one derived from other kinds."""
-        self._topologies[topology.metadata.name] = topology
-        self._use_topology()
+        self._use_tiers(self._topologies.set(topology))
 
     def remove_topology(self, name: str) -> None:
         """Forget a topology; without any the tiers are the built-in ones."""
-        if self._topologies.pop(name, None) is not None:
-            self._use_topology()
+        self._use_tiers(self._topologies.remove(name))
 
-    def _use_topology(self) -> None:
-        found = (self._topologies.get(name) for name in TOPOLOGIES_IN_USE)
-        chosen = next((topology.spec.tiers for topology in found if topology is not None), None)
-        if chosen != self._tiers:
-            self._tiers = chosen
-            self.table.set_tiers(chosen)
+    def _use_tiers(self, changed: bool) -> None:
+        if changed:
+            self.table.set_tiers(self._topologies.tiers)
             self.freed += 1
 
     def set_node_policy(self, policy: NodePolicy) -> None:
@@ -139,8 +132,8 @@ class Cluster:
 
     # Pods.
 
-    def set_pod(self, pod: Pod) -> None:
-        """Take in a pod, new or changed.
+    def set_pod(self, pod: Pod) -> bool:
+        """Take in a pod, new or changed; return whether a decision may follow from it.
 
         A placement that the API server does not show yet outlives updates of the same pod.
         """
@@ -149,13 +142,31 @@ class Cluster:
             self.table.open_cards()
         old = self.pods.get(member.key)
         if old is not None and old.uid == member.uid and member.version < old.version:
-            return
+            return False
+        if old is not None and confirms(member, old):
+            return self._confirm(old, member.version)
         if old is not None and old.assumed and old.uid == member.uid and not member.node:
             member.node, member.gpus, member.assumed = old.node, old.gpus, True
         self.timed |= member.runtime is not None
         if old is not None and old.uid == member.uid and member.since is None:
             member.since = old.since
         self._replace(old, member)
+        return True
+
+    def _confirm(self, member: Member, version: int) -> bool:
+        """Let an assumption be one no more; its room is counted, and its account knows it."""
+        member.version, member.assumed = version, False
+        key = member.unit
+        unit = self.units.get(key) if key is not None else None
+        if unit is None:
+            return False
+        if not unit.is_gang:
+            self._quit_unit(member, None)  # a pod of its own is done with once it is bound
+            return True
+        last = unit.confirmed(member)
+        if last:
+            self.touched.add(unit.key)
+        return last
 
     def remove_pod(self, namespace: str, name: str) -> None:
         """Forget a pod and give back what it held."""
@@ -208,7 +219,7 @@ class Cluster:
         """Take in a gang, new or changed."""
         key = UnitKey("Gang", gang.metadata.namespace, gang.metadata.name)
         unit = self._unit(key)
-        if unit.gang is not None and _older(gang, unit.gang):
+        if unit.gang is not None and older(gang, unit.gang):
             return
         moved = unit.gang is None or unit.gang.spec.queue != gang.spec.queue
         unit.adopt(gang)
@@ -313,7 +324,7 @@ class Cluster:
     # Bookkeeping.
 
     def _replace(self, old: Member | None, new: Member | None) -> None:
-        if old is not None and new is not None and _same_room(old, new):
+        if old is not None and new is not None and same_room(old, new):
             self.occupancy.renew(new)
             self.ledger.renew(old, new)
         else:
@@ -386,19 +397,3 @@ class Cluster:
         if unit is not None:
             unit.changed()
             self.touched.add(unit.key)
-
-
-def _older(gang: Gang, than: Gang) -> bool:
-    new, old = gang.metadata, than.metadata
-    if new.uid != old.uid or not (new.resource_version + old.resource_version).isdigit():
-        return False
-    return int(new.resource_version or 0) < int(old.resource_version or 0)
-
-
-def _same_room(old: Member, new: Member) -> bool:
-    return (
-        old.holds
-        and new.holds
-        and (old.node, old.gpus, old.shape.key) == (new.node, new.gpus, new.shape.key)
-        and (old.unit, old.queue) == (new.unit, new.queue)
-    )

@@ -17,6 +17,7 @@ from lockstep.scheduler.core.defrag.turn import Turn
 from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.fit import members_fit
 from lockstep.scheduler.core.line import Kind, Line, Turns
+from lockstep.scheduler.core.musters import Muster
 from lockstep.scheduler.core.placement import Assignment, Placement, place_on
 from lockstep.scheduler.core.preemption.preemptor import Eviction, Preemptor
 from lockstep.scheduler.core.problem import Problem, problem_of
@@ -24,7 +25,7 @@ from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.streak import Streak
 from lockstep.scheduler.core.timeouts import TimeOuts
 from lockstep.scheduler.core.topology import Tiers
-from lockstep.scheduler.core.units import Member, Muster, Unit, UnitKey
+from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
 PLANS_PER_ROUND = 4
 """Units for which one round looks for whom to evict; the others follow in the next."""

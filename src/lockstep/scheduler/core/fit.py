@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lockstep.api.core import NodeSelectorRequirement, NodeSelectorTerm
+from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.labels import (
     NAME_FIELD,
     BoolArray,
@@ -112,7 +113,7 @@ def _requirement_words(requirement: NodeSelectorRequirement) -> str:
 def _taints(table: NodeTable, shape: PodShape) -> Iterator[Filter]:
     """Yield one filter a taint that the shape does not bear, the commonest first in the text."""
     blocking: dict[tuple[str, str, str], list[int]] = {}
-    for number in np.unique(table.taints):
+    for number in distinct(table.taints):
         for taint in untolerated(table.taint_sets.sets[number], shape.tolerations, HARD_EFFECTS):
             blocking.setdefault(taint, []).append(int(number))
     for taint, numbers in sorted(blocking.items()):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.fit import GPU_NODE_COST, Fit, FixedFit, FloatArray, ShapeFit
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.problem import Problem
@@ -27,9 +28,9 @@ def selections(problem: Problem, fits: Sequence[ShapeFit]) -> Iterator[Sequence[
     """
     costs = [_cost(problem, fit) for fit in fits]
     found = np.concatenate(
-        [np.unique(cost[fit.count > 0]) for cost, fit in zip(costs, fits, strict=True)]
+        [distinct(cost[fit.count > 0]) for cost, fit in zip(costs, fits, strict=True)]
     )
-    limits = np.unique(found)
+    limits = distinct(found)
     standing = list(problem.bounds.standing)
     if standing:
         limits = limits[limits >= max(float(cost[standing].max()) for cost in costs)]
@@ -43,7 +44,7 @@ def selections(problem: Problem, fits: Sequence[ShapeFit]) -> Iterator[Sequence[
 
 def by_tier(tiers: IntArray, fits: Sequence[Fit]) -> Iterator[Sequence[Fit]]:
     """Yield the fit vectors over the first tier of a policy, then over more, then over all."""
-    for last in np.unique(tiers)[:-1]:
+    for last in distinct(tiers)[:-1]:
         inside = tiers <= last
         yield [FixedFit(fit.eligible & inside, fit.count * inside, fit.liking) for fit in fits]
     yield fits

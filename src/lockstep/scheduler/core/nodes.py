@@ -111,7 +111,14 @@ class Journal:
 @lru_cache(maxsize=16384)
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:
     """Return a sort key under which ``node-2`` comes before ``node-10``."""
-    parts = re.split(r"(\d+)", name)
+    head = name.rstrip("0123456789")
+    # Most names are one of many that only differ in the number at their end.
+    return _parts(head) if head == name else (*_parts(head), (0, int(name[len(head) :])))
+
+
+@lru_cache(maxsize=4096)
+def _parts(text: str) -> tuple[tuple[int, int | str], ...]:
+    parts = re.split(r"(\d+)", text)
     return tuple((0, int(p)) if p.isdigit() else (1, p) for p in parts if p)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lockstep.scheduler.core import spots
+from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.fit import FloatArray, members_fit
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import IntArray
@@ -209,7 +210,7 @@ class _Greedy:
         if tiers is None:
             yield None
             return
-        for tier in np.unique(tiers):
+        for tier in distinct(tiers):
             yield tiers == tier
 
     def _place(self, number: int, target: int, open_to: BoolArray | None) -> int:

@@ -10,12 +10,14 @@ import numpy as np
 
 from lockstep.api.parallelism import Parallelism
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.distinct import distinct
+from lockstep.scheduler.core.musters import Muster
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.packing import Block, Item, Quota
 from lockstep.scheduler.core.roll import Bundle, Roll, call
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.spots import Ids
-from lockstep.scheduler.core.units import Member, Muster, Unit
+from lockstep.scheduler.core.units import Member, Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,4 +283,4 @@ def _bounds(
 
 def pinned(ids: Ids, standing: Sequence[int]) -> IntArray:
     """Return the domains in which the members that have nodes stand."""
-    return np.unique(ids[list(standing)]).astype(np.int64)
+    return distinct(ids[list(standing)]).astype(np.int64)

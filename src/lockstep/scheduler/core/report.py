@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from lockstep.api import timestamp
 from lockstep.api.gang import Defragmentation, Gang, GangStatus
 from lockstep.api.wire import convert, to_builtins
 from lockstep.scheduler.core.blocked import Verdict, warnings
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.outlook import Estimate
 from lockstep.scheduler.core.timeouts import MAX_WAIT_EXCEEDED, given_up
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
@@ -181,7 +180,7 @@ def domain_of(cluster: Cluster, unit: Unit) -> dict[str, str]:
     rows = [cluster.table.rows[m.node] for m in unit.bound if m.node in cluster.table.rows]
     found: dict[str, str] = {}
     for tier in cluster.table.tiers.indices if rows else ():
-        domains = np.unique(tier.ids[rows])
+        domains = distinct(tier.ids[rows])
         if len(domains) == 1 and domains[0] >= 0:
             found[tier.name] = tier.paths[int(domains[0])][-1]
     return found

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from math import lcm
 
 from lockstep.api.parallelism import Parallelism
-from lockstep.scheduler.core.units import Group, Member, Unit
+from lockstep.scheduler.core.musters import Group
+from lockstep.scheduler.core.units import Member, Unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lockstep.api.names import HOSTNAME_LABEL
-from lockstep.api.topology import DEFAULT_TOPOLOGY, Tier
+from lockstep.api.topology import DEFAULT_TOPOLOGY, Tier, Topology
 
+IN_USE = ("default", "hypernodes")
+"""Names of topologies, of which the first that there is counts."""
 Path = tuple[str, ...]
 NO_DOMAIN = -1
 
@@ -97,3 +99,27 @@ class Tiers:
         """Make room for more rows."""
         for tier in self.indices:
             tier.grow(capacity)
+
+
+class Topologies:
+    """The topologies that there are, and the tiers of the one that counts."""
+
+    def __init__(self) -> None:
+        self.tiers: list[Tier] | None = None
+        """None where there is no topology: the built-in tiers are used."""
+        self._known: dict[str, Topology] = {}
+
+    def set(self, topology: Topology) -> bool:
+        """Take in a topology; return whether other tiers count from now on."""
+        self._known[topology.metadata.name] = topology
+        return self._choose()
+
+    def remove(self, name: str) -> bool:
+        """Forget a topology; return whether other tiers count from now on."""
+        return self._known.pop(name, None) is not None and self._choose()
+
+    def _choose(self) -> bool:
+        found = (self._known.get(name) for name in IN_USE)
+        chosen = next((topology.spec.tiers for topology in found if topology is not None), None)
+        changed, self.tiers = chosen != self.tiers, chosen
+        return changed

@@ -11,7 +11,6 @@ from lockstep.api.core import Pod
 from lockstep.api.gang import Gang, TopologyWish
 from lockstep.api.names import (
     CHECKPOINT_ANNOTATION,
-    GANG_GROUP_LABEL,
     GANG_LABEL,
     GPUS_ANNOTATION,
     QUEUE_LABEL,
@@ -20,8 +19,8 @@ from lockstep.api.names import (
     SCHEDULER_NAME,
 )
 from lockstep.api.parallelism import Parallelism
-from lockstep.api.selectors import LabelMatch, SelectorError, from_selector
 from lockstep.scheduler.core import devices
+from lockstep.scheduler.core.musters import NO_WISH, Muster, groups_of
 from lockstep.scheduler.core.nodes import natural
 from lockstep.scheduler.core.shapes import PodShape
 
@@ -164,93 +163,6 @@ def _rank(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-@dataclass(frozen=True)
-class Group:
-    """One group of a gang as it was asked for."""
-
-    name: str
-    minimum: int
-    desired: int | None
-    """None where any number of members may be placed."""
-    wish: TopologyWish
-    match: LabelMatch | None = None
-    processes: int | None = None
-    """Ranks that a member runs; None stands for one for each of its GPUs."""
-
-    def has(self, labels: dict[str, str], *, only: bool) -> bool:
-        """Return whether a pod with these labels belongs to the group; *only* one takes all."""
-        if self.match is not None:
-            return self.match.matches(labels)
-        return only or labels.get(GANG_GROUP_LABEL, "") == self.name
-
-
-@dataclass
-class Muster:
-    """The members of one group, by how far they are."""
-
-    group: Group
-    bound: list[Member] = field(default_factory=list)
-    pending: list[Member] = field(default_factory=list)
-    gated: list[Member] = field(default_factory=list)
-    finished: int = 0
-
-    @property
-    def need(self) -> int:
-        """Return how many more members must get a node before the gang may start."""
-        return max(0, self.group.minimum - len(self.bound) - self.finished)
-
-    @property
-    def want(self) -> int:
-        """Return how many of the pending members are to get a node."""
-        if self.group.desired is None:
-            return len(self.pending)
-        open_places = self.group.desired - len(self.bound) - self.finished
-        return min(len(self.pending), max(self.need, open_places, 0))
-
-    @property
-    def missing(self) -> int:
-        """Return how many of the needed members do not exist yet or are held back by gates."""
-        return max(0, self.need - len(self.pending))
-
-    @property
-    def total(self) -> int:
-        """Return how many members count towards the group."""
-        return len(self.bound) + len(self.pending) + len(self.gated) + self.finished
-
-
-NO_WISH = TopologyWish()
-_ALONE = Group("", 1, 1, NO_WISH)
-
-
-def _groups_of(key: UnitKey, gang: Gang | None) -> tuple[list[Group], str]:
-    """Return the groups of a unit, and what is wrong with their selectors."""
-    if key.kind == "Pod":
-        return [_ALONE], ""
-    if gang is None or not gang.spec.groups:
-        return [Group("", (gang.spec.min_member if gang else None) or 1, None, NO_WISH)], ""
-    groups, problems = [], []
-    for group in gang.spec.groups:
-        match = None
-        if group.selector is not None:
-            try:
-                match = from_selector(group.selector)
-            except SelectorError as error:
-                problems.append(f"the selector of group {group.name}: {error}")
-                match = LabelMatch(nothing=True)
-        wanted = group.desired or group.min
-        groups.append(
-            Group(
-                group.name,
-                group.min,
-                wanted,
-                group.topology or NO_WISH,
-                match,
-                group.processes,
-            )
-        )
-    return groups, "; ".join(problems)
-
-
 class Unit:
     """A gang with its members, or one pod on its own."""
 
@@ -260,7 +172,9 @@ class Unit:
         self.members: dict[str, Member] = {}
         self._whole = False
         self._musters: list[Muster] | None = None
-        self._groups, self.unreadable = _groups_of(key, None)
+        self._awaited: set[str] | None = None
+        """Members whose nodes the API server does not show yet, once they have been counted."""
+        self._groups, self.unreadable = groups_of(key, None)
         self.strays: list[Member] = []
 
     @property
@@ -340,7 +254,23 @@ class Unit:
 
     def changed(self) -> None:
         """Drop what was derived from the members; to be called after any of them changed."""
-        self._musters = None
+        self._musters = self._awaited = None
+
+    def confirmed(self, member: Member) -> bool:
+        """Take note that the API server shows the node that a member was assumed to have.
+
+        Nothing else about the member has changed, so what was derived from it stays. Returns
+        whether anything may follow: only the last one makes a gang whole.
+        """
+        if self._musters is None:
+            return True
+        if self._awaited is None:
+            self._awaited = {m.name for m in self.bound if m.assumed}
+        self._awaited.discard(member.name)
+        if self._awaited:
+            return False
+        self._note_whole(self._musters)
+        return True
 
     def confirm(self) -> None:
         """Take it that the API server shows by now what was assumed of the members."""
@@ -350,7 +280,10 @@ class Unit:
 
     def adopt(self, gang: Gang | None) -> None:
         """Take over the gang's object, or its absence."""
-        groups = _groups_of(self.key, gang)
+        if gang is not None and self.gang is not None and gang.spec == self.gang.spec:
+            self.gang = gang  # its status is what this scheduler itself writes
+            return
+        groups = groups_of(self.key, gang)
         if gang is not None and self.gang is None and gang.status.placed_at:
             self._whole = True
         self.gang = gang

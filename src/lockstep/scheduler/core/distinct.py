@@ -1,0 +1,25 @@
+"""The distinct values of an array."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def distinct(values: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Return the distinct values in ascending order.
+
+    ``numpy.unique`` does the same, but loads all of masked arrays on its first call, and most
+    arrays here hold one value many times.
+    """
+    if len(values) < 2 or (values == values[0]).all():
+        return values[:1]
+    ordered = np.sort(values)
+    keep: NDArray[Any] = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
+    found: NDArray[Scalar] = ordered[keep]
+    return found

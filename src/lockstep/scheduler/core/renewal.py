@@ -1,0 +1,50 @@
+"""What a view of an object changes: nothing as it is old, an assumption alone, or more."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+
+from lockstep.api.gang import Gang
+from lockstep.scheduler.core.units import Member
+
+_SAID = attrgetter(
+    "uid",
+    "node",
+    "gpus",
+    "shape",
+    "phase",
+    "labels",
+    "priority",
+    "gates",
+    "terminating",
+    "started",
+    "ours",
+    "rank",
+    "runtime",
+    "preempts",
+    "nominated",
+)
+"""What a view says of a pod, but for how new it is."""
+
+
+def confirms(new: Member, assumed: Member) -> bool:
+    """Return whether *new* says of a pod what was *assumed*, and nothing else that is new."""
+    return assumed.assumed and new.since is None and _SAID(new) == _SAID(assumed)
+
+
+def same_room(old: Member, new: Member) -> bool:
+    """Return whether a pod takes what it took, where it took it, and for the same unit."""
+    return (
+        old.holds
+        and new.holds
+        and (old.node, old.gpus, old.shape.key) == (new.node, new.gpus, new.shape.key)
+        and (old.unit, old.queue) == (new.unit, new.queue)
+    )
+
+
+def older(gang: Gang, than: Gang) -> bool:
+    """Return whether a gang's object is an older version of the same one."""
+    new, old = gang.metadata, than.metadata
+    if new.uid != old.uid or not (new.resource_version + old.resource_version).isdigit():
+        return False
+    return int(new.resource_version or 0) < int(old.resource_version or 0)

@@ -1,0 +1,107 @@
+"""What the API server says of a placement that was assumed: it is no news unless it says more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.drawn import draw, gang, places, pod
+
+from lockstep.api.core import Pod
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.units import UnitKey
+
+GANG = UnitKey("Gang", "default", "g")
+MEMBERS = ("g-0", "g-1")
+
+
+def placed() -> tuple[Cluster, dict[str, Any]]:
+    """A cluster with a gang that was just placed, and what an echo of each member says."""
+    cluster = draw(Cluster(), "s/l: a:2 b:8")
+    cluster.set_gang(gang("g", minMember=len(MEMBERS)))
+    for name in MEMBERS:
+        cluster.set_pod(pod(name, gpus=1, gang="g"))
+    Decider(cluster).decide(0.0)
+    assert places(cluster) == dict.fromkeys(MEMBERS, "a")
+    cluster.touched.clear()
+    held = {name: cluster.pods["default", name].gpus for name in MEMBERS}
+    return cluster, {name: str(mask.bit_length() - 1) for name, mask in held.items()}
+
+
+def echo(name: str, gpu: str, **more: Any) -> Pod:
+    return pod(name, **{"gpus": 1, "gang": "g", "on": "a", "held": gpu, **more})
+
+
+def test_nothing_follows_from_echoes_but_from_the_last_which_makes_the_gang_whole() -> None:
+    cluster, held = placed()
+    freed, unit = cluster.freed, cluster.units[GANG]
+    musters = unit.musters
+    assert not unit.whole
+    assert not cluster.set_pod(echo("g-0", held["g-0"]))
+    assert not cluster.touched
+    assert not unit.whole
+    assert cluster.set_pod(echo("g-1", held["g-1"]))
+    assert cluster.touched == {GANG}
+    assert unit.whole
+    assert unit.musters is musters
+    assert cluster.freed == freed
+    assert not any(member.assumed for member in cluster.pods.values())
+
+
+OTHERS: dict[str, dict[str, Any]] = {
+    "another node": {"on": "b"},
+    "another device": {"held": "7", "on": "b"},
+    "another size": {"gpus": 2},
+    "another gang": {"gang": "h"},
+    "another label": {"labels": {"app": "x"}},
+    "another incarnation": {"uid": "u2"},
+    "another priority": {"priority": 7},
+    "it runs": {"phase": "Running"},
+    "it ends": {"phase": "Failed"},
+    "it is being deleted": {"terminating": True},
+}
+
+
+@pytest.mark.parametrize("change", OTHERS.values(), ids=OTHERS)
+def test_an_echo_that_says_more_is_taken_in_as_what_it_is(change: dict[str, Any]) -> None:
+    cluster, held = placed()
+    said = [echo("g-0", held["g-0"], **change), echo("g-1", held["g-1"])]
+    assert cluster.set_pod(said[0])
+    assert GANG in cluster.touched
+    cluster.set_pod(said[1])
+    fresh = draw(Cluster(), "s/l: a:2 b:8")
+    fresh.set_gang(gang("g", minMember=len(MEMBERS)))
+    for one in said:
+        fresh.set_pod(one)
+    assert places(cluster) == places(fresh)
+    for name, row in fresh.table.rows.items():
+        there = cluster.table.rows[name]
+        assert cluster.table.free[:, there].tolist() == fresh.table.free[:, row].tolist()
+        assert cluster.table.free_devices(there) == fresh.table.free_devices(row)
+    assert [m.total for m in cluster.units[GANG].musters] == [
+        m.total for m in fresh.units[GANG].musters
+    ]
+
+
+def test_a_status_of_the_gang_changes_nothing_that_was_derived_from_its_wishes() -> None:
+    cluster, _ = placed()
+    unit = cluster.units[GANG]
+    musters = unit.musters
+    cluster.set_gang(gang("g", minMember=len(MEMBERS)))
+    assert unit.musters is musters
+    cluster.set_gang(gang("g", minMember=1))
+    assert unit.musters is not musters
+    assert unit.musters[0].group.minimum == 1
+
+
+def test_a_pod_of_its_own_is_done_with_once_its_node_is_shown() -> None:
+    cluster = draw(Cluster(), "s/l: a:8")
+    cluster.set_pod(pod("p", gpus=8))
+    decider = Decider(cluster)
+    decider.decide(0.0)
+    assert cluster.set_pod(pod("p", gpus=8, on="a", held="0,1,2,3,4,5,6,7"))
+    decider.decide(1.0)
+    assert not cluster.units
+    assert not decider.line.all()
+    assert places(cluster) == {"p": "a"}
