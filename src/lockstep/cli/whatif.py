@@ -52,7 +52,7 @@ async def what_if(session: Session, objects: Sequence[Json]) -> list[Answer]:
     try:
         world = read_world(there)
         works = read_workloads(there, world)
-        return [_answer(world, works, _in(session, obj)) for obj in jobs]
+        return [answer_to(world, works, _in(session, obj)) for obj in jobs]
     except InputError as error:
         raise CommandFailed(str(error)) from None
 
@@ -101,7 +101,13 @@ def _in(session: Session, obj: Json) -> Json:
     return obj
 
 
-def _answer(world: World, works: Sequence[Workload], obj: Json) -> Answer:
+def answer_to(world: World, works: Sequence[Workload], obj: Json) -> Answer:
+    """Return what would become of a job that came to a world behind other jobs, its older self
+    left out.
+
+    Raises:
+        InputError: when the job is not what its kind says.
+    """
     name = obj["metadata"]["name"]
     others = [work for work in works if (work.key.namespace, work.key.name) != _key(obj)]
     found = forecast(world, others, _read(obj, world))

@@ -198,6 +198,9 @@ class Simulation:
             gpus = devices.parse_indices(there.metadata.annotations.get(GPUS_ANNOTATION, ""))
             self._bind(run, name, Spot(there.spec.node_name, gpus))
             self.cluster.set_pod(run.bound(name))
+            # Else nobody would know when it ends, and what waits would be passed by anything.
+            member = self.cluster.pods[run.work.key.namespace, name]
+            member.since = EPOCH + self._now - run.work.elapsed
         if standing:
             run.started(self._now)
             self._follow(run)

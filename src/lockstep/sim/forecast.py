@@ -65,13 +65,19 @@ def smaller(
 
     *shrink* returns the job with so many members, or None where it cannot be so small.
     """
-    low, high = 0, size
+    low, high, best = 0, size, None
     while high - low > 1:
         middle = (low + high) // 2
-        work = shrink(middle)
-        fits = work is not None and forecast(world, works, work, now_only=True).starts == 0
-        low, high = (middle, high) if fits else (low, middle)
-    return low or None
+        # It cannot be of every size: the largest one that it can be stands for those above.
+        tried = next((n for n in range(middle, low, -1) if shrink(n) is not None), None)
+        work = shrink(tried) if tried is not None else None
+        if work is None or tried is None:
+            low = middle
+        elif forecast(world, works, work, now_only=True).starts == 0:
+            low, best = middle, tried
+        else:
+            high = tried
+    return best
 
 
 def _ended_then(result: Result, life: Life) -> tuple[str, ...]:

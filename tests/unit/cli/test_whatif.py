@@ -1,0 +1,198 @@
+"""``submit --what-if``: each of its four answers is held against the scheduler itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.support.drawn import queue
+from tests.support.simulated_jobs import job, training_job
+
+from lockstep.api.core import PriorityClass
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import GPUS_ANNOTATION
+from lockstep.cli.whatif import Answer, answer_to
+from lockstep.nodes.simulated.spec import parse
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.devices import format_indices
+from lockstep.sim.engine import Options, Simulation
+from lockstep.sim.workload import EPOCH, Workload, read_workloads
+from lockstep.sim.world import World, world_of
+
+Json = dict[str, Any]
+GPU = "nvidia.com/gpu"
+
+
+@dataclass
+class Case:
+    asked: Json
+    others: list[Json] = field(default_factory=list)
+    spec: str = "2x8"
+    queues: dict[str, Json] = field(default_factory=dict)
+    starts: float | None = 0
+    pods: int = 0
+    """Pods that stand when it starts."""
+    preempts: tuple[str, ...] = ()
+    smaller: int | None = None
+
+    def __post_init__(self) -> None:
+        self.asked["metadata"]["namespace"] = "default"
+
+    @property
+    def world(self) -> World:
+        world = world_of(parse(self.spec))
+        world.queues += [queue(name, **spec) for name, spec in self.queues.items()]
+        for name, value in (("low", -10), ("high", 10)):
+            meta = ObjectMeta(name=name)
+            world.priority_classes.append(PriorityClass(metadata=meta, value=value))
+        return world
+
+
+LEAVES = "4x8,nodes-per-leaf=2"
+UNDER_LEAF = {"topology": {"required": "leaf"}}
+CASES = {
+    "room now": Case(job("new", "2x8"), pods=2),
+    "later": Case(job("new", "2x8"), [job("a", "1x8", runs=50)], starts=50, pods=2, smaller=1),
+    "behind what waits, which less of it would not delay": Case(
+        job("new", "2x8", runs=5), [job("a", "1x8", runs=50), job("b", "2x8", runs=10)],
+        starts=60, pods=2, smaller=1,
+    ),
+    "behind what waits, which less of it would delay": Case(
+        job("new", "2x8"), [job("a", "1x8", runs=50), job("b", "2x8", runs=10)],
+        starts=60, pods=2,
+    ),
+    "never as far as is known": Case(
+        job("new", "2x8"), [job("a", "1x8")], starts=None, smaller=1
+    ),
+    "too large for ever": Case(job("new", "3x8"), starts=None, smaller=2),
+    "elastic: with fewer than it wants": Case(
+        job("new", "1..4x8"), [job("a", "1x8")], pods=1
+    ),
+    "elastic: fewer than it needs": Case(
+        job("new", "2..4x8"), [job("a", "1x8")], starts=None, smaller=1
+    ),
+    "bound to a leaf": Case(
+        job("new", "2x8", **UNDER_LEAF), [job("a", "1x8", **UNDER_LEAF), job("b", "2x8")],
+        LEAVES, starts=None, smaller=1,
+    ),
+    "bound by its queue": Case(
+        job("new", "2x8", queue="q"), queues={"q": {"limit": {GPU: 8}}}, starts=None, smaller=1
+    ),
+    "bound by its queue for a while": Case(
+        job("new", "2x8", queue="q"), [job("a", "1x8", queue="q", runs=40)], "4x8",
+        {"q": {"limit": {GPU: 16}}}, starts=40, pods=2, smaller=1,
+    ),
+    "more important": Case(
+        job("new", "1x8", priorityClassName="high"), [job("a", "2x8", priorityClassName="low")],
+        pods=1, preempts=("a",),
+    ),
+    "within its share": Case(
+        job("new", "1x8", queue="q"), [job("a", "1x8", queue="r"), job("b", "1x8", queue="r")],
+        queues={"q": {"guaranteed": {GPU: 8}}, "r": {}}, pods=1, preempts=("a",),
+    ),
+    "only part of it within its share": Case(
+        job("new", "2x8", queue="q"), [job("a", "1x8", queue="r"), job("b", "1x8", queue="r")],
+        queues={"q": {"guaranteed": {GPU: 8}}, "r": {}}, starts=None, smaller=1,
+    ),
+    "it cannot be of every size": Case(
+        training_job("new", "9x8", runs=5, parallelism={"tensor": 8, "pipeline": 3}),
+        [job("a", "1x8")], "8x8", starts=None, smaller=6,
+    ),
+}  # fmt: skip
+
+
+def settle(decider: Decider) -> None:
+    """Decide until nothing changes; victims are gone at once and do not come back."""
+    while found := decider.decide(EPOCH):
+        for placement in found.placements:
+            for one in placement.assignments:
+                one.member.assumed = False  # the binding is done
+        for eviction in found.evictions:
+            for member in eviction.victims:
+                decider.cluster.remove_pod(*member.key)
+        if not (found.placements or found.evictions or found.more):
+            return
+
+
+def arrive(decider: Decider, obj: Json, world: World) -> Workload:
+    (work,) = read_workloads([obj], world)
+    decider.cluster.set_gang(work.gang)
+    for one in work.pods:
+        decider.cluster.set_pod(one)
+    settle(decider)
+    return work
+
+
+def with_others(case: Case) -> tuple[World, Decider]:
+    """The world in which those of the others that fit stand already, and its decider."""
+    world = case.world
+    decider = Decider(world.cluster())
+    for obj in case.others:
+        for one in arrive(decider, obj, world).pods:
+            member = decider.cluster.pods[one.metadata.namespace, one.metadata.name]
+            if member.node:
+                held = {GPUS_ANNOTATION: format_indices(member.gpus)}
+                meta = replace(one.metadata, annotations=one.metadata.annotations | held)
+                spec = replace(one.spec, node_name=member.node)
+                world.pods[member.key] = replace(one, metadata=meta, spec=spec)
+    return world, decider
+
+
+def ask(case: Case) -> Answer:
+    world, _ = with_others(case)
+    return answer_to(world, read_workloads(case.others, world), case.asked)
+
+
+def stands(case: Case, asked: Json) -> int:
+    """How many pods of *asked* the decider places now, if it comes behind the others."""
+    world, decider = with_others(case)
+    arrive(decider, asked, world)
+    pods = decider.cluster.pods.values()
+    return sum(bool(m.node) for m in pods if m.name.startswith("new-"))
+
+
+def shrunk(obj: Json, size: int) -> Json:
+    of = "groups" if obj["kind"] == "Gang" else "roles"
+    (part,) = obj["spec"][of]
+    field = "min" if obj["kind"] == "Gang" else "replicas"
+    less = {**part, field: size} | ({"desired": size} if "desired" in part else {})
+    return {**obj, "spec": {**obj["spec"], of: [less]}}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_its_answers(case):
+    found = ask(case)
+    assert found.forecast.starts == case.starts
+    assert sum(found.forecast.nodes.values()) == case.pods
+    assert found.forecast.preempts == case.preempts
+    assert (found.smaller and found.smaller[2]) == case.smaller
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_what_it_says_of_now_is_what_the_decider_does(case):
+    assert stands(case, case.asked) == (case.pods if case.starts == 0 else 0)
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, id=name) for name, c in CASES.items() if c.smaller]
+)
+def test_the_smaller_shape_starts_now_and_none_in_between_does(case):
+    size = case.asked["spec"].get("groups", case.asked["spec"].get("roles"))[0]
+    most = size.get("replicas") or size["min"]
+    assert stands(case, shrunk(case.asked, case.smaller)) == case.smaller
+    step = 3 if "parallelism" in case.asked["spec"] else 1
+    for between in range(case.smaller + step, most, step):
+        assert stands(case, shrunk(case.asked, between)) == 0
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, id=name) for name, c in CASES.items() if c.preempts]
+)
+def test_whom_it_preempts_loses_its_place(case):
+    world, _ = with_others(case)
+    works = read_workloads([*case.others, case.asked], world)
+    lives = Simulation(world, works, Options(until=0.0)).run().lives
+    hit = tuple(sorted(life.work.name for life in lives if life.preemptions))
+    assert hit == case.preempts
