@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Final
 
-from lockstep.api.core import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICES, Pod
+from lockstep.api.core import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICES, Pod, Secret
 from lockstep.api.gang import GANGS
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.resource import Resource
@@ -19,6 +19,7 @@ from lockstep.api.wire import to_builtins
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import ssh
 from lockstep.jobs.decide import decide
+from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import CONFIG_SUFFIX, SSH_SUFFIX
 from lockstep.jobs.merge import difference
 from lockstep.jobs.reasons import unstarted, waits
@@ -101,7 +102,7 @@ class JobController:
             gang=others[GANGS].get(namespace, name),
             service=others[SERVICES].get(namespace, name),
             config_map=others[CONFIG_MAPS].get(namespace, name + CONFIG_SUFFIX),
-            secret=others[SECRETS].get(namespace, name + SSH_SUFFIX),
+            secret=await self._secret(job),
             refusals=self._refusals.get((namespace, name), ()),
         )
         placed = cond.since(job.status, cond.PLACED, True)
@@ -109,6 +110,21 @@ class JobController:
             return seen
         silent = [p for p in unstarted(seen.pods) if not waits(p)]
         return replace(seen, warnings=await self._warnings(silent[:1])) if silent else seen
+
+    async def _secret(self, job: TrainingJob) -> Secret | None:
+        """Return the job's Secret, where its framework has one.
+
+        It is asked for by its name and not followed: that would take the right to read every
+        Secret of the cluster.
+        """
+        if not FRAMEWORKS[job.spec.framework].logs_in:
+            return None
+        try:
+            return await self.client.get(
+                SECRETS, job.metadata.name + SSH_SUFFIX, job.metadata.namespace
+            )
+        except NotFound:
+            return None
 
     async def _warnings(self, pods: Iterable[Pod]) -> dict[str, str]:
         """Return the latest warning about pods whose own status does not say why they wait."""

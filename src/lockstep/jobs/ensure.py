@@ -92,9 +92,8 @@ def _without_gang(seen: Seen) -> Iterator[Action]:
 
 def _surroundings(seen: Seen, framework: Framework, roster: Roster) -> Iterator[Action]:
     job = seen.job
-    ssh = framework.ssh_files(job)
-    if ssh is not None:
-        yield from _secret(seen, ssh)
+    if framework.logs_in:
+        yield from _secret(seen, framework.ssh_files(job))
     yield from _config_map(seen, framework, roster)
     if seen.service is None or not owns(job, seen.service.metadata):
         yield Create(SERVICES, objects.service(job))

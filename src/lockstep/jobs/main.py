@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
+from lockstep.api.core import CONFIG_MAPS, PODS, SERVICES, Pod
 from lockstep.api.gang import GANGS
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import JOB_LABEL
@@ -56,7 +56,7 @@ def add_jobs(manager: Manager) -> None:
     pods = manager.informer(PODS, label_selector=JOB_LABEL, indices={JOB_LABEL: _job_of_pod})
     others = {
         res: manager.informer(res, label_selector=JOB_LABEL)
-        for res in (GANGS, SERVICES, CONFIG_MAPS, SECRETS)
+        for res in (GANGS, SERVICES, CONFIG_MAPS)
     }
     caches = Caches(jobs, pods, others)
     shell = JobController(manager.client, caches, manager.recorder())

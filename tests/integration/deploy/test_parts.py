@@ -219,6 +219,8 @@ async def test_what_somebody_changed_of_a_jobs_files_is_put_right(
         made = await eventually(content)
         wrong = base64.b64encode(b"nonsense").decode()
         await client.patch(resource, f"m{suffix}", {"data": {file: wrong}}, "default")
+        if resource is SECRETS:  # it is not followed, but looked at with the job
+            await client.patch(TRAINING_JOBS, "m", {"metadata": {"labels": {"a": "b"}}}, "default")
         await eventually(lambda: content() == made)
     finally:
         controllers.kill()

@@ -11,7 +11,7 @@ from msgspec import structs
 from tests.support.job_world import FakeCluster
 from tests.support.jobs import job, mpi_roles
 
-from lockstep.api.core import CONFIG_MAPS, SECRETS, SERVICES
+from lockstep.api.core import CONFIG_MAPS, SERVICES
 from lockstep.api.gang import GANGS
 from lockstep.api.resource import Resource
 from lockstep.api.training import TrainingJob
@@ -91,7 +91,7 @@ def shell(world: FakeCluster, client: FakeClient) -> JobController:
     caches = Caches(
         cast(Any, FakeCache(lambda _, name: world.job)),
         cast(Any, FakeCache(lambda *_: None, lambda: list(world.pods.values()))),
-        cast(Any, {res: other(res.kind) for res in (GANGS, SERVICES, CONFIG_MAPS, SECRETS)}),
+        cast(Any, {res: other(res.kind) for res in (GANGS, SERVICES, CONFIG_MAPS)}),
     )
     return JobController(
         cast(Any, client), caches, cast(Any, FakeRecorder()), clock=lambda: world.now
@@ -216,6 +216,14 @@ async def test_keys_are_made_for_the_secret_alone() -> None:
     secret = bodies.pop(("create", "Secret", "digits-ssh"))
     assert "PRIVATE KEY" in secret["stringData"]["id_ed25519"]
     assert "PRIVATE KEY" not in str(bodies)
+
+
+async def test_keys_that_are_there_are_kept() -> None:
+    world = FakeCluster(job(*mpi_roles(), framework="mpi"))
+    world.settle()
+    client = FakeClient(live={("Secret", "digits-ssh"): world.objects["Secret", "digits-ssh"]})
+    await shell(world, client).reconcile(KEY)
+    assert "Secret" not in {kind for _, kind in client.written()}
 
 
 async def test_a_job_that_is_gone_is_forgotten() -> None:

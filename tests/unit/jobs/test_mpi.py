@@ -93,7 +93,7 @@ def test_the_ssh_client_knows_port_and_key(
         assert 20000 <= ssh_port(given) < 29000
     else:
         assert ssh_port(given) == port
-    config = (MPI.ssh_files(given) or {})["config"]
+    config = MPI.ssh_files(given)["config"]
     assert f"  Port {ssh_port(given)}\n" in config
     assert f"  StrictHostKeyChecking {strict}\n" in config
 

@@ -38,6 +38,8 @@ class Framework(Protocol):
     """One launch convention: what its pods get and when a job that uses it is done."""
 
     name: str
+    logs_in: bool
+    """Whether its pods log in to each other, with keys from the job's Secret."""
 
     def problems(self, job: TrainingJob) -> list[Problem]:
         """Return what keeps this framework from running the job."""
@@ -56,8 +58,8 @@ class Framework(Protocol):
     def files(self, job: TrainingJob, running: frozenset[str]) -> dict[str, str]:
         """Return the files of the job's ConfigMap (none: no ConfigMap), given who runs."""
 
-    def ssh_files(self, job: TrainingJob) -> dict[str, str] | None:
-        """Return what lies next to the ssh keys of the job's Secret (None: no Secret)."""
+    def ssh_files(self, job: TrainingJob) -> dict[str, str]:
+        """Return what lies next to the ssh keys in the job's Secret, where it has one."""
 
     def rank(self, job: TrainingJob, member: Member) -> int:
         """Return the place of *member* in the order in which the framework numbers processes."""

@@ -40,6 +40,7 @@ class Mpi:
     """Open MPI, Intel MPI and MPICH: each reads its own variables."""
 
     name = "mpi"
+    logs_in = True
 
     def problems(self, job: TrainingJob) -> list[Problem]:
         """Return a port that is none."""
@@ -97,7 +98,7 @@ class Mpi:
             files.WAIT: files.wait_for_workers(least(role)),
         }
 
-    def ssh_files(self, job: TrainingJob) -> dict[str, str] | None:
+    def ssh_files(self, job: TrainingJob) -> dict[str, str]:
         """Return the configuration of the launcher's ssh."""
         pinned = not has_own_command(worker(job))
         return {"config": files.ssh_config(ssh_port(job), pinned=pinned)}

@@ -13,6 +13,7 @@ class Plain:
     """For programs that find together by themselves."""
 
     name = "plain"
+    logs_in = False
 
     def problems(self, job: TrainingJob) -> list[Problem]:
         """Return nothing: any pods will do."""
@@ -40,9 +41,9 @@ class Plain:
         """Return no files."""
         return {}
 
-    def ssh_files(self, job: TrainingJob) -> dict[str, str] | None:
+    def ssh_files(self, job: TrainingJob) -> dict[str, str]:
         """Return none: its pods do not log in to each other."""
-        return None
+        return {}
 
     def rank(self, job: TrainingJob, member: Member) -> int:
         """Return its place among all members."""

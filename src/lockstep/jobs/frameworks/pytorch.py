@@ -46,6 +46,7 @@ class PyTorch:
     """``torchrun train.py`` or, with one process a pod, ``python train.py``."""
 
     name = "pytorch"
+    logs_in = False
 
     def problems(self, job: TrainingJob) -> list[Problem]:
         """Return a port that is none."""
@@ -78,9 +79,9 @@ class PyTorch:
         """Return no files."""
         return {}
 
-    def ssh_files(self, job: TrainingJob) -> dict[str, str] | None:
+    def ssh_files(self, job: TrainingJob) -> dict[str, str]:
         """Return none: its pods do not log in to each other."""
-        return None
+        return {}
 
     def rank(self, job: TrainingJob, member: Member) -> int:
         """Return its place among all members; the c10d rendezvous sorts them by host name."""
