@@ -16,7 +16,7 @@ from lockstep.api.wire import Wire
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
 Duration = Annotated[str, Meta(pattern=DURATION)]
-Strategy = Literal["Binpack", "Spread"]
+Strategy = Literal["Binpack", "Spread", "Fragmentation"]
 
 
 class TopologyWish(Wire, frozen=True):
@@ -94,7 +94,10 @@ class GangSpec(Wire, frozen=True):
     ] = None
     strategy: Annotated[
         Strategy | None,
-        Meta(description="Fill nodes one after the other, or use many; the queue's when left out."),
+        Meta(
+            description="Fill nodes one after the other, use many, or leave the least that nobody "
+            "can use; the queue's when left out."
+        ),
     ] = None
 
 

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from lockstep.api.core import Quantity
 from lockstep.api.duration import PATTERN as DURATION
+from lockstep.api.gang import Strategy
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.resource import Resource
@@ -74,10 +75,10 @@ class QueueSpec(Wire, frozen=True):
         Meta(description="Whether a gang may take the place of less important ones."),
     ] = "LowerPriority"
     strategy: Annotated[
-        Literal["Binpack", "Spread"] | None,
+        Strategy | None,
         Meta(
-            description="How its gangs choose nodes unless they say so: fill one after the other, "
-            "or use many; that of its parent when left out, Binpack at the top."
+            description="How its pods choose nodes unless their gang says so: that of its parent "
+            "when left out; at the top Fragmentation where shares of GPUs are in use, else Binpack."
         ),
     ] = None
     defragmentation: Annotated[

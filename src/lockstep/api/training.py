@@ -81,7 +81,10 @@ class TrainingJobSpec(Wire, frozen=True):
     ] = None
     strategy: Annotated[
         Strategy | None,
-        Meta(description="Fill nodes one after the other, or use many; the queue's when left out."),
+        Meta(
+            description="Fill nodes one after the other, use many, or leave the least that nobody "
+            "can use; the queue's when left out."
+        ),
     ] = None
     node_policy: Annotated[
         str,

@@ -48,9 +48,14 @@ class Policy(StrEnum):
 
     BINPACK = "binpack"
     SPREAD = "spread"
+    FRAGMENTATION = "fragmentation"
 
 
-STRATEGIES: Final[dict[Policy, Strategy]] = {Policy.BINPACK: "Binpack", Policy.SPREAD: "Spread"}
+STRATEGIES: Final[dict[Policy, Strategy]] = {
+    Policy.BINPACK: "Binpack",
+    Policy.SPREAD: "Spread",
+    Policy.FRAGMENTATION: "Fragmentation",
+}
 
 
 def _hours(what: str) -> Any:

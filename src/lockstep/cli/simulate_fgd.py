@@ -43,7 +43,10 @@ def fgd(
     ] = None,
     policy: Annotated[
         str | None,
-        typer.Option(help="lockstep, fgd, best-fit, dot-product or random.  [default: lockstep]"),
+        typer.Option(
+            help="lockstep, fgd, best-fit, dot-product, random, or scheduler: its decisions "
+            "as a whole.  [default: lockstep]"
+        ),
     ] = None,
     placements: Annotated[
         Path | None,

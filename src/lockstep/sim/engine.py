@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from lockstep.api.meta import Condition
-from lockstep.api.names import GPUS_ANNOTATION
+from lockstep.api.names import GPU, GPUS_ANNOTATION
 from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.cluster import Spot
@@ -42,6 +42,8 @@ def _nothing() -> None:
 NOT_READY = Condition(type="Ready", status="False", reason="Simulated")
 
 NO_FAULTS = Faults()
+MILLI = 1000
+"""Of a GPU, the unit of accounts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +209,7 @@ class Simulation:
 
     def _bind(self, run: Run, name: str, spot: Spot) -> None:
         run.stand(name, spot, self._now)
-        self._meter.use(run.work.queue, spot.gpus.bit_count())
+        self._meter.use(run.work.queue, self._held(run, name, spot.node))
 
     def _end(self, run: Run, epoch: int) -> None:
         if run.epoch != epoch:
@@ -255,9 +257,14 @@ class Simulation:
 
     def _leave(self, run: Run, name: str) -> None:
         stay = run.leave(name, self._now)
-        self._meter.use(run.work.queue, -len(stay.gpus))
+        self._meter.use(run.work.queue, -self._held(run, name, stay.node))
         if self._options.stays:
             self._result.stays.append(stay)
+
+    def _held(self, run: Run, name: str, node: str) -> float:
+        """Return the GPUs that a pod holds on a node, shares as fractions."""
+        shape = self.cluster.pods[run.work.key.namespace, name].shape
+        return self.cluster.ledger.charged(shape, self.cluster.card(node)).get(GPU, 0) / MILLI
 
     def _follow(self, run: Run) -> None:
         """Plan what comes next for a job whose members changed."""

@@ -60,7 +60,7 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
     }
 
 
-def size_class(gpus: int) -> str:
+def size_class(gpus: float) -> str:
     """Return the class of a job by its GPUs."""
     return next((name for most, name in CLASSES if gpus <= most), LARGEST)
 

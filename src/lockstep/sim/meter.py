@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lockstep.scheduler.core.devices import indices_of
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.sim.record import Result, Sample
@@ -20,21 +21,21 @@ class Meter:
         self._table = table
         self._result = result
         self._now = 0.0
-        self._by_queue: dict[str, int] = {}
-        self._held = self._asked = 0
-        self._rows: dict[int, tuple[int, int, int]] = {}
+        self._by_queue: dict[str, float] = {}
+        self._held = self._asked = 0.0
+        self._rows: dict[int, tuple[int, float, float]] = {}
         """Capacity, use and stranded GPUs of each row, as they are in the sums."""
-        self._capacity = self._used = self._stranded = 0
+        self._capacity, self._used, self._stranded = 0, 0.0, 0.0
         self._mark: int | None = None
         self._last = Sample(0.0, 0, 0, 0, 0)
         self._stride = self._skipped = 1
 
-    def use(self, queue: str, gpus: int) -> None:
-        """Note that a queue's jobs hold so many GPUs more."""
-        self._by_queue[queue] = self._by_queue.get(queue, 0) + gpus
+    def use(self, queue: str, gpus: float) -> None:
+        """Note that a queue's jobs hold so many GPUs more; a share is a fraction of one."""
+        self._by_queue[queue] = self._by_queue.get(queue, 0.0) + gpus
         self._held += gpus
 
-    def ask(self, gpus: int) -> None:
+    def ask(self, gpus: float) -> None:
         """Note that jobs that are there want so many GPUs more, held ones included."""
         self._asked += gpus
 
@@ -62,22 +63,36 @@ class Meter:
         self._mark = table.journal.mark
         for row in range(table.capacity) if changed is None else set(changed):
             self._count(row)
-        waiting = self._asked - self._held
+        waiting = max(0.0, round(self._asked - self._held, 6))
         self._last = Sample(self._now, self._capacity, self._used, self._stranded, waiting)
         self._keep(self._last)
 
     def _count(self, row: int) -> None:
         table = self._table
-        capacity = used = 0
+        capacity, used = 0, 0.0
         if table.live[row] and table.ready[row]:
             capacity = int(table.allocatable[GPU_COLUMN, row])
-            used = int(table.used[GPU_COLUMN, row])
-        stranded = capacity - used if used else 0
-        old = self._rows.get(row, (0, 0, 0))
+            used = float(table.used[GPU_COLUMN, row]) + self._shared(row)
+        stranded = max(0.0, capacity - used) if used else 0.0
+        old = self._rows.get(row, (0, 0.0, 0.0))
         self._rows[row] = (capacity, used, stranded)
         self._capacity += capacity - old[0]
         self._used += used - old[1]
         self._stranded += stranded - old[2]
+
+    def _shared(self, row: int) -> float:
+        """Return how much of a node's GPUs is held in shares; a card by what is fuller of it."""
+        table, ids = self._table, self._table.columns.card_ids
+        found = 0.0
+        for card in indices_of(int(table.gpu_shared[row])):
+            columns = [ids["compute"][card], ids["memory"][card]]
+            there = zip(
+                table.used[columns, row].tolist(),
+                table.allocatable[columns, row].tolist(),
+                strict=True,
+            )
+            found += max((used / has for used, has in there if has), default=0.0)
+        return found
 
     def _keep(self, sample: Sample) -> None:
         samples = self._result.samples

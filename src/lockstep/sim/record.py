@@ -85,10 +85,11 @@ class Sample(NamedTuple):
 
     time: float
     capacity: int
-    used: int
-    stranded: int
+    used: float
+    """Shares count as fractions."""
+    stranded: float
     """Free GPUs on nodes that are partly in use."""
-    waiting: int
+    waiting: float
     """GPUs that waiting jobs ask for."""
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from lockstep.api import timestamp
-from lockstep.api.core import Pod
+from lockstep.api.core import Pod, PodSpec
 from lockstep.api.gang import Gang, GangSpec, Strategy
 from lockstep.api.meta import ObjectMeta, OwnerReference
 from lockstep.api.names import (
@@ -29,7 +29,9 @@ from lockstep.jobs import objects
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import members
 from lockstep.jobs.validate import problems
+from lockstep.scheduler.core.nodes import WHOLE_CARD
 from lockstep.scheduler.core.resources import pod_request
+from lockstep.scheduler.core.shares import split_off
 from lockstep.scheduler.core.units import UnitKey
 from lockstep.sim.world import InputError, Json, World, view
 
@@ -58,8 +60,8 @@ class Workload:
     pods: tuple[Pod, ...]
     ranks: tuple[int, ...]
     """The rank of each pod among all pods of the job."""
-    gpus: int
-    """GPUs of all its pods."""
+    gpus: float
+    """GPUs of all its pods, shares as fractions."""
 
     @property
     def name(self) -> str:
@@ -210,8 +212,17 @@ def _workload(obj: Json, gang: Gang, bodies: Sequence[Json], world: World) -> Wo
         gang=Gang(metadata=meta, spec=spec),
         pods=pods,
         ranks=tuple(int(pod.metadata.annotations.get(RANK_ANNOTATION, 0)) for pod in pods),
-        gpus=sum(pod_request(pod.spec).get(GPU, 0) for pod in pods),
+        gpus=sum(_gpus(pod.spec, world) for pod in pods),
     )
+
+
+def _gpus(spec: PodSpec, world: World) -> float:
+    request = pod_request(spec)
+    share = split_off(spec, request)
+    if share is None:
+        return request.get(GPU, 0)
+    by_memory = share.memory / world.card_memory if world.card_memory else 0.0
+    return share.cards * min(1.0, max(share.compute / WHOLE_CARD, by_memory))
 
 
 def _decided(spec: GangSpec, where: str, world: World) -> GangSpec:

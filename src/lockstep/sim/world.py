@@ -18,6 +18,7 @@ from lockstep.compat.hypernodes import HYPERNODES, HyperNode, HyperNodes
 from lockstep.nodes.simulated.fleet import fleet, node_object
 from lockstep.nodes.simulated.spec import NodeGroup
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.nodes import NodeFacts
 from lockstep.scheduler.core.offline import cluster_of
 from lockstep.scheduler.core.units import PodKey, UnitKey
 
@@ -45,6 +46,16 @@ class World:
     priority_classes: list[PriorityClass] = field(default_factory=list)
     pods: dict[PodKey, Pod] = field(default_factory=dict)
     """Pods that stand on nodes at the start; those of no job that is simulated stay for ever."""
+    _card_memory: int | None = None
+
+    @property
+    def card_memory(self) -> int:
+        """Return the MiB of the largest GPU, by which shares of memory count before they stand."""
+        if self._card_memory is None:
+            layouts = (NodeFacts.of(node).layout for node in self.nodes.values())
+            cards = (card.memory for layout in layouts for card in layout.cards)
+            self._card_memory = max(cards, default=0)
+        return self._card_memory
 
     def priority(self, name: str) -> int:
         """Return the value of a PriorityClass; without a name that of the global default.

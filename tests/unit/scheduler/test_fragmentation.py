@@ -11,7 +11,7 @@ from lockstep.scheduler.core.fragmentation import Foresight
 from lockstep.scheduler.core.fragmentation_cards import worth_of_rest
 from lockstep.scheduler.core.fragmentation_demand import Demand, PerGpu
 from lockstep.scheduler.core.fragmentation_shortage import Shortage
-from lockstep.scheduler.core.fragmentation_state import NodeOffer, Request, SharedNodes
+from lockstep.scheduler.core.fragmentation_state import Extent, NodeOffer, Request, SharedNodes
 
 WORTH = [
     # what is shown, how often each size comes, milli left, worth
@@ -87,7 +87,7 @@ def best(nodes: SharedNodes, usual: Mapping[Request, float], request: Request) -
     foresight = Foresight(nodes, Demand(usual))
     rows = np.flatnonzero(nodes.fits(request, slice(None)))
     rating, card = foresight.rate(nodes, rows, request)
-    net = rating - request.gpu * foresight.sought(nodes)[nodes.model[rows]]
+    net = rating - request.gpu * foresight.price[nodes.model[rows]]
     chosen = int(net.argmax())
     return int(rows[chosen]), int(card[chosen])
 
@@ -99,7 +99,7 @@ def two_cards(*left: int, cpu: int = 64_000) -> SharedNodes:
         milli=np.array([left]),
         model=np.array([0]),
         models=("A",),
-        capacity=2000,
+        extent=Extent(cpu, 1000, 2000, cpu, 2000),
     )
 
 
@@ -180,10 +180,10 @@ def test_the_node_that_is_taken(
 def test_a_model_that_more_demand_falls_on_is_dearer_and_equals_cost_the_same() -> None:
     nodes = nodes_of(RARE, PLENTY, PLENTY)
     foresight = Foresight(nodes, Demand({whole(1, 1, "RARE"): 1.0, whole(): 1.0}))
-    rare, plenty = foresight.sought(nodes)
+    rare, plenty = foresight.price
     assert rare > 2 * plenty
     plain = Foresight(nodes, Demand({whole(): 1.0}))
-    assert plain.sought(nodes) == pytest.approx([1.0, 1.0])
+    assert plain.price == pytest.approx([1.0, 1.0])
 
 
 def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:

@@ -20,6 +20,7 @@ from lockstep.api.topology import Topology
 from lockstep.scheduler.core.fit import Fits
 from lockstep.scheduler.core.nodes import NodeFacts, NodeTable
 from lockstep.scheduler.core.occupancy import Occupancy
+from lockstep.scheduler.core.past import Past
 from lockstep.scheduler.core.preemption.budgets import Budgets
 from lockstep.scheduler.core.preemption.nominations import Nominations
 from lockstep.scheduler.core.queues.account import Amounts, Card
@@ -50,7 +51,8 @@ class Cluster:
         self.columns = Columns()
         self.table = NodeTable(self.columns)
         self.shapes = Shapes(self.columns)
-        self.fits = Fits(self.table)
+        self.past = Past()
+        self.fits = Fits(self.table, self.past)
         self.occupancy = Occupancy(self.table)
         self.pods: dict[PodKey, Member] = {}
         self.units: dict[UnitKey, Unit] = {}
@@ -147,6 +149,8 @@ class Cluster:
             return self._confirm(old, member.version)
         if old is not None and old.assumed and old.uid == member.uid and not member.node:
             member.node, member.gpus, member.assumed = old.node, old.gpus, True
+        if member.ours and (old is None or old.uid != member.uid):
+            self.past.note(member.shape, member.created)
         self.timed |= member.runtime is not None
         if old is not None and old.uid == member.uid and member.since is None:
             member.since = old.since
@@ -263,7 +267,9 @@ class Cluster:
         """
         if self.ledger.set(queue):
             self.freed += 1
-            self._touch_gangs(lambda spec: True)  # what a queue says may reach those below it
+            for key, unit in self.units.items():  # what a queue says may reach those below it
+                unit.changed()
+                self.touched.add(key)
 
     def remove_queue(self, name: str) -> None:
         """Forget a queue."""

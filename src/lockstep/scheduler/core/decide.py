@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
+from lockstep.api.gang import Strategy
 from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core.backfill import Backfill
 from lockstep.scheduler.core.blocked import Verdict, blocked
@@ -20,7 +21,7 @@ from lockstep.scheduler.core.line import Kind, Line, Turns
 from lockstep.scheduler.core.musters import Muster
 from lockstep.scheduler.core.placement import Assignment, Placement, place_on
 from lockstep.scheduler.core.preemption.preemptor import Eviction, Preemptor
-from lockstep.scheduler.core.problem import Problem, problem_of
+from lockstep.scheduler.core.problem import Problem, problem_of, strategy_of
 from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.streak import Streak
 from lockstep.scheduler.core.timeouts import TimeOuts
@@ -368,14 +369,16 @@ class Decider:
             raise
         self._stuck_since.pop(placement.unit, None)
         if len(decided) == 1 and placement.unit.kind == "Pod":
-            self._continue_with(placement.assignments[0])
+            strategy = strategy_of(self.cluster, self.cluster.units[placement.unit])
+            self._continue_with(placement.assignments[0], strategy)
 
-    def _continue_with(self, last: Assignment) -> None:
+    def _continue_with(self, last: Assignment, strategy: Strategy | None) -> None:
         """Remember where the next pod like the last one goes."""
         table, shape = self.cluster.table, last.member.shape
         row = table.rows[last.spot.node]
         left = int(members_fit(table.free[:, row : row + 1], shape)[0])
-        self._streak.placed(shape, row, left)
+        steady = self.cluster.fits.preference(strategy).steady
+        self._streak.placed(shape, row, left if steady else 0)
 
     def _consider_rollback(self, unit: Unit, now: float, result: Round) -> None:
         if not unit.half_placed:

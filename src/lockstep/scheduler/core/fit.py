@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lockstep.api.core import NodeSelectorRequirement, NodeSelectorTerm
+from lockstep.api.gang import Strategy
 from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.labels import (
     NAME_FIELD,
@@ -24,9 +25,11 @@ from lockstep.scheduler.core.labels import (
     untolerated,
 )
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.past import Past
+from lockstep.scheduler.core.preferences import Foreseen, Fullest, Preference
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.shapes import PodShape
-from lockstep.scheduler.core.shares import openings, shares_fit, tightness
+from lockstep.scheduler.core.shares import shares_fit
 
 FloatArray = NDArray[np.float64]
 HARD_EFFECTS = ("NoSchedule", "NoExecute")
@@ -37,9 +40,6 @@ WISH_STEPS, TAINT_STEPS = 2, 200
 """Steps of preference for one unit of an affinity's weight, and for a PreferNoSchedule taint."""
 GPU_NODE_COST = 1
 """Steps that a node with GPUs is worse for pods without: less than anything they asked for."""
-GPU_WEIGHT = 10.0
-CARD_WEIGHT = 1000.0
-"""What beginning a card that nobody uses weighs in the liking of pods that take shares."""
 
 
 def members_fit(free: IntArray, shape: PodShape) -> IntArray:
@@ -157,7 +157,7 @@ class Fit(Protocol):
 
     @property
     def liking(self) -> FloatArray:
-        """Return how much each row is liked; fuller ones more."""
+        """Return how much each row is liked."""
 
     @property
     def appeal(self) -> FloatArray:
@@ -192,16 +192,18 @@ def lifted(table: NodeTable, shape: PodShape, words: str) -> FixedFit:
 
 
 class ShapeFit:
-    """For one shape: how many fit each node now, and how much a node is liked (binpack).
+    """For one shape: how many fit each node now, and how much a strategy likes each node.
 
     Kept up to date row by row: what changed since the last look is read from the journal.
     """
 
-    def __init__(self, table: NodeTable, shape: PodShape) -> None:
+    def __init__(self, table: NodeTable, shape: PodShape, preference: Preference) -> None:
         self._table = table
         self.shape = shape
+        self.preference = preference
         self._version = -1
-        self._mark = 0
+        self._mark = self._priced = 0
+        self._moment: tuple[int, ...] = ()
         self.eligible: BoolArray = np.zeros(0, dtype=bool)
         self.count: IntArray = np.zeros(0, dtype=np.int64)
         self.liking: FloatArray = np.zeros(0)
@@ -210,76 +212,99 @@ class ShapeFit:
         """How much of what the shape would rather have each row is missing."""
         self.on_gpus: BoolArray = np.zeros(0, dtype=bool)
         """The rows that have GPUs, for a shape that takes none."""
-        self._preference: FloatArray = np.zeros(0)
+        self._wishes: FloatArray = np.zeros(0)
+        self._rating: FloatArray = np.zeros(0)
 
     def refresh(self) -> ShapeFit:
         """Catch up with the node table; return self."""
-        table = self._table
+        table, preference = self._table, self.preference
+        preference.keep_up()
         if self._version != table.version:
             table.widen()
             self.eligible = eligible(table, self.shape)
             self.unmet = _unmet(table, self.shape)
-            self.on_gpus = (table.allocatable[GPU_COLUMN] > 0) & (not self.shape.gpus)
-            self._preference = -PREFERENCE_WEIGHT * (self.unmet + GPU_NODE_COST * self.on_gpus)
+            self.on_gpus = (table.allocatable[GPU_COLUMN] > 0) & (not self.shape.takes_gpus)
+            self._wishes = -PREFERENCE_WEIGHT * (self.unmet + GPU_NODE_COST * self.on_gpus)
             self._version = table.version
             self._recount_all()
             return self
         changed = table.journal.since(self._mark)
-        if changed is None or len(changed) > table.capacity:
+        if changed is None or len(changed) > table.capacity or self._moment != preference.moment:
             self._recount_all()
-        elif changed:
+            return self
+        if changed:
             self._recount(np.array(sorted(set(changed)), dtype=np.int64))
+        if self._priced != preference.priced:
+            self._settle(np.arange(table.capacity))
+            self._priced = preference.priced
         self._mark = table.journal.mark
         return self
 
     def _recount_all(self) -> None:
-        table = self._table
+        table, preference = self._table, self.preference
+        rows = np.arange(table.capacity)
         self.count = members_fit(table.free, self.shape) * self.eligible
-        self.liking = self._preference + self._packed(table.used, table.allocatable, table.free)
-        self.appeal = _appeal(self.count, self.liking)
+        self._rating = preference.rate(self.shape, rows)
+        self.liking, self.appeal = np.empty(table.capacity), np.empty(table.capacity)
+        self._settle(rows)
+        self._moment, self._priced = preference.moment, preference.priced
         self._mark = table.journal.mark
 
     def _recount(self, rows: IntArray) -> None:
-        table = self._table
-        free = table.free[:, rows]
-        count = members_fit(free, self.shape) * self.eligible[rows]
-        packed = self._packed(table.used[:, rows], table.allocatable[:, rows], free)
-        liking = self._preference[rows] + packed
-        self.count[rows], self.liking[rows] = count, liking
-        self.appeal[rows] = _appeal(count, liking)
+        self.count[rows] = members_fit(self._table.free[:, rows], self.shape) * self.eligible[rows]
+        self._rating[rows] = self.preference.rate(self.shape, rows)
+        self._settle(rows)
 
-    def _packed(self, used: IntArray, allocatable: IntArray, free: IntArray) -> FloatArray:
-        """Return how full nodes are: those with the fewest free GPUs first, then the fullest."""
-        weighed = self.shape.weighed
-        share = used[weighed] / np.maximum(allocatable[weighed], 1)
-        packed: FloatArray = np.add.reduce(share, axis=0) / len(share)
-        wanted = self.shape.share
-        if wanted is None:
-            packed -= GPU_WEIGHT * free[GPU_COLUMN]
-            return packed
-        # Cards in use first, the fullest; else a node with few free ones left.
-        begun = openings(free, wanted, self.shape.table)
-        packed += GPU_WEIGHT * tightness(free, wanted, self.shape.table)
-        packed -= np.where(begun > 0, CARD_WEIGHT * begun + GPU_WEIGHT * free[GPU_COLUMN], 0.0)
-        return packed
+    def _settle(self, rows: IntArray) -> None:
+        settled = self.preference.settle(self.shape, self._rating[rows], rows)
+        self.liking[rows] = liking = self._wishes[rows] + settled
+        self.appeal[rows] = _appeal(self.count[rows], liking)
 
 
 class Fits:
-    """The fit vectors of the shapes asked for most recently."""
+    """The fit vectors of the shapes asked for most recently, as strategies see them."""
 
     LIMIT = 256
 
-    def __init__(self, table: NodeTable) -> None:
+    def __init__(self, table: NodeTable, past: Past, origin: Fits | None = None) -> None:
+        """Look at *table*; *origin* are the fits of the table that it was copied from."""
         self._table = table
-        self._fits: OrderedDict[int, ShapeFit] = OrderedDict()
+        self._past = past
+        self._origin = origin
+        self._fits: OrderedDict[tuple[int, bool], ShapeFit] = OrderedDict()
+        self._fullest = Fullest(table)
+        self._foreseen: Foreseen | None = None
 
-    def of(self, shape: PodShape) -> ShapeFit:
+    def fork(self, table: NodeTable) -> Fits:
+        """Return the vectors over a copy of the table, judged by what is known here."""
+        return Fits(table, self._past, self)
+
+    def preference(self, strategy: Strategy | None) -> Preference:
+        """Return what rates nodes under a strategy; none is the one that does best.
+
+        Where shares of GPUs are in use, that is to look after fragmentation.
+        """
+        if strategy is None and self._past.sharing:
+            strategy = "Fragmentation"
+        if strategy != "Fragmentation":
+            return self._fullest
+        return self._foresight()
+
+    def _foresight(self) -> Foreseen:
+        if self._foreseen is None:
+            origin = self._origin._foresight() if self._origin is not None else None
+            self._foreseen = Foreseen(self._table, self._past, origin)
+        return self._foreseen
+
+    def of(self, shape: PodShape, strategy: Strategy | None = None) -> ShapeFit:
         """Return the fit vectors of a shape, up to date."""
-        found = self._fits.get(shape.id)
+        preference = self.preference(strategy)
+        key = shape.id, preference.steady
+        found = self._fits.get(key)
         if found is None:
-            found = self._fits[shape.id] = ShapeFit(self._table, shape)
+            found = self._fits[key] = ShapeFit(self._table, shape, preference)
             if len(self._fits) > self.LIMIT:
                 self._fits.popitem(last=False)
         else:
-            self._fits.move_to_end(shape.id)
+            self._fits.move_to_end(key)
         return found.refresh()

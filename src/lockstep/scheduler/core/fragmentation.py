@@ -35,9 +35,40 @@ SEVERAL_WEIGHT = 9.0
 they fall on the nodes that are left to them, for nothing smaller makes up for such a node."""
 TIDINESS = 10.0
 """Milli by which a full node is liked better than the emptiest, where places cost the same."""
+TIGHTNESS = 0.02
+"""Milli by which a card is liked less for each that it would have left, where worths are equal."""
 DENSEST = 5.0
 """Bound of how sought-after a model counts, as a multiple of the average."""
 RAREST = 0.05
+REWEIGH = 0.05
+"""Part of the cluster's GPUs that is given out or back between two looks at what room is left to
+whom."""
+REPRICE = 0.01
+"""The same for how sought-after each model is."""
+
+
+class Spots(NamedTuple):
+    """What of some nodes a request looks at; a row each."""
+
+    cpu: IntArray
+    memory: IntArray
+    milli: IntArray
+    """Free milli by card."""
+    idle: IntArray
+    whole: IntArray
+    model: IntArray
+
+    @classmethod
+    def of(cls, nodes: SharedNodes, rows: IntArray) -> Spots:
+        """Return some nodes as they are."""
+        return cls(
+            nodes.cpu[rows],
+            nodes.memory[rows],
+            nodes.milli[rows],
+            nodes.idle[rows],
+            nodes.whole[rows],
+            nodes.model[rows],
+        )
 
 
 class _States(NamedTuple):
@@ -47,38 +78,27 @@ class _States(NamedTuple):
     memory: IntArray
     idle: IntArray
     whole: IntArray
-    model: IntArray
 
-    @classmethod
-    def of(cls, nodes: SharedNodes, rows: IntArray) -> _States:
-        return cls(
-            nodes.cpu[rows],
-            nodes.memory[rows],
-            nodes.idle[rows],
-            nodes.whole[rows],
-            nodes.model[rows],
-        )
-
-    def less(self, request: Request, whole: int) -> _States:
-        """Return them with *request* on each, which begins that many whole cards."""
+    def less(self, request: Request, gpu: IntArray | int, whole: int) -> _States:
+        """Return them with *request* on each: *gpu* milli, which begin that many whole cards."""
         return _States(
             self.cpu - request.cpu,
             self.memory - request.memory,
-            self.idle - request.gpu,
+            self.idle - gpu,
             self.whole - whole,
-            self.model,
         )
 
 
 class Foresight:
     """Rates places for requests by what usually comes."""
 
-    def __init__(self, nodes: SharedNodes, demand: Demand) -> None:
-        self.worth = worth_of_rest(demand.sizes())
-        gpus = max(nodes.capacity / WHOLE, 1.0)
+    def __init__(self, nodes: SharedNodes, demand: Demand, worth: FloatArray | None = None) -> None:
+        """Look at what *nodes* there are; the *worth* of rests may be given, which takes long."""
+        self.worth = worth_of_rest(demand.sizes()) if worth is None else worth
+        extent = nodes.extent
+        gpus = max(extent.gpu / WHOLE, 1.0)
         self._shortage = Shortage(
-            demand.cpu_per_gpu(float(nodes.cpu.sum()) / gpus),
-            demand.memory_per_gpu(float(nodes.memory.sum()) / gpus),
+            demand.cpu_per_gpu(extent.cpu / gpus), demand.memory_per_gpu(extent.memory / gpus)
         )
         self._whole = demand.whole()
         shapes = list(dict.fromkeys(shape for shape, _ in self._whole))
@@ -87,24 +107,35 @@ class Foresight:
         self._shape_cpu = np.array([shape.cpu for shape in shapes], dtype=np.int64)
         self._shape_memory = np.array([shape.memory for shape in shapes], dtype=np.int64)
         self._sets = demand.model_sets()
-        self._tidy_cpu = TIDINESS / max(int(nodes.cpu.max()), 1)
-        self._tidy_gpu = TIDINESS / max(int(nodes.idle.max()), 1)
+        self._tidy_cpu = TIDINESS / max(extent.largest_cpu, 1)
+        self._tidy_gpu = TIDINESS / max(extent.largest_gpu, 1)
         self._weights = np.zeros((len(nodes.models), len(shapes)))
-        self.reweigh(nodes)
+        self.price: FloatArray = np.ones(len(nodes.models))
+        """What an idle milli of each model costs whoever takes it, beside what places cost."""
+        self.weighed = self.priced = 0
+        """Move with the weights and with the price: ratings of before do not compare."""
+        self._weighed_at = self._priced_at = 0
+        self._reweigh(nodes, int(nodes.idle.sum()))
+        self._reprice(nodes, self._weighed_at)
 
-    def reweigh(self, nodes: SharedNodes) -> None:
-        """Weigh whole-card demand by the room that is left for it now.
+    def keep_up(self, nodes: SharedNodes) -> None:
+        """Look afresh at what room is left to whom once enough has been given out or back."""
+        idle = int(nodes.idle.sum())
+        if abs(idle - self._priced_at) >= REPRICE * nodes.capacity:
+            self._reprice(nodes, idle)
+        if abs(idle - self._weighed_at) >= REWEIGH * nodes.capacity:
+            self._reweigh(nodes, idle)
 
-        Ratings from before and after do not compare.
-        """
-        states = _States.of(nodes, np.arange(len(nodes)))
-        total = int(states.idle.sum())
+    def _reweigh(self, nodes: SharedNodes, total: int) -> None:
+        """Weigh whole-card demand by the room that is left for it now."""
+        self._weighed_at = total
+        self.weighed += 1
         self._weights[:] = 0.0
         for (shape, models), share in self._whole.items():
-            allowed = _allowed(nodes, models)
-            holds = (states.whole >= shape.cards) & allowed[states.model]
-            holds &= (states.cpu >= shape.cpu) & (states.memory >= shape.memory)
-            room = int(states.whole[holds].sum()) * WHOLE
+            allowed = nodes.of_models(models)
+            holds = (nodes.whole >= shape.cards) & allowed[nodes.model]
+            holds &= (nodes.cpu >= shape.cpu) & (nodes.memory >= shape.memory)
+            room = int(nodes.whole[holds].sum()) * WHOLE
             if not room:
                 continue
             density = share * total / room
@@ -112,50 +143,85 @@ class Foresight:
                 density = SEVERAL_WEIGHT * density**2
             self._weights[allowed, self._place[shape]] += density
 
-    def sought(self, nodes: SharedNodes) -> FloatArray:
-        """Return how sought-after each model is now; one is the average over idle GPUs."""
+    def _reprice(self, nodes: SharedNodes, total: int) -> None:
+        """Find how sought-after each model is now; one is the average over idle GPUs."""
+        self._priced_at = total
+        self.priced += 1
         idle = np.bincount(nodes.model, weights=nodes.idle, minlength=len(nodes.models))
-        total = idle.sum()
         load = np.zeros(len(idle))
         for models, share in self._sets.items():
-            offered = np.where(_allowed(nodes, models), idle, 0.0)
+            offered = np.where(nodes.of_models(models), idle, 0.0)
             if offered.any():
                 load += share * total * offered / offered.sum()
-        return np.clip(load / np.maximum(idle, WHOLE), RAREST, DENSEST)
+        self.price = np.clip(load / np.maximum(idle, WHOLE), RAREST, DENSEST)
 
     def rate(
         self, nodes: SharedNodes, rows: IntArray, request: Request
     ) -> tuple[FloatArray, IntArray]:
-        """Return for each of *rows*, all of which fit, its rating and the card to share.
+        """Return for each of *rows*, all of which fit, its rating and the (first) card to share.
 
         The rating is minus the milli expected to be lost, without regard to the model.
         """
-        before = _States.of(nodes, rows)
+        spots = Spots.of(nodes, rows)
         if not request.shared:
-            after = before.less(request, request.cards)
-            stays, leaves = self._values(before, after)
-            return leaves - stays - self._untidy(after), np.full(len(rows), NO_CARD)
-        after = before.less(request, 0)
-        stays, shares, opens = self._values(before, after, before.less(request, 1))
-        free = nodes.milli[rows]
-        rest = self.worth[np.maximum(free - request.milli, 0)] - self.worth[free]
-        rest[(free < request.milli) | (free == WHOLE)] = -np.inf
-        card = rest.argmax(axis=1)
-        shares += rest[np.arange(len(rows)), card]
-        opens += self.worth[WHOLE - request.milli] - self.worth[WHOLE]
-        opens[before.whole == 0] = -np.inf
-        card = np.where(opens > shares, (free == WHOLE).argmax(axis=1), card)
-        return np.maximum(shares, opens) - stays - self._untidy(after), card
+            return self.rate_whole(spots, request), np.full(len(rows), NO_CARD)
+        rating, opened, gains = self.rate_share(spots, request, spots.milli - request.milli)
+        first = (spots.milli == WHOLE).argmax(axis=1)
+        return rating, np.where(opened == request.cards, first, gains.argmax(axis=1))
 
-    def _values(self, *states: _States) -> FloatArray:
+    def rate_whole(self, spots: Spots, request: Request) -> FloatArray:
+        """Return the rating of spots for a request of whole cards or none."""
+        before = _States(spots.cpu, spots.memory, spots.idle, spots.whole)
+        after = before.less(request, request.gpu, request.cards)
+        stays, leaves = self._values(spots.model, before, after)
+        rating: FloatArray = leaves - stays - self._untidy(after)
+        return rating
+
+    def rate_share(
+        self, spots: Spots, request: Request, left: IntArray
+    ) -> tuple[FloatArray, IntArray, FloatArray]:
+        """Return the rating of spots for shares; *left* is what each card would have left.
+
+        It is below 0 where a card has no room. Beside the rating comes how many cards that nobody
+        uses would be begun, and the gain of the others.
+        """
+        free = spots.milli
+        before = _States(spots.cpu, spots.memory, spots.idle, spots.whole)
+        taken = np.where(left >= 0, free - left, 0).max(axis=1)
+        gains = self.worth[np.maximum(left, 0)] - self.worth[free]
+        gains -= TIGHTNESS * left
+        gains[(left < 0) | (free == WHOLE)] = -np.inf
+        first = (free == WHOLE).argmax(axis=1)
+        at_first = left[np.arange(len(free)), first]
+        opening = self.worth[np.maximum(at_first, 0)] - self.worth[WHOLE]
+        opening -= TIGHTNESS * at_first
+        opening[(before.whole == 0) | (at_first < 0)] = -np.inf
+        most = request.cards
+        values = self._values(
+            spots.model,
+            before,
+            *(before.less(request, taken * most, opened) for opened in range(most + 1)),
+        )
+        rest = values[1:]
+        for beside in range(1, most + 1):
+            best = gains.max(axis=1) if beside == 1 else _best(gains, beside)
+            rest[most - beside] += best
+        for opened in range(1, most + 1):
+            rest[opened] += np.where(before.whole >= opened, opening * opened, -np.inf)
+        opened = rest.argmax(axis=0)
+        untidy = self._untidy(before.less(request, taken * most, 0))
+        return rest.max(axis=0) - values[0] - untidy, opened, gains
+
+    def _values(self, model: IntArray, *states: _States) -> FloatArray:
         """Return what nodes are worth in each of several states, less what will be stranded."""
-        cpu, memory, idle, whole, model = map(np.concatenate, zip(*states, strict=True))
+        cpu, memory, idle, whole = map(np.concatenate, zip(*states, strict=True))
         holds = whole[:, None] >= self._cards
         holds &= cpu[:, None] >= self._shape_cpu
         holds &= memory[:, None] >= self._shape_memory
-        room = (self._weights[model] * holds).sum(axis=1) * whole
+        weights = np.tile(self._weights[model], (len(states), 1))
+        room = (weights * holds).sum(axis=1) * whole
         found: FloatArray = WHOLE_WEIGHT * WHOLE * room
-        found -= self._shortage.stranded(idle, cpu, memory)
+        found -= self._shortage.stranded(np.maximum(idle, 0), cpu, memory)
         return found.reshape(len(states), -1)
 
     def _untidy(self, states: _States) -> FloatArray:
@@ -163,5 +229,9 @@ class Foresight:
         return untidy
 
 
-def _allowed(nodes: SharedNodes, models: frozenset[str]) -> NDArray[np.bool_]:
-    return np.array([not models or model in models for model in nodes.models], dtype=bool)
+def _best(gains: FloatArray, count: int) -> FloatArray:
+    """Return the sum of the *count* best gains of each row."""
+    if count > gains.shape[1]:
+        return np.full(len(gains), -np.inf)
+    found: FloatArray = -np.sort(-gains, axis=1)[:, :count].sum(axis=1)
+    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,13 +54,23 @@ class NodeOffer:
     model: str = ""
 
 
+class Extent(NamedTuple):
+    """What the nodes have when nothing is used: together, and the largest of them."""
+
+    cpu: int
+    memory: int
+    gpu: int
+    """GPU milli."""
+    largest_cpu: int
+    largest_gpu: int
+
+
 @dataclass(slots=True)
 class SharedNodes:
     """What is free on every node, a row each. Change it through ``take``, read it freely.
 
     *cpu* is in milli, *memory* in MiB; *milli* is what is free of each card, none of cards that are
-    not there; *model* is the place of the node's GPU model in *models*; *capacity* is the GPU milli
-    of all nodes together when nothing is used.
+    not there; *model* is the place of the node's GPU model in *models*.
     """
 
     cpu: IntArray
@@ -67,7 +78,7 @@ class SharedNodes:
     milli: IntArray
     model: IntArray
     models: tuple[str, ...]
-    capacity: int
+    extent: Extent
     idle: IntArray = field(init=False)
     """Free milli over all cards of a node."""
     whole: IntArray = field(init=False)
@@ -85,23 +96,26 @@ class SharedNodes:
         for row, offer in enumerate(offers):
             milli[row, : offer.cards] = WHOLE
         models = tuple(dict.fromkeys(offer.model for offer in offers))
-        return cls(
-            cpu=np.array([offer.cpu for offer in offers], dtype=np.int64),
-            memory=np.array([offer.memory for offer in offers], dtype=np.int64),
-            milli=milli,
-            model=np.array([models.index(offer.model) for offer in offers], dtype=np.int64),
-            models=models,
-            capacity=int(milli.sum()),
-        )
+        cpu = np.array([offer.cpu for offer in offers], dtype=np.int64)
+        memory = np.array([offer.memory for offer in offers], dtype=np.int64)
+        model = np.array([models.index(offer.model) for offer in offers], dtype=np.int64)
+        return cls(cpu, memory, milli, model, models, extent_of(cpu, memory, milli.sum(axis=1)))
 
     def __len__(self) -> int:
         return len(self.cpu)
 
+    @property
+    def capacity(self) -> int:
+        """Return the GPU milli of all nodes together when nothing is used."""
+        return self.extent.gpu
+
+    def of_models(self, wanted: frozenset[str]) -> BoolArray:
+        """Return for each of ``models`` whether it is one of those *wanted*; none means any."""
+        return np.array([not wanted or model in wanted for model in self.models], dtype=bool)
+
     def allowed(self, request: Request) -> BoolArray:
         """Return for each of ``models`` whether it will do for *request*."""
-        if not request.models or not request.cards:
-            return np.ones(len(self.models), dtype=bool)
-        return np.array([model in request.models for model in self.models], dtype=bool)
+        return self.of_models(request.models if request.cards else frozenset())
 
     def fits(self, request: Request, rows: IntArray | slice) -> BoolArray:
         """Return which of *rows* have room for *request* now."""
@@ -140,3 +154,9 @@ class SharedNodes:
             self.whole[row] -= free[card] == WHOLE
             free[card] -= request.milli
         self.idle[row] -= request.gpu
+
+
+def extent_of(cpu: IntArray, memory: IntArray, gpu: IntArray) -> Extent:
+    """Return the extent of nodes that have so much each: CPU and GPUs in milli, memory in MiB."""
+    largest = int(cpu.max(initial=0)), int(gpu.max(initial=0))
+    return Extent(int(cpu.sum()), int(memory.sum()), int(gpu.sum()), *largest)

@@ -56,6 +56,6 @@ def _cost(problem: Problem, fit: ShapeFit) -> FloatArray:
     Nodes with GPUs are worse for a unit that takes none. Where some of its members do take GPUs,
     the others had better stand beside them.
     """
-    if any(item.shape.gpus for item in problem.items):
+    if any(item.shape.takes_gpus for item in problem.items):
         return fit.unmet
     return fit.unmet + GPU_NODE_COST * fit.on_gpus

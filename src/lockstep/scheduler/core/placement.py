@@ -18,10 +18,11 @@ from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.liking import by_tier, selections
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
+from lockstep.scheduler.core.preferences import Preference
 from lockstep.scheduler.core.problem import Bounds, Problem, pinned
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.seats import seated
-from lockstep.scheduler.core.shares import pick, spend
+from lockstep.scheduler.core.shares import pick, use
 from lockstep.scheduler.core.ties import Contest
 from lockstep.scheduler.core.topology import NO_DOMAIN
 from lockstep.scheduler.core.units import Member, UnitKey
@@ -75,7 +76,9 @@ class Search:
         self.problem = problem
         self._own: list[ShapeFit] = []
         if fits is None:
-            fits = self._own = [cluster.fits.of(item.shape) for item in problem.items]
+            fits = self._own = [
+                cluster.fits.of(item.shape, problem.strategy) for item in problem.items
+            ]
         self.fits: Sequence[Fit] = fits
         self.tiers_of_policy = cluster.table.policies.tiers(problem.policy, cluster.table)
 
@@ -348,27 +351,33 @@ class Search:
             return None
         rows = np.flatnonzero(appeal == best)
         row = int(rows[np.argmin(self.table.rank()[rows])]) if len(rows) > 1 else int(rows[0])
-        return place_on(self.table, row, unit, self.problem.members[0][0])
+        preference = self.cluster.fits.preference(self.problem.strategy)
+        return place_on(self.table, row, unit, self.problem.members[0][0], preference)
 
     def _assign(self, domain: Domain, packing: Packing) -> Iterator[Assignment]:
         """Give members their places, and those of one node its devices from one neighbourhood."""
+        preference = self.cluster.fits.preference(self.problem.strategy)
         for row, members in seated(self, domain, packing):
             name = self.table.name(row)
-            for member, held in _devices(self.table, row, members):
+            for member, held in _devices(self.table, row, members, preference):
                 yield Assignment(member, Spot(name, held))
 
 
-def place_on(table: NodeTable, row: int, unit: UnitKey, member: Member) -> Placement:
+def place_on(
+    table: NodeTable, row: int, unit: UnitKey, member: Member, preference: Preference | None = None
+) -> Placement:
     """Return the placement of one pod on a node that has room for it."""
     if member.shape.share is not None:
-        held = dict(_devices(table, row, [member]))[member]
+        held = dict(_devices(table, row, [member], preference))[member]
     else:
         wanted = member.shape.gpus
         held = devices.choose(table.layout(row), table.free_devices(row), wanted) if wanted else 0
     return Placement(unit, (Assignment(member, Spot(table.name(row), held)),))
 
 
-def _devices(table: NodeTable, row: int, members: Sequence[Member]) -> Iterator[tuple[Member, int]]:
+def _devices(
+    table: NodeTable, row: int, members: Sequence[Member], preference: Preference | None
+) -> Iterator[tuple[Member, int]]:
     """Give members of one unit the devices of their node, neighbours to neighbours."""
     layout, wanted = table.layout(row), sum(member.shape.gpus for member in members)
     pool = devices.choose(layout, table.free_devices(row), wanted) if wanted else 0
@@ -378,17 +387,25 @@ def _devices(table: NodeTable, row: int, members: Sequence[Member]) -> Iterator[
         pool &= ~whole
         held[member] = whole
     if any(member.shape.share is not None for member in members):
-        _add_shares(table, row, held)
+        _add_shares(table, row, held, preference)
     yield from held.items()
 
 
-def _add_shares(table: NodeTable, row: int, held: dict[Member, int]) -> None:
+def _add_shares(
+    table: NodeTable, row: int, held: dict[Member, int], preference: Preference | None
+) -> None:
     """Give those that take shares their cards, beside those that are held whole."""
     left, ids = table.free[:, row].copy(), table.columns.card_ids
     for card in devices.indices_of(reduce(or_, held.values(), 0)):
         left[[ids[kind][card] for kind in ids if card < len(ids[kind])]] = 0
-    for member in held:
-        share = member.shape.share
-        if share is not None:
-            held[member] |= devices.mask_of(pick(left, share, table.columns))
-            spend(left, share, 0, 1, table.columns)
+    waiting = [member for member in held if member.shape.share is not None]
+    for number, member in enumerate(waiting):
+        share, shape = member.shape.share, member.shape
+        if share is None:
+            continue
+        alike = sum(other.shape is shape for other in waiting[number + 1 :])
+        liked = preference.cards(row, left, shape) if preference is not None else ()
+        cards = pick(left, share, table.columns, ahead=alike, liked=liked)
+        use(left, share, cards, table.columns)
+        left[shape.columns] -= shape.amounts
+        held[member] |= devices.mask_of(cards)

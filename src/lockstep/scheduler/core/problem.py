@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from lockstep.api.gang import Strategy
 from lockstep.api.parallelism import Parallelism
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.distinct import distinct
@@ -65,7 +66,8 @@ class Problem:
     needs: list[Quota]
     bounds: Bounds
     group_bounds: list[Bounds]
-    spread: bool
+    strategy: Strategy | None
+    """How nodes are chosen; none is what suits best."""
     policy: str = ""
     """The NodePolicy whose tiers are filled in order, empty for none."""
     ranked: Ranked | None = None
@@ -75,6 +77,11 @@ class Problem:
 
     def __post_init__(self) -> None:
         self.wants = [Quota(quota.want, quota.want) for quota in self.needs]
+
+    @property
+    def spread(self) -> bool:
+        """Return whether the members are to use many nodes."""
+        return self.strategy == "Spread"
 
     @property
     def single(self) -> bool:
@@ -104,7 +111,7 @@ class Problem:
             tuple(self.needs),
             self.bounds,
             tuple(self.group_bounds),
-            self.spread,
+            self.strategy,
         )
 
 
@@ -129,10 +136,16 @@ def problem_of(cluster: Cluster, unit: Unit) -> Problem:
         builder.needs,
         _bounds(cluster, wish.required, wish.preferred, unit.bound),
         builder.group_bounds,
-        unit.is_gang and (unit.strategy or cluster.ledger.strategy(unit.queue)) == "Spread",
+        strategy_of(cluster, unit),
         cluster.table.policies.chosen(unit.node_policy, unit.queue),
         builder.ranked(roll) if roll is not None else None,
     )
+
+
+def strategy_of(cluster: Cluster, unit: Unit) -> Strategy | None:
+    """Return the strategy that a unit names, else its queue; a pod alone cannot be spread."""
+    stated = unit.strategy or cluster.ledger.strategy(unit.queue)
+    return stated if unit.is_gang or stated != "Spread" else None
 
 
 class _Builder:

@@ -60,6 +60,11 @@ class PodShape:
         return self.request.get(GPU, 0)
 
     @property
+    def takes_gpus(self) -> bool:
+        """Return whether it takes GPUs, whole or in part."""
+        return self.gpus > 0 or self.share is not None
+
+    @property
     def whereabouts(self) -> Whereabouts:
         """Return everything that says which nodes the pod may or would rather stand on."""
         return Whereabouts(self.selector, self.required, self.preferred, self.tolerations)

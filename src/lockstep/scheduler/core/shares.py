@@ -6,7 +6,7 @@ explaining, what-if) sees the cards too. The columns are there once the first sh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -108,30 +108,50 @@ def tightness(free: IntArray, share: Share, columns: Columns) -> NDArray[np.floa
     return found
 
 
-def pick(free: IntArray, share: Share, columns: Columns) -> list[int]:
+def pick(
+    free: IntArray,
+    share: Share,
+    columns: Columns,
+    *,
+    ahead: int = 0,
+    liked: Sequence[int] = (),
+) -> list[int]:
     """Return the cards of one node (a column of *free*) that a pod's shares go to.
 
-    Cards in use come before those that nobody uses, and the fullest that will do first.
+    Those *liked* best come first; else cards in use before those that nobody uses, and the fullest
+    that will do. So many pods alike that are still *ahead* find room on what is left, where they
+    do at all.
 
     Raises:
         ValueError: when too few cards have room.
     """
-    ids = columns.card_ids
     room = _room(free[:, None], share, columns)[:, 0]
-    open_to = [card for card in range(columns.cards) if room[card] > 0]
+    open_to = [card for card in liked if room[card] > 0] or _fullest(free, room, columns)
     if len(open_to) < share.cards:
         raise ValueError(
             f"{share.cards} GPUs with room for a share asked for, {len(open_to)} there"
         )
-    open_to.sort(
+    chosen = open_to[: share.cards]
+    if ahead and share.cards > 1:
+        left = room.copy()
+        left[chosen] -= 1
+        if np.minimum(left, ahead).sum() < share.cards * ahead:
+            # The roomiest cards always leave room: a card counts once for each pod.
+            chosen = sorted(open_to, key=lambda card: -room[card])[: share.cards]
+    return chosen
+
+
+def _fullest(free: IntArray, room: IntArray, columns: Columns) -> list[int]:
+    ids = columns.card_ids
+    return sorted(
+        (card for card in range(columns.cards) if room[card] > 0),
         key=lambda card: (
             free[ids["whole"][card]] > 0,
             free[ids["compute"][card]],
             free[ids["memory"][card]],
             card,
-        )
+        ),
     )
-    return open_to[: share.cards]
 
 
 def spend(free: IntArray, share: Share | None, whole: int, times: int, columns: Columns) -> None:
@@ -140,14 +160,21 @@ def spend(free: IntArray, share: Share | None, whole: int, times: int, columns: 
     The count of whole GPUs is expected to be less by what the pods take whole already.
     """
     ids = columns.card_ids
-    for _ in range(times):
+    for number in range(times):
         if whole:
             untouched = [i for i, column in enumerate(ids["whole"]) if free[column] > 0]
             for card in untouched[:whole]:
                 for kind in ids:
                     free[ids[kind][card]] = 0
-        for card in pick(free, share, columns) if share is not None else ():
-            free[GPU_COLUMN] -= free[ids["whole"][card]]
-            free[ids["whole"][card]] = 0
-            free[ids["compute"][card]] -= share.compute if share is not None else 0
-            free[ids["memory"][card]] -= share.memory if share is not None else 0
+        if share is not None:
+            use(free, share, pick(free, share, columns, ahead=times - 1 - number), columns)
+
+
+def use(free: IntArray, share: Share, cards: Sequence[int], columns: Columns) -> None:
+    """Take a share of each of some *cards* from one node (a column of *free*), in place."""
+    ids = columns.card_ids
+    for card in cards:
+        free[GPU_COLUMN] -= free[ids["whole"][card]]
+        free[ids["whole"][card]] = 0
+        free[ids["compute"][card]] -= share.compute
+        free[ids["memory"][card]] -= share.memory

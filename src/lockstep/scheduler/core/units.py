@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from lockstep.api import timestamp
 from lockstep.api.core import Pod
-from lockstep.api.gang import Gang, TopologyWish
+from lockstep.api.gang import Gang, Strategy, TopologyWish
 from lockstep.api.names import (
     CHECKPOINT_ANNOTATION,
     GANG_LABEL,
@@ -241,7 +241,7 @@ class Unit:
         return self.gang.spec.node_policy if self.gang is not None else ""
 
     @property
-    def strategy(self) -> str | None:
+    def strategy(self) -> Strategy | None:
         """Return how the gang itself says that it chooses nodes; None where it does not."""
         return self.gang.spec.strategy if self.gang is not None else None
 

@@ -11,6 +11,7 @@ from lockstep.scheduler.core.fragmentation_state import Request, SharedNodes
 from lockstep.sim.fgd.foresight import ForesightPlaces
 from lockstep.sim.fgd.gradient import GradientDescent, typical_requests
 from lockstep.sim.fgd.policies import BestFit, DotProduct, Policy, RandomPlaces, Rated
+from lockstep.sim.fgd.scheduler import SchedulerPlaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ POLICIES: dict[str, Callable[[Setting], Policy]] = {
     "best-fit": lambda s: Rated(s.nodes, BestFit()),
     "dot-product": lambda s: Rated(s.nodes, DotProduct()),
     "random": lambda s: RandomPlaces(s.nodes, s.random),
+    "scheduler": lambda s: SchedulerPlaces(s.nodes, s.usual),
 }
 DEFAULT = "lockstep"
 

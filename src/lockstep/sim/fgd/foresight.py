@@ -1,4 +1,4 @@
-"""Lockstep's own policy: the core's ratings, kept between arrivals and refreshed in strides."""
+"""Lockstep's own policy: the core's ratings, kept between arrivals."""
 
 from __future__ import annotations
 
@@ -11,11 +11,6 @@ from lockstep.scheduler.core.fragmentation_demand import Demand
 from lockstep.scheduler.core.fragmentation_state import Request, SharedNodes
 from lockstep.sim.fgd.policies import FloatArray, Place, Ratings, place_of
 
-REWEIGH = 0.05
-"""Part of the cluster's GPUs that is given out between two looks at what room is left to whom."""
-REPRICE = 0.01
-"""The same for how sought-after each model is."""
-
 
 class ForesightPlaces:
     """Takes the place that leaves the most for what usually comes."""
@@ -24,22 +19,21 @@ class ForesightPlaces:
         self._nodes = nodes
         self._foresight = Foresight(nodes, usual)
         self._ratings = Ratings(nodes, self._foresight)
-        self._price = self._foresight.sought(nodes)
+        self._weighed = self._foresight.weighed
         self._bares: dict[Request, tuple[Request, FloatArray]] = {}
-        self._given = 0
-        """GPU milli given out so far, and when the two looks were last taken."""
-        self._weighed = self._priced = 0
 
     def choose(self, request: Request) -> Place | None:
         """Return the place with the best rating, less the price of the node's model."""
-        self._keep_up()
+        self._foresight.keep_up(self._nodes)
+        if self._foresight.weighed != self._weighed:
+            self._weighed = self._foresight.weighed
+            self._ratings.forget()
         bare, barred = self._bare(request)
         rating, card = self._ratings.of(bare)
-        net = rating - (request.gpu * self._price + barred)[self._nodes.model]
+        net = rating - (request.gpu * self._foresight.price + barred)[self._nodes.model]
         row = int(net.argmax())
         if net[row] == -np.inf:
             return None
-        self._given += request.gpu
         return place_of(self._nodes, row, int(card[row]), request)
 
     def changed(self, row: int) -> None:
@@ -57,12 +51,3 @@ class ForesightPlaces:
             barred = np.where(self._nodes.allowed(request), 0.0, np.inf)
             found = self._bares[request] = (replace(request, models=frozenset()), barred)
         return found
-
-    def _keep_up(self) -> None:
-        if self._given - self._priced >= REPRICE * self._nodes.capacity:
-            self._priced = self._given
-            self._price = self._foresight.sought(self._nodes)
-        if self._given - self._weighed >= REWEIGH * self._nodes.capacity:
-            self._weighed = self._given
-            self._foresight.reweigh(self._nodes)
-            self._ratings.forget()

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.fit import Fits
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.occupancy import held_by
 from lockstep.scheduler.core.placement import Placement, Search
@@ -20,7 +19,7 @@ class Supposition:
 
     def __init__(self, cluster: Cluster, gone: Iterable[Member] = ()) -> None:
         self.table = cluster.table.fork()
-        self.fits = Fits(self.table)
+        self.fits = cluster.fits.fork(self.table)
         self._cluster = cluster
         self._gone: set[PodKey] = set()
         self._come: dict[str, list[Member]] = {}

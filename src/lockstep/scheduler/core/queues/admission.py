@@ -147,6 +147,6 @@ def inside(problem: Problem, fits: Fits, rows: BoolArray) -> Sequence[Fit]:
     """Return the fit vectors of a problem on some rows alone."""
     found: list[Fit] = []
     for item in problem.items:
-        fit = fits.of(item.shape)
+        fit = fits.of(item.shape, problem.strategy)
         found.append(FixedFit(fit.eligible & rows, fit.count * rows, fit.liking))
     return found

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from lockstep.api.gang import Strategy
 from lockstep.api.names import GPU, PODS
 from lockstep.api.queue import DefragmentationPolicy, Queue, QueueSpec
 from lockstep.scheduler.core.queues.account import (
@@ -131,8 +132,8 @@ class Ledger:
         if self._keeps:
             _claim_kept(self.top)
 
-    def strategy(self, name: str) -> str | None:
-        """Return how the gangs of a queue choose nodes: as it says, or the next one above it."""
+    def strategy(self, name: str) -> Strategy | None:
+        """Return how the pods of a queue choose nodes: as it says, or the next one above it."""
         return next((s.strategy for s in self._upward(name) if s.strategy is not None), None)
 
     def defragmentation(self, name: str) -> DefragmentationPolicy | None:

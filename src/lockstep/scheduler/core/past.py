@@ -1,0 +1,117 @@
+"""What pods have asked for so far: what usually comes, as far as can be told.
+
+Each pod counts once, when it is first seen, the more the later it was made. The sum does not depend
+on the order in which pods are seen, so a scheduler that starts again knows as much as the pods that
+are still there tell it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+from functools import lru_cache
+from typing import NamedTuple
+
+from lockstep.api.core import NodeSelectorTerm
+from lockstep.api.names import CPU, GPU_MODEL_LABEL, MEMORY
+from lockstep.scheduler.core.shapes import PodShape
+from lockstep.scheduler.core.shares import MIB, Share
+
+HALF_LIFE = 7.0
+"""Days after which a pod counts half as much as one made today."""
+FIRST_DAY = date(2026, 1, 1).toordinal()
+REBASE = 64.0
+"""Half-lives after which counts are expressed by a later day, so that they stay small numbers."""
+MOST = 256
+"""Kinds of requests that are told apart; the rarest are forgotten beyond it."""
+
+
+class Ask(NamedTuple):
+    """What of a pod decides where it does least harm."""
+
+    cpu: int
+    """Milli-CPUs."""
+    memory: int
+    """MiB."""
+    gpus: int
+    share: Share | None
+    models: frozenset[str]
+    """The GPU models that will do; none means any."""
+
+
+def ask_of(shape: PodShape) -> Ask:
+    """Return what pods of a shape ask for."""
+    memory = -(-shape.request.get(MEMORY, 0) // MIB)
+    return Ask(shape.request.get(CPU, 0), memory, shape.gpus, shape.share, _models(shape))
+
+
+def _models(shape: PodShape) -> frozenset[str]:
+    named = shape.selector.get(GPU_MODEL_LABEL)
+    if named is not None:
+        return frozenset((named,))
+    terms = shape.required.node_selector_terms if shape.required is not None else []
+    chosen = [_listed(term) for term in terms]
+    return frozenset().union(*chosen) if all(chosen) else frozenset()
+
+
+def _listed(term: NodeSelectorTerm) -> frozenset[str]:
+    for one in term.match_expressions:
+        if one.key == GPU_MODEL_LABEL and one.operator == "In":
+            return frozenset(one.values)
+    return frozenset()
+
+
+class Past:
+    """How often each kind of request has come, late ones counting more."""
+
+    def __init__(self) -> None:
+        self._weights: dict[Ask, float] = {}
+        self._asks: dict[int, Ask] = {}
+        """By the number of a shape; those of shapes no longer in use are dropped now and then."""
+        self._base = 0.0
+        self.total = 0.0
+        """Moves with every pod: the weight of all of them, in pods of the first day."""
+        self.sharing = False
+        """Whether anything has ever asked for a share of a GPU."""
+
+    def note(self, shape: PodShape, created: str) -> None:
+        """Count a pod that was made at a time (RFC 3339; only the day matters)."""
+        ask = self._asks.get(shape.id)
+        if ask is None:
+            if len(self._asks) >= 16 * MOST:
+                self._asks.clear()
+            ask = self._asks[shape.id] = ask_of(shape)
+        age = _half_lives(created[:10]) - self._base
+        if age > REBASE:
+            self._rebase(age)
+            age = 0.0
+        self.sharing |= ask.share is not None
+        weight = 2.0**age
+        self._weights[ask] = self._weights.get(ask, 0.0) + weight
+        self.total += weight
+        if len(self._weights) > 2 * MOST:
+            self._weights = dict(self.usual())
+            self.total = sum(self._weights.values())
+
+    def _rebase(self, later: float) -> None:
+        self._base += later
+        self._weights = {ask: weight * 2.0**-later for ask, weight in self._weights.items()}
+        self.total *= 2.0**-later
+
+    def usual(self) -> Iterator[tuple[Ask, float]]:
+        """Yield the kinds of requests that come most, and how much of what came they are."""
+        yield from sorted(self._weights.items(), key=_by_weight)[:MOST]
+
+
+def _by_weight(item: tuple[Ask, float]) -> tuple[object, ...]:
+    ask, weight = item
+    share = (ask.share.cards, ask.share.compute, ask.share.memory) if ask.share else ()
+    return -weight, ask.gpus, share, ask.cpu, ask.memory, sorted(ask.models)
+
+
+@lru_cache(maxsize=1024)
+def _half_lives(day: str) -> float:
+    try:
+        return (date.fromisoformat(day).toordinal() - FIRST_DAY) / HALF_LIFE
+    except ValueError:  # a pod that does not say when it was made
+        return 0.0
