@@ -189,14 +189,14 @@ class NodeTable:
             self._rank = None
         for name in facts.allocatable:
             self.columns.id(name)
+        if 0 < self.columns.cards < facts.layout.width:
+            self.columns.open_cards(facts.layout.width)
         self.widen()
         self.facts[row] = facts
         self.live[row], self.ready[row] = True, facts.ready
         self.schedulable[row] = facts.schedulable
         self.taints[row] = self.taint_sets.id(facts.taints)
         self.gpu_healthy[row] = facts.layout.healthy
-        if 0 < self.columns.cards < facts.layout.width:
-            self.columns.open_cards(facts.layout.width)
         self._offer(row, facts.allocatable)
         labels = fields_and_labels(facts.name, facts.labels)
         for key, column in self._labels.items():

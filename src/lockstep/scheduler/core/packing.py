@@ -18,11 +18,12 @@ from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.fit import FloatArray, members_fit
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import IntArray
+from lockstep.scheduler.core.pareto import FRONT_LIMIT, undominated
+from lockstep.scheduler.core.resources import Columns
+from lockstep.scheduler.core.seating import holds, seat
 from lockstep.scheduler.core.shapes import PodShape
-from lockstep.scheduler.core.shares import spend
+from lockstep.scheduler.core.shares import Share, hold_whole, spend
 
-FRONT_LIMIT = 512
-"""Attainable counts kept side by side; beyond it the exact search gives up."""
 WORK_LIMIT = 4_000_000
 """Combinations looked at by one exact search before it gives up."""
 
@@ -183,8 +184,17 @@ class _Greedy:
         shape = (len(items), ground.free.shape[1])
         self.counts: IntArray = np.zeros(shape, dtype=np.int64)
         if counts is not None:
-            for number, taken in enumerate(counts):
-                self._take(number, taken)
+            self._resume(counts)
+
+    def _resume(self, counts: IntArray) -> None:
+        """Count what has been placed; shares of different sizes are seated together."""
+        for item, taken in zip(self._items, counts, strict=True):
+            self._free[item.shape.columns] -= item.shape.amounts[:, None] * taken
+        self.counts += counts
+        for node in np.flatnonzero(counts.any(axis=0)) if self._sharing else ():
+            shares, whole, table = _asked(self._items, counts[:, node].tolist())
+            hold_whole(self._free[:, node], whole, table)
+            seat(self._free[:, node], shares, table)
 
     def place(self, targets: Sequence[int]) -> None:
         """Place up to *targets* members of each item."""
@@ -281,7 +291,7 @@ class _Attainable:
             sums = np.minimum(reached[:, None] + front[None], self._most).reshape(
                 -1, len(self._items)
             )
-            kept = _undominated(sums)
+            kept = undominated(sums)
             reached = sums[kept]
             steps.append((node, kept // len(front), front[kept % len(front)]))
             if self._best(reached)[1] == 0:
@@ -316,7 +326,7 @@ class _Attainable:
         if key not in self._fronts:
             found = self._enumerate(free, allowed)
             if found is not None:
-                found = found[_undominated(found)]
+                found = found[undominated(found)]
             self._fronts[key] = None if found is None or len(found) > FRONT_LIMIT else found
         return self._fronts[key]
 
@@ -328,35 +338,46 @@ class _Attainable:
             for counts, left in partial:
                 fit = int(members_fit(left[:, None], item.shape)[0]) if allowed[number] else 0
                 fit = min(fit, item.available)
+                if self._sharing:
+                    most = self._most_with(free, counts, fit)
+                    if most is None:
+                        return None
+                    fit = most
                 for one in [fit] if number == last else range(fit + 1):
                     rest = left.copy()
                     rest[item.shape.columns] -= item.shape.amounts * one
-                    if self._sharing:
-                        spend(rest, item.shape.share, item.shape.gpus, one, item.shape.table)
                     grown.append(((*counts, one), rest))
             if len(grown) > FRONT_LIMIT * 8:
                 return None
             partial = grown
         return np.array([counts for counts, _ in partial], dtype=np.int64)
 
+    def _most_with(self, free: IntArray, counts: tuple[int, ...], fit: int) -> int | None:
+        """Return how many of the next item the cards hold beside what is there, *fit* at most.
 
-def _undominated(vectors: IntArray) -> IntArray:
-    """Return the indices of the vectors that no other one matches or exceeds everywhere."""
-    if vectors.shape[1] == 2:  # two roles, the commonest case: a running maximum tells
-        order = np.lexsort((-vectors[:, 1], -vectors[:, 0]))
-        second = vectors[order, 1]
-        before = np.maximum.accumulate(np.concatenate([[-1], second[:-1]]))
-        found: IntArray = order[second > before]
-        return found
-    unique, index = np.unique(vectors, axis=0, return_index=True)
-    order = np.argsort(-unique.sum(axis=1), kind="stable")
-    kept: list[int] = []
-    front = np.zeros((0, vectors.shape[1]), dtype=vectors.dtype)
-    for place in order:
-        vector = unique[place]
-        if not (front >= vector).all(axis=1).any():
-            kept.append(int(index[place]))
-            front = np.vstack([front, vector])
-            if len(kept) > FRONT_LIMIT:
-                break
-    return np.array(kept, dtype=np.int64)
+        None when that cannot be told.
+        """
+        least, most = 0, fit
+        while least < most:
+            one = (least + most + 1) // 2
+            shares, whole, table = _asked(self._items, (*counts, one))
+            left = free.copy()
+            held: bool | None = whole <= int((left[table.card_ids["whole"]] > 0).sum())
+            if held:
+                hold_whole(left, whole, table)
+                held = holds(left, shares, table)
+            if held is None:
+                return None
+            least, most = (one, most) if held else (least, one - 1)
+        return least
+
+
+def _asked(items: Sequence[Item], counts: Sequence[int]) -> tuple[list[Share], int, Columns]:
+    """Return the shares and the whole GPUs that so many members of the first items ask together."""
+    shares: list[Share] = []
+    whole = 0
+    for item, count in zip(items, counts, strict=False):
+        whole += item.shape.gpus * count
+        if item.shape.share is not None:
+            shares += [item.shape.share] * count
+    return shares, whole, items[0].shape.table

@@ -21,8 +21,8 @@ from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
 from lockstep.scheduler.core.preferences import Preference
 from lockstep.scheduler.core.problem import Bounds, Problem, pinned
 from lockstep.scheduler.core.resources import GPU_COLUMN
+from lockstep.scheduler.core.seating import seat
 from lockstep.scheduler.core.seats import seated
-from lockstep.scheduler.core.shares import pick, use
 from lockstep.scheduler.core.ties import Contest
 from lockstep.scheduler.core.topology import NO_DOMAIN
 from lockstep.scheduler.core.units import Member, UnitKey
@@ -398,14 +398,11 @@ def _add_shares(
     left, ids = table.free[:, row].copy(), table.columns.card_ids
     for card in devices.indices_of(reduce(or_, held.values(), 0)):
         left[[ids[kind][card] for kind in ids if card < len(ids[kind])]] = 0
-    waiting = [member for member in held if member.shape.share is not None]
-    for number, member in enumerate(waiting):
-        share, shape = member.shape.share, member.shape
-        if share is None:
-            continue
-        alike = sum(other.shape is shape for other in waiting[number + 1 :])
-        liked = preference.cards(row, left, shape) if preference is not None else ()
-        cards = pick(left, share, table.columns, ahead=alike, liked=liked)
-        use(left, share, cards, table.columns)
-        left[shape.columns] -= shape.amounts
+    waiting = [(m, m.shape.share) for m in held if m.shape.share is not None]
+
+    def liked(column: IntArray, number: int) -> Sequence[int]:
+        return preference.cards(row, column, waiting[number][0].shape) if preference else ()
+
+    seats = seat(left, [share for _, share in waiting], table.columns, liked)
+    for (member, _), cards in zip(waiting, seats, strict=True):
         held[member] |= devices.mask_of(cards)

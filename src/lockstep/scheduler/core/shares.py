@@ -126,7 +126,7 @@ def pick(
         ValueError: when too few cards have room.
     """
     room = _room(free[:, None], share, columns)[:, 0]
-    open_to = [card for card in liked if room[card] > 0] or _fullest(free, room, columns)
+    open_to = [card for card in liked if room[card] > 0] or with_room(free, share, columns)
     if len(open_to) < share.cards:
         raise ValueError(
             f"{share.cards} GPUs with room for a share asked for, {len(open_to)} there"
@@ -141,8 +141,9 @@ def pick(
     return chosen
 
 
-def _fullest(free: IntArray, room: IntArray, columns: Columns) -> list[int]:
-    ids = columns.card_ids
+def with_room(free: IntArray, share: Share, columns: Columns) -> list[int]:
+    """Return the cards of one node that have room, in use before others, the fullest first."""
+    ids, room = columns.card_ids, _room(free[:, None], share, columns)[:, 0]
     return sorted(
         (card for card in range(columns.cards) if room[card] > 0),
         key=lambda card: (
@@ -159,15 +160,21 @@ def spend(free: IntArray, share: Share | None, whole: int, times: int, columns: 
 
     The count of whole GPUs is expected to be less by what the pods take whole already.
     """
-    ids = columns.card_ids
     for number in range(times):
         if whole:
-            untouched = [i for i, column in enumerate(ids["whole"]) if free[column] > 0]
-            for card in untouched[:whole]:
-                for kind in ids:
-                    free[ids[kind][card]] = 0
+            hold_whole(free, whole, columns)
         if share is not None:
             use(free, share, pick(free, share, columns, ahead=times - 1 - number), columns)
+
+
+def hold_whole(free: IntArray, count: int, columns: Columns) -> None:
+    """Take so many cards of one node (a column of *free*) whole, in place: the smallest that do."""
+    ids = columns.card_ids
+    untouched = [card for card, column in enumerate(ids["whole"]) if free[column] > 0]
+    untouched.sort(key=lambda card: free[ids["memory"][card]])
+    for card in untouched[:count]:
+        for kind in ids:
+            free[ids[kind][card]] = 0
 
 
 def use(free: IntArray, share: Share, cards: Sequence[int], columns: Columns) -> None:
