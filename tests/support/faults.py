@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -19,6 +19,8 @@ from lockstep.kube.connection import default_transport
 from lockstep.kube.credentials import Credential
 from lockstep.kube.errors import Unreachable
 from lockstep.kube.transport import Request, Response, Stream, Transport
+
+CREATED = 201
 
 
 class Break(Enum):
@@ -89,13 +91,17 @@ Plan = Callable[[int, Request], Fault | None]
 class Faults:
     """What goes wrong on every transport that is made with it, and what was asked for so far."""
 
-    plan: Plan = lambda _number, _request: None
+    plan: Plan = field(default_factory=lambda: nothing)
     on_kill: Callable[[], None] = lambda: None
+    on_change: Callable[[], None] = lambda: None
+    """Called when ``requests`` or ``busy`` may have changed."""
     requests: list[Request] = field(default_factory=list)
     under_way: int = 0
     dead: bool = False
     late: float = 0.3
     """How many seconds streams bring nothing after ``Break.UNSEEN``, and ``LATE`` requests take."""
+    made_late: list[Request] = field(default_factory=list)
+    """Creations that the server took after their sender had given them up."""
     _underway: list[asyncio.Task[None]] = field(default_factory=list)
     _seeing: asyncio.Event = field(default_factory=asyncio.Event)
     _writing: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -112,27 +118,44 @@ class Faults:
                 await asyncio.Event().wait()
             self.requests.append(request)
             self.under_way += 1
+            self.on_change()
             try:
                 yield self.plan(len(self.requests), request)
             finally:
                 self.under_way -= 1
+                self.on_change()
 
     def __post_init__(self) -> None:
         self._seeing.set()
 
-    def deliver_late(self, sending: Awaitable[Response]) -> None:
+    def deliver_late(self, request: Request, inner: Transport) -> None:
         """Let the server have a request after the sender has given it up."""
 
         async def deliver() -> None:
             await asyncio.sleep(self.late)
-            await sending
+            answer = await inner.send(request)
+            if answer.status == CREATED and request.method == "POST":
+                self.made_late.append(request)
 
-        self._underway.append(asyncio.create_task(deliver()))
+        task = asyncio.create_task(deliver())
+        task.add_done_callback(lambda _: self.on_change())
+        self._underway.append(task)
+
+    @property
+    def busy(self) -> bool:
+        """Return whether something is on its way: a request, be it a late one, or blind streams."""
+        late = not self._seeing.is_set() or not all(task.done() for task in self._underway)
+        return not self.dead and (bool(self.under_way) or late)
 
     def look_away(self) -> None:
         """Let streams bring nothing for a while."""
+
+        def see() -> None:
+            self._seeing.set()
+            self.on_change()
+
         self._seeing.clear()
-        asyncio.get_running_loop().call_later(self.late, self._seeing.set)
+        asyncio.get_running_loop().call_later(self.late, see)
 
     async def seeing(self) -> None:
         """Wait until streams bring something again."""
@@ -159,7 +182,7 @@ class FaultyTransport:
             if answer is not None:
                 return answer
             if fault is Break.LATE:
-                self._faults.deliver_late(self._inner.send(request))
+                self._faults.deliver_late(request, self._inner)
                 raise Unreachable("Connection", "made to break on the way")
             if fault is Break.UNSEEN:
                 self._faults.look_away()
@@ -273,9 +296,21 @@ def _response(answer: Answer) -> Response:
     return Response(answer.status, headers, json.dumps(body).encode())
 
 
-def only(number: int, fault: Fault) -> Plan:
-    """Return the plan by which request *number* alone goes wrong."""
-    return lambda n, _request: fault if n == number else None
+def nothing(_number: int, _request: Request) -> Fault | None:
+    """The plan by which nothing goes wrong."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Only:
+    """The plan by which request *number* alone goes wrong."""
+
+    number: int
+    fault: Fault
+
+    def __call__(self, number: int, _request: Request) -> Fault | None:
+        """Return what happens to a request."""
+        return self.fault if number == self.number else None
 
 
 class Weather:

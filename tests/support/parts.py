@@ -31,3 +31,8 @@ async def controllers(client: Client, ready: Callable[[str], None]) -> None:
 async def nodes(client: Client, ready: Callable[[str], None]) -> None:
     """Simulate four nodes of eight GPUs under two leaves."""
     await Simulation(client, parse(NODES)).run(lambda: ready("nodes"))
+
+
+async def cards(client: Client, ready: Callable[[str], None]) -> None:
+    """Simulate one node of two GPUs."""
+    await Simulation(client, parse("1x2")).run(lambda: ready("nodes"))

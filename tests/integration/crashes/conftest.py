@@ -8,7 +8,7 @@ import pytest
 from tests.support.apiserver import ApiServer
 from tests.support.crashing import Arena
 
-SOME, FEW = 24, 6
+SOME, FEW = 12, 4
 """Points of a scenario in a usual run; a real server, where each costs more, sees fewer."""
 
 SOAK = [pytest.mark.soak, pytest.mark.timeout(1800)]
@@ -24,6 +24,7 @@ HURRIED = {
     "lockstep.scheduler.queues.PACE": 0.02,
     "lockstep.scheduler.loop.RETRY_SECONDS": 0.02,
     "lockstep.scheduler.binder.FIRST_DELAY": 0.02,
+    "lockstep.scheduler.evictor.RETRY_SECONDS": 0.02,
     "lockstep.scheduler.core.decide.PATIENCE": 0.3,
     "lockstep.kube.retry.BACKOFF": None,
 }

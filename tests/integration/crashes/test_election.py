@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable
 
 from tests.support.crashing import Arena, Scenario, Stage
+from tests.support.lives import in_process
 from tests.support.scheduler import add_gang, add_nodes
 
 from lockstep.api.core import LEASES, PODS
@@ -58,5 +59,5 @@ async def outcome(stage: Stage) -> object:
 
 
 async def test_it_ends_the_same_wherever_the_leader_ends(arena: Arena) -> None:
-    scenario = Scenario(candidate, two_gangs, outcome)
+    scenario = Scenario(in_process(candidate), two_gangs, outcome)
     await arena.endures(scenario)

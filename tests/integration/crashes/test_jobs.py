@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 from tests.support import parts
 from tests.support.crashing import Arena, Scenario, Stage
+from tests.support.lives import in_process
+from tests.support.scheduler import add_gang
+from tests.support.stories import IMPORTANT, add_importance, stand
 
 from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from lockstep.api.gang import GANGS
@@ -18,6 +21,7 @@ from lockstep.api.names import (
     ATTEMPT_LABEL,
     FAIL_ANNOTATION,
     JOB_LABEL,
+    RANK_ANNOTATION,
     RUNTIME_ANNOTATION,
 )
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
@@ -60,8 +64,8 @@ async def job(stage: Stage) -> TrainingJob | None:
         return None
 
 
-async def runs(stage: Stage, *, attempt: int = 0, pods: int | None = None) -> None:
-    """Wait until all pods of an attempt run, as the job's status says too."""
+async def runs(stage: Stage, *, attempt: int = 0, pods: int | None = None, others: int = 0) -> None:
+    """Wait until all pods of an attempt run, as the job's status says too, beside some *others*."""
 
     async def look() -> bool:
         found = await job(stage)
@@ -71,10 +75,10 @@ async def runs(stage: Stage, *, attempt: int = 0, pods: int | None = None) -> No
         running = [
             p
             for p in there
-            if p.status.phase == "Running" and p.metadata.labels[ATTEMPT_LABEL] == str(attempt)
+            if p.status.phase == "Running" and p.metadata.labels.get(ATTEMPT_LABEL) == str(attempt)
         ]
         status = found.status
-        return len(there) == len(running) == wanted and (status.phase, status.attempt) == (
+        return len(there) - others == len(running) == wanted and (status.phase, status.attempt) == (
             "Running",
             attempt,
         )
@@ -181,6 +185,29 @@ async def elastic(stage: Stage) -> None:
     await runs(stage, pods=1)
 
 
+async def preemption(stage: Stage) -> None:
+    """The job makes way for a more important gang, and has its place back when that is over."""
+    client = stage.client
+    await add_importance(client)
+    await submit(stage, role(replicas=4, gpus=8), recovery={"maxRestarts": 0})
+    await add_gang(client, "vip", 2, gpus=8, priorityClassName=IMPORTANT)
+    await stand(stage, "vip-0", "vip-1")
+    await is_(stage, "Restarting")
+    for name in ("vip-0", "vip-1"):
+        await client.patch(
+            PODS, name, {"metadata": {"annotations": {RUNTIME_ANNOTATION: "0"}}}, "default"
+        )
+    await runs(stage, attempt=1, others=2)
+
+
+async def layout(stage: Stage) -> None:
+    """A job whose ranks are laid out, and laid out anew after a failure."""
+    split = {"tensor": 8, "pipeline": 2}
+    await submit(stage, role(replicas=4, gpus=8), parallelism=split)
+    await fails(stage, "worker-2")
+    await runs(stage, attempt=1)
+
+
 async def deletion(stage: Stage) -> None:
     await submit(stage, role())
     await stage.client.delete(TRAINING_JOBS, JOB, "default", propagation="Foreground")
@@ -208,13 +235,15 @@ async def outcome(stage: Stage) -> object:
         "replicas": status
         and {n: (r.created, r.active) for n, r in status.replica_statuses.items()},
         "pods": {
-            p.metadata.name: (p.status.phase, p.metadata.labels[ATTEMPT_LABEL])
+            p.metadata.name: (
+                p.status.phase,
+                p.metadata.labels.get(ATTEMPT_LABEL),
+                p.metadata.annotations.get(RANK_ANNOTATION),
+            )
             for p in (await stage.client.list(PODS, "default")).items
         },
         "objects": labelled,
-        # A creation that is on its way when the job goes may come after it; what it makes is
-        # collected, which no controller can forestall.
-        "made": dict(stage.audit.made) if found else sorted(stage.audit.made),
+        "made": stage.made() if found else sorted(stage.audit.made),
     }
 
 
@@ -227,6 +256,8 @@ STORIES: dict[str, Story] = {
     "a pod is deleted": pods_lost,
     "a job is suspended and resumed": suspension,
     "an elastic job grows, loses one, shrinks": elastic,
+    "a job makes way for another": preemption,
+    "a job's ranks are laid out": layout,
     "a job is deleted": deletion,
 }
 
@@ -234,7 +265,7 @@ STORIES: dict[str, Story] = {
 def told(story: str) -> Scenario:
     """Return a story with the scheduler and the nodes that it needs."""
     return Scenario(
-        parts.controllers,
+        in_process(parts.controllers),
         STORIES[story],
         outcome,
         beside=(parts.nodes, parts.scheduler),

@@ -12,6 +12,7 @@ from tests.support import parts
 from tests.support.apiserver import ApiServer
 from tests.support.crashing import Arena, Ground, Scenario, Stage
 from tests.support.faults import Break, Fault
+from tests.support.lives import in_process
 from tests.support.scheduler import add_gang, add_nodes, pod_body
 
 from lockstep.api.core import PODS
@@ -152,16 +153,18 @@ SCENARIOS: dict[str, Callable[[Stage], Awaitable[Any]]] = {
 
 @pytest.mark.parametrize("story", SCENARIOS)
 async def test_it_ends_the_same_wherever_the_scheduler_ends(arena: Arena, story: str) -> None:
-    await arena.endures(Scenario(parts.scheduler, SCENARIOS[story], outcome))
+    await arena.endures(Scenario(in_process(parts.scheduler), SCENARIOS[story], outcome))
 
 
 @pytest.mark.parametrize("story", SCENARIOS)
 async def test_it_ends_the_same_in_any_weather(arena: Arena, story: str) -> None:
-    await arena.weathers(Scenario(parts.scheduler, SCENARIOS[story], outcome), range(arena.seeds))
+    await arena.weathers(
+        Scenario(in_process(parts.scheduler), SCENARIOS[story], outcome), range(arena.seeds)
+    )
 
 
 async def test_what_nobody_expects_at_one_binding_concerns_no_other(server: ApiServer) -> None:
-    scenario = Scenario(parts.scheduler, scarcity, outcome)
+    scenario = Scenario(in_process(parts.scheduler), scarcity, outcome)
     bindings = itertools.count()
 
     def plan(_number: int, request: Request) -> Fault | None:

@@ -6,6 +6,7 @@ import asyncio
 
 from tests.support import parts
 from tests.support.crashing import Arena, Scenario, Stage
+from tests.support.lives import in_process
 from tests.support.scheduler import add_gang, pod_body
 
 from lockstep.api.core import LEASES, NODES, PODS
@@ -79,5 +80,5 @@ async def outcome(stage: Stage) -> object:
 
 
 async def test_it_ends_the_same_wherever_the_nodes_end(arena: Arena) -> None:
-    scenario = Scenario(parts.nodes, a_day, outcome, beside=(parts.scheduler,))
+    scenario = Scenario(in_process(parts.nodes), a_day, outcome, beside=(parts.scheduler,))
     await arena.endures(scenario)
