@@ -21,10 +21,10 @@ from lockstep.apiserver.auth.tokens import TokenFile
 from lockstep.apiserver.bootstrap import create_missing, publish
 from lockstep.apiserver.catalog import Catalog
 from lockstep.apiserver.controllers.accounts import DefaultAccounts
-from lockstep.apiserver.controllers.budgets import BudgetStatus
+from lockstep.apiserver.controllers.budgets import budget_status
 from lockstep.apiserver.controllers.crds import CrdWatch
 from lockstep.apiserver.controllers.housekeeping import Housekeeper
-from lockstep.apiserver.controllers.quotas import QuotaStatus
+from lockstep.apiserver.controllers.quotas import quota_status
 from lockstep.apiserver.controllers.rbac import RbacWatch
 from lockstep.apiserver.gate import Gate, uid_of
 from lockstep.apiserver.handlers.logs import Logs
@@ -98,8 +98,8 @@ class _Parts:
         return [
             asyncio.create_task(housekeeper.run()),
             DefaultAccounts(self.objects).start(),
-            BudgetStatus(self.objects).start(),
-            QuotaStatus(self.objects, self.objects.limits.ledger).start(),
+            budget_status(self.objects).start(),
+            quota_status(self.objects, self.objects.limits.ledger).start(),
         ]
 
     def api(self, address: str) -> Api:
