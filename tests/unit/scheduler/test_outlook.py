@@ -16,6 +16,7 @@ from tests.support.simulated_jobs import job
 from lockstep.api.core import PriorityClass
 from lockstep.api.meta import ObjectMeta
 from lockstep.nodes.simulated.spec import parse
+from lockstep.scheduler.core import outlook as module
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.outlook import NEVER, OWN_PODS, Estimate, Outlook
@@ -24,6 +25,8 @@ from lockstep.sim.faults import Faults
 from lockstep.sim.workload import EPOCH, Workload, read_workloads
 from lockstep.sim.world import world_of
 
+SEEN: list[int] = []
+"""Steps of each outlook so far."""
 TWO = "s/l: a:8 b:8"
 
 
@@ -33,10 +36,11 @@ def runs(seconds: float | None) -> dict[str, Any]:
 
 def outlook(decider: Decider, now: float) -> dict[str, Estimate]:
     """Play the future on a copy."""
-    seen = Outlook(copy.deepcopy(decider), now)
+    seen, steps = Outlook(copy.deepcopy(decider), now), 1
     while seen.advance():
-        pass
+        steps += 1
     assert not seen.waiting
+    SEEN.append(steps)
     return {key.name: estimate for key, estimate in seen.found.items()}
 
 
@@ -126,6 +130,23 @@ def test_the_cluster_itself_is_left_as_it_was():
     before = world.places("x"), world.cluster.table.free.tolist()
     outlook(world.decider, world.now)
     assert (world.places("x"), world.cluster.table.free.tolist()) == before
+
+
+def test_long_queues_are_played_in_fewer_steps_and_almost_as_truly(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    world = Running.on(TWO)
+    for number in range(60):
+        world.submit(f"g{number}: 1x4", **runs(1000 + 0.5 * number))
+    world.settle()
+    exact, steps = outlook(world.decider, world.now), SEEN[-1]
+    monkeypatch.setattr(module, "LONG", 5)
+    coarse, fewer = outlook(world.decider, world.now), SEEN[-1]
+    assert fewer < steps
+    for name, estimate in coarse.items():
+        assert estimate.at is not None
+        assert exact[name].at is not None
+        assert estimate.at - world.now == pytest.approx(exact[name].at - world.now, rel=0.03)
 
 
 def arrived(cluster: Cluster, works: Sequence[Workload]) -> Decider:

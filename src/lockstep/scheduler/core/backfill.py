@@ -39,8 +39,8 @@ class Reservation:
     """Age and name: what orders units of one priority in one queue."""
     wanted: dict[str, IntArray]
     """By node, what the unit takes there: an amount for each column of the table."""
-    kept: dict[str, IntArray]
-    """By node, what of it is kept free now."""
+    kept: dict[str, tuple[IntArray, IntArray]]
+    """By node where anything is kept free now: the columns of the table, and how much of each."""
 
 
 def end_of(cluster: Cluster, member: Member) -> float | None:
@@ -66,11 +66,10 @@ def own_place(cluster: Cluster, key: UnitKey) -> Iterator[None]:
 
 
 def _hold(cluster: Cluster, held: Reservation, times: int) -> None:
-    for node, amounts in held.kept.items():
+    for node, (columns, amounts) in held.kept.items():
         row = cluster.table.rows.get(node)
         if row is not None:
-            columns = np.flatnonzero(amounts)
-            cluster.table.hold(row, columns, amounts[columns], times)
+            cluster.table.hold(row, columns, amounts, times)
 
 
 class Backfill:
@@ -235,7 +234,10 @@ class Backfill:
                 end = end_of(self._cluster, member)
                 if member.terminating or (end is not None and now < end <= held.at):
                     ending[member.shape.columns] += member.shape.amounts
-            held.kept[node] = np.maximum(wanted_as_wide(wanted, len(ending)) - ending, 0)
+            missing = np.maximum(wanted_as_wide(wanted, len(ending)) - ending, 0)
+            columns = np.flatnonzero(missing)
+            if len(columns):
+                held.kept[node] = columns, missing[columns]
         _hold(self._cluster, held, 1)
 
 

@@ -27,6 +27,10 @@ ROUNDS = 10_000
 """Decisions at one moment after which the rest of it is left to the next one."""
 MOMENT = 0.01
 """Seconds within which ends are one event: placements are numbered by millionths of seconds."""
+LONG = 500
+"""Waiting units beyond which the future is played in coarser steps, the further the coarser."""
+GRAIN = 0.005
+"""Part of the time ahead within which ends are one event then."""
 NAMED = 2
 """Units named that are waited for; the rest is summed up."""
 OWN_PODS = "what it waits for is something about itself"
@@ -51,7 +55,7 @@ class Outlook:
         """What is known so far of the units that wait for their place."""
         self._decider = decider
         self._cluster = decider.cluster
-        self._now = now
+        self._now = self._began = now
         self._open: set[UnitKey] = set()
         self._runs: dict[UnitKey, list[Member]] = {}
         self._serials = count()
@@ -66,6 +70,7 @@ class Outlook:
         """By node, what never ended there."""
         self._take_in_waiting()
         self._take_in_standing()
+        self._long = len(self._open) > LONG
 
     @property
     def waiting(self) -> int:
@@ -80,7 +85,10 @@ class Outlook:
         if moment is None:
             return self._go_beyond()
         self._now = moment
-        while self._ends and self._ends[0][0] <= moment + MOMENT:
+        together = moment + MOMENT
+        if self._long:
+            together += GRAIN * (moment - self._began)
+        while self._ends and self._ends[0][0] <= together:
             end, serial, key = heappop(self._ends)
             if self._due.get(key) == serial:
                 self._now = max(moment, end)
