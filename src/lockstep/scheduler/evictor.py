@@ -12,7 +12,7 @@ from typing import Any
 from lockstep.api.core import PODS
 from lockstep.api.gang import GANGS
 from lockstep.kube.client import Client, Patch
-from lockstep.kube.errors import ApiError, Conflict, NotFound
+from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.defrag.defragmenter import Note
@@ -170,11 +170,10 @@ class Evictor:
                 await self._client.delete(PODS, member.name, member.namespace, uid=member.uid)
             except NotFound:
                 return True
-            except Conflict:
-                # Another pod has its name by now, or somebody has written at the same time.
-                known = self._cluster.pods.get(member.key)
-                return known is None or known.uid != member.uid
             except ApiError as error:
+                known = self._cluster.pods.get(member.key)
+                if known is None or known.uid != member.uid:
+                    return True  # another pod has its name by now: servers refuse in several words
                 log.warning("evict %s/%s: %s", member.namespace, member.name, error)
                 return False
         return True
