@@ -23,6 +23,7 @@ from lockstep.scheduler.binder import MOMENT, Batch, Binder
 from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.outlook import Estimate
 from lockstep.scheduler.core.units import Unit, UnitKey
 from lockstep.scheduler.metrics import Metrics
 from lockstep.scheduler.status import StatusWriter
@@ -253,3 +254,27 @@ async def test_words_about_a_kept_place_are_those_of_whom_it_is_kept_for():
     assert "its place is kept" in world.gang("y").status.message
     assert "its place is kept" not in world.gang("z").status.message
     assert "room is kept for gang y" in world.gang("z").status.message
+
+
+async def test_when_it_starts_is_written_and_not_again_for_next_to_nothing():
+    world = World("s/l: a:8-8", 2)
+    world.decide()
+    first, second = world.gang_key("g0"), world.gang_key("g1")
+    async with world.writing():
+        await eventually(lambda: not world.writer.behind)
+        told = {first: Estimate(5000.0), second: Estimate(None, "gang g0 has no expected run time")}
+        world.writer.foresee(told, 1000.0)
+        await eventually(lambda: world.gang("g1").status.no_estimate)
+        await eventually(lambda: world.gang("g0").status.estimated_start)
+        before = Counter(world.server.gangs)
+        world.writer.foresee(told | {first: Estimate(5010.0)}, 2000.0)
+        assert not world.writer.behind
+        world.writer.foresee({first: Estimate(9000.0), second: Estimate(9500.0)}, 3000.0)
+        await eventually(lambda: world.gang("g1").status.estimated_start)
+    status = world.gang("g0").status
+    assert (status.estimated_start, status.estimated_at) == (
+        "1970-01-01T02:30:00Z",
+        "1970-01-01T00:50:00Z",
+    )
+    assert world.gang("g1").status.no_estimate == ""
+    assert world.server.gangs == before + Counter(g0=1, g1=1)
