@@ -70,7 +70,12 @@ class Forecaster:
             if not len(self._decider.line):
                 continue
             started, now = loop.time(), time.time()
-            estimates = await self._look(now)
+            try:
+                estimates = await self._look(now)
+            except OSError as error:
+                # Such as no memory for another process: nobody's place depends on it.
+                log.warning("nobody is told when it starts: %s", error)
+                estimates = {}
             if estimates:
                 self._found(estimates, now)
             await asyncio.sleep((loop.time() - started) * SPARING)
@@ -87,10 +92,16 @@ class Forecaster:
     async def _look(self, now: float) -> dict[UnitKey, Estimate]:
         """Return what a forked process finds out about the present state."""
         reading, writing = os.pipe()
-        pid = os.fork()
-        if not pid:
-            _work(self._decider, now, writing)
-        os.close(writing)
+        try:
+            pid = os.fork()
+        except OSError:
+            os.close(reading)
+            raise
+        else:
+            if not pid:
+                _work(self._decider, now, writing)
+        finally:
+            os.close(writing)
         try:
             text = await _read(reading)
             # Taking its memory apart may take it a while, for which nobody is to wait.
@@ -99,7 +110,8 @@ class Forecaster:
         except BaseException:
             _kill(pid)
             raise
-        lines = (msgspec.json.decode(line, type=_Line) for line in text.splitlines())
+        whole, _, _ = text.rpartition(b"\n")  # it may have been killed in the middle of a line
+        lines = (msgspec.json.decode(line, type=_Line) for line in whole.splitlines())
         return {UnitKey(n.kind, n.namespace, n.name): Estimate(n.at, n.why) for n in lines}
 
 

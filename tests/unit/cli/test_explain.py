@@ -47,6 +47,16 @@ def test_when_it_starts(told: dict[str, str], line: str) -> None:
     assert line in explain_gang(gang(phase="Pending", message="short", **told), NOW)
 
 
+def test_a_gang_that_has_given_up() -> None:
+    failed = gang(
+        "g1", phase="Failed", message="not placed within 2h (maxWait)", remedy="a new one"
+    )
+    assert explain_gang(failed, NOW) == [
+        "gang g1 has failed: not placed within 2h (maxWait)",
+        "  what would change it: a new one",
+    ]
+
+
 def test_a_gang_that_is_placed() -> None:
     placed = gang("g1", phase="Running", bound=2, domain={"leaf": "leaf-3"})
     assert explain_gang(placed, NOW) == ["gang g1 is running on leaf-3: 2 bound of 2 needed"]

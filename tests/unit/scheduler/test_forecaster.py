@@ -49,6 +49,53 @@ async def test_what_is_found_comes_back_and_the_state_stays_as_it_was():
     assert childless()
 
 
+async def test_without_memory_for_it_the_scheduler_goes_on(monkeypatch: pytest.MonkeyPatch):
+    world = Running.on("s/l: a:8 b:8")
+    world.run("x: 2x8")
+    world.run("y: 1x8")
+    looks = list[dict[UnitKey, Estimate]]()
+    one = Forecaster(world.decider, lambda found, _: looks.append(found))
+    task = asyncio.create_task(one.run())
+    tried = asyncio.Event()
+
+    def refuse() -> int:
+        tried.set()
+        raise OSError(12, "Cannot allocate memory")
+
+    try:
+        with monkeypatch.context() as full:
+            full.setattr(os, "fork", refuse)
+            one.note()
+            await tried.wait()
+        one.note()
+        await eventually(lambda: bool(looks))
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_what_was_said_before_it_was_killed_counts(monkeypatch: pytest.MonkeyPatch):
+    world = Running.on("s/l: a:8 b:8")
+    world.run("x: 2x8")
+    world.run("y: 1x8")
+    real = module._read
+
+    async def cut(descriptor: int) -> bytes:
+        return await real(descriptor) + b'["Gang","default","z",nu'
+
+    monkeypatch.setattr(module, "_read", cut)
+    looks = list[dict[UnitKey, Estimate]]()
+    one = Forecaster(world.decider, lambda found, _: looks.append(found))
+    task = asyncio.create_task(one.run())
+    try:
+        one.note()
+        await eventually(lambda: bool(looks))
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert [key.name for key in looks[0]] == ["y"]
+
+
 async def test_a_defect_in_it_ends_nothing_else(monkeypatch: pytest.MonkeyPatch):
     world = Running.on("s/l: a:8 b:8")
     world.run("x: 2x8")

@@ -44,6 +44,9 @@ def explain_gang(gang: Gang, now: float) -> list[str]:
     status = gang.status
     name = f"gang {gang.metadata.name}"
     needed = gangs.minimum(gang)
+    if status.phase == "Failed":
+        helps = [f"  what would change it: {cell(status.remedy)}"] if status.remedy else []
+        return [f"{name} has failed: {cell(status.message)}", *helps]
     if not gangs.waits(gang):
         where = f" on {gangs.domain(gang)}" if status.domain else ""
         return [f"{name} is {status.phase.lower()}{where}: {status.bound} bound of {needed} needed"]

@@ -39,7 +39,9 @@ def waits(gang: Gang) -> bool:
 
 
 def why(gang: Gang) -> str:
-    """Return why the gang waits; empty when it does not."""
+    """Return why the gang waits, or why it waits no more; empty when it has its place."""
+    if gang.status.phase == "Failed":
+        return gang.status.message
     if not waits(gang):
         return ""
     return gang.status.message or gang.status.reason or "not looked at yet"
