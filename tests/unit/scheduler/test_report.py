@@ -77,6 +77,15 @@ def test_times_are_kept_and_cleared():
     assert (status["placedAt"], status["waitingSince"]) == (None, EARLIER)
 
 
+def test_that_a_gang_stood_whole_is_known_to_the_next_leader_while_part_of_it_stands():
+    cluster, unit = loaded([("a1", "Running")], phase="Placing", placed_at=EARLIER)
+    assert gang_status(cluster, unit, SHORT, None, NOW)["placedAt"] == EARLIER
+    assert not unit.half_placed
+    cluster, unit = loaded([("a1", "Running")], phase="Placing")
+    assert gang_status(cluster, unit, SHORT, None, NOW)["placedAt"] is None
+    assert unit.half_placed
+
+
 def test_a_gang_whose_pods_are_cleaned_up_stays_finished():
     for pods in ([], [("a1", "Succeeded")]):
         cluster, unit = loaded(pods, phase="Finished", placed_at=EARLIER)

@@ -77,7 +77,7 @@ def gang_status(
         "domain": _instead(old.domain, domain_of(cluster, unit)) or None,
         "position": position if waits else None,
         "waitingSince": (old.waiting_since or now) if waits else None,
-        "placedAt": (old.placed_at or now) if placed else None,
+        "placedAt": (old.placed_at or now) if placed else _since_whole(unit),
         "observedGeneration": unit.gang.metadata.generation,
         "conditions": _conditions(cluster, unit, verdict, placed=placed, now=now),
     }
@@ -124,6 +124,12 @@ def _nominated(cluster: Cluster, unit: Unit) -> dict[str, str | None] | None:
     nomination = cluster.nominations.get(unit.key)
     before = unit.gang.status.nominated if unit.gang is not None else {}
     return _instead(before, nomination.nodes if nomination is not None else {}) or None
+
+
+def _since_whole(unit: Unit) -> str | None:
+    """Return since when a gang stands of which members have gone; it is not to be rolled back."""
+    known = unit.gang.status.placed_at if unit.gang is not None else None
+    return known if unit.whole and unit.bound else None
 
 
 def _instead(shown: dict[str, str], wanted: dict[str, str]) -> dict[str, str | None]:
