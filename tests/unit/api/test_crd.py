@@ -26,7 +26,7 @@ def at(kind: str, path: str) -> dict[str, Any]:
         ("TrainingJob", "spec.roles.[].replicas", {"type": "integer", "minimum": 1, "default": 1}),
         ("TrainingJob", "spec.roles.[].template", {"x-kubernetes-preserve-unknown-fields": True}),
         ("TrainingJob", "spec.queue", {"default": "default"}),
-        ("Gang", "spec.strategy", {"enum": ["Binpack", "Spread"]}),
+        ("Gang", "spec.strategy", {"enum": ["Binpack", "Fragmentation", "Spread"]}),
         ("Queue", "spec.lending", {"enum": ["Always", "Never"], "default": "Always"}),
         ("Gang", "spec.minMember", {"type": "integer", "minimum": 1}),
         (

@@ -218,8 +218,8 @@ class Foresight:
         holds = whole[:, None] >= self._cards
         holds &= cpu[:, None] >= self._shape_cpu
         holds &= memory[:, None] >= self._shape_memory
-        weights = np.tile(self._weights[model], (len(states), 1))
-        room = (weights * holds).sum(axis=1) * whole
+        each = holds.reshape(len(states), len(model), -1)
+        room = (self._weights[model] * each).sum(axis=2).ravel() * whole
         found: FloatArray = WHOLE_WEIGHT * WHOLE * room
         found -= self._shortage.stranded(np.maximum(idle, 0), cpu, memory)
         return found.reshape(len(states), -1)
