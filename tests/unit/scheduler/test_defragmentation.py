@@ -150,3 +150,59 @@ def test_asked_for_it_is_carried_out_and_everybody_stands() -> None:
     shown = world.cluster.defragmentations[key("w")]
     assert (shown.phase, shown.price) == ("Done", (11 + RESTART) * 4)
     assert [move.phase for move in shown.moves] == ["Standing"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        ("1s", "the price is now 8m44s of one GPU, and 1s of one GPU was agreed to"),
+        ("soon", "is not a duration"),
+    ],
+)
+def test_it_is_refused_with_words(request_: str, why: str) -> None:
+    world = standing(THREE, {"x: 1x4": ("a", 10), "y: 1x4": ("b", 20), "z: 1x4": ("c", 30)})
+    world.run("w: 1x8")
+    ask(world, "w", request_)
+    world.settle()
+    shown = world.cluster.defragmentations[key("w")]
+    assert shown.phase == "Refused"
+    assert why in shown.message
+    assert world.evicted == []
+    ask(world, "w", "1h")
+    world.settle()
+    assert world.there() == set("wxyz"), "another request is another answer"
+
+
+def test_a_request_is_answered_once() -> None:
+    world = standing(THREE, {"x: 1x4": ("a", 10), "y: 1x4": ("b", 20), "z: 1x4": ("c", 30)})
+    world.run("w: 1x8")
+    ask(world, "w", "1h")
+    world.settle()
+    world.end("w", again=True)
+    world.run("v: 1x8", priority="high")  # takes the room that it left
+    world.settle()
+    assert world.evicted == ["x"]
+    assert "w" not in world.there()
+
+
+QUEUES = {"q": {"guaranteed": {"nvidia.com/gpu": 8}}, "r": {"guaranteed": {"nvidia.com/gpu": 16}}}
+
+
+@pytest.mark.parametrize(
+    ("waits", "moved"),
+    [
+        pytest.param("w: 1x8 in q", "a", id="within its guarantee it moves those within theirs"),
+        pytest.param("w: 1x8 in t", "c", id="beyond it only those beyond theirs"),
+    ],
+)
+def test_a_guarantee_protects_from_those_who_borrow(waits: str, moved: str) -> None:
+    there: There = {
+        "a: 1x4 in r": ("a", 10),
+        "b: 1x4 in r": ("b", 20),
+        "c: 1x4 in t": ("c", 30),
+    }
+    world = standing(THREE, there, {**QUEUES, "t": {}})
+    text, _, queue = waits.partition(" in ")
+    plan = proposed(world, world.submit(text, queue))
+    assert isinstance(plan, Plan)
+    assert [move.mover.key.name for move in plan.moves] == [moved]

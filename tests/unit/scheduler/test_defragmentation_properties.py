@@ -1,0 +1,205 @@
+"""Moves of gangs in any order of events, with new leaders on the way: what always holds."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.support.drawn import draw
+from tests.support.running import PRIORITIES, Running
+
+from lockstep.api.core import PriorityClass
+from lockstep.api.gang import GangStatus
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.timestamp import show
+from lockstep.api.wire import convert
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.defrag.defragmenter import Look
+from lockstep.scheduler.core.defrag.movers import RESTART_SECONDS
+from lockstep.scheduler.core.defrag.plan import Plan
+from lockstep.scheduler.core.devices import format_indices
+from lockstep.scheduler.core.report import gang_status
+from lockstep.scheduler.core.units import UnitKey
+
+SAVED, ASKED = "lockstep.dev/checkpoint", "lockstep.dev/defragment"
+LATER = 1_001_000.0
+WAITING = UnitKey("Gang", "default", "w")
+
+
+@dataclass
+class Scene:
+    """Nodes with gangs on them, and one that comes."""
+
+    drawing: str
+    there: list[tuple[str, int, int, int | None, list[int]]]
+    """Name, pods, GPUs of each, seconds since its work was saved, where its pods would stand."""
+    waits: tuple[int, int]
+    world: Running = field(init=False)
+
+    def __post_init__(self) -> None:
+        world = self.world = Running.on(self.drawing)
+        world.graceful = True
+        names = sorted(world.cluster.table.rows)
+        for name, pods, gpus, saved, where in self.there:
+            nodes = [names[number % len(names)] for number in where[:pods]]
+            free = {node: self.free(node) for node in nodes}
+            if any(free[node] < gpus * nodes.count(node) for node in nodes):
+                continue
+            when = {} if saved is None else {SAVED: show(LATER - saved)}
+            world.stand(world.submit(f"{name}: {pods}x{gpus}", annotations=when), nodes)
+        world.settle()
+        world.submit(f"w: {self.waits[0]}x{self.waits[1]}")
+        world.now = LATER
+
+    def free(self, node: str) -> int:
+        table = self.world.cluster.table
+        return table.free_devices(table.rows[node]).bit_count()
+
+    def plan(self) -> Plan | str:
+        world = self.world
+        unit = world.cluster.units[WAITING]
+        world.decider.waiting()
+        problem = world.decider.problem(unit)
+        assert problem is not None
+        return world.decider.defragmenter.propose(Look(unit, problem, world.now))
+
+
+@st.composite
+def scenes(draw_: st.DrawFn) -> Scene:
+    nodes = draw_(st.integers(2, 3)) * 2
+    leaves = [f"s/{leaf}: {leaf}0:8 {leaf}1:8" for leaf in "xyz"[: nodes // 2]]
+    saved = st.integers(0, 500)
+    found = [  # first a small gang on every node, so that whoever wants a whole one has to wait
+        (1, draw_(st.integers(1, 4)), draw_(saved), [node] * 3) for node in range(nodes)
+    ]
+    gang = st.tuples(
+        st.integers(1, 3),
+        st.integers(1, 4),
+        st.one_of(st.none(), saved),
+        st.lists(st.integers(0, 5), min_size=3, max_size=3),
+    )
+    found += draw_(st.lists(gang, max_size=4))
+    there = [(f"g{number}", *one) for number, one in enumerate(found)]
+    waits = st.sampled_from([(1, 8), (2, 8), (1, 7), (2, 6), (3, 5)])
+    return Scene("\n".join(leaves), there, draw_(waits))
+
+
+def check(world: Running) -> None:
+    """Hold that no node and no device is taken twice, and every gang is whole or not there."""
+    held: dict[str, int] = {}
+    for member in world.cluster.pods.values():
+        if member.holds:
+            assert not held.get(member.node, 0) & member.gpus, "a device is held twice"
+            held[member.node] = held.get(member.node, 0) | member.gpus
+    for name, drawn in world.gangs.items():
+        assert len(world.places(name)) in (0, len(drawn.pods)) or _leaves(world, name)
+
+
+def _leaves(world: Running, name: str) -> bool:
+    known = (world.cluster.pods.get(("default", p.metadata.name)) for p in world.gangs[name].pods)
+    return any(member is None or member.terminating or not member.node for member in known)
+
+
+def new_leader(world: Running, drawing: str, first: dict[str, GangStatus]) -> None:
+    """Let a leader begin that knows what the server shows; *first* may be older than what is."""
+    old = world.cluster
+    cluster = draw(Cluster(), drawing)
+    for name, value in PRIORITIES.items():
+        cluster.set_priority_class(PriorityClass(metadata=ObjectMeta(name=name), value=value))
+    for name, drawn in world.gangs.items():
+        status = first.get(name) or GangStatus()
+        drawn.gang = replace(drawn.gang, status=status)
+        cluster.set_gang(drawn.gang)
+    for (_, name), member in old.pods.items():
+        pod = world._pod(name)
+        meta = replace(
+            pod.metadata,
+            deletion_timestamp=show(world.now) if member.terminating else None,
+            annotations={"lockstep.dev/gpus": format_indices(member.gpus)} if member.gpus else {},
+        )
+        status = replace(pod.status, phase="Running" if member.node else "Pending")
+        spec = replace(pod.spec, node_name=member.node)
+        cluster.set_pod(replace(pod, metadata=meta, spec=spec, status=status))
+        cluster.pods["default", name].since = member.since
+    world.cluster, world.decider = cluster, Decider(cluster)
+
+
+def statuses(world: Running) -> dict[str, GangStatus]:
+    """Return what is written of each gang where the status writer keeps up."""
+    found = {}
+    for name in world.gangs:
+        unit = world.cluster.units[UnitKey("Gang", "default", name)]
+        status = gang_status(world.cluster, unit, None, None, show(world.now))
+        nominated = world.cluster.nominations.get(unit.key)
+        kept = {"nominated": nominated.nodes if nominated is not None else {}}
+        kept["defragmentation"] = status["defragmentation"]
+        found[name] = convert(kept, GangStatus)
+    return found
+
+
+def shake(scene: Scene, dice: random.Random, restarts: int) -> None:
+    """Let pods end and come back in any order, decisions and new leaders in between."""
+    world = scene.world
+    written = statuses(world)
+    gone: list[str] = []
+    for _ in range(400):
+        pods = world.cluster.pods
+        ending = sorted(name for (_, name), m in pods.items() if m.terminating)
+        choice = dice.random()
+        if choice < 0.35 and ending:
+            name = dice.choice(ending)
+            world.cluster.remove_pod("default", name)
+            gone.append(name)
+        elif choice < 0.6 and gone:
+            world.renew(gone.pop(dice.randrange(len(gone))))
+        elif choice < 0.65 and restarts:
+            restarts -= 1
+            new_leader(world, scene.drawing, written)
+        else:
+            world.step()
+            # What the evictor writes is there before anybody goes; the rest may be late.
+            written = statuses(world)
+        check(world)
+        if not ending and not gone and choice > 0.65 and not world.cluster.touched:
+            world.settle()
+            if not any(m.terminating for m in world.cluster.pods.values()):
+                return
+    raise AssertionError("no end")
+
+
+@settings(max_examples=100, deadline=None)
+@given(scenes(), st.integers(0, 2**32), st.integers(0, 2))
+def test_a_plan_carried_out_lets_everybody_stand(scene: Scene, seed: int, restarts: int) -> None:
+    world = scene.world
+    plan = scene.plan()
+    assert str(plan) == str(scene.plan()), "the same state has the same plan"
+    before = world.there()
+    event("no plan" if isinstance(plan, str) else f"{len(plan.moves)} moves")
+    if isinstance(plan, str):
+        world.annotate("w", {ASKED: "999d"})
+        world.settle()
+        assert not world.evicted
+        return
+    prices = {one[0]: one[1] * one[2] * _lost(one[3]) for one in scene.there}
+    assert plan.price == sum(prices[move.mover.key.name] for move in plan.moves)
+    world.annotate("w", {ASKED: f"{plan.price + 1}s"})
+    shake(scene, random.Random(seed), restarts)  # noqa: S311  a seeded order
+    assert world.there() == before | {"w"}
+    for move in plan.moves:
+        name = move.mover.key.name
+        assert len(world.places(name)) == len(world.gangs[name].pods)
+    assert set(world.evicted) == {move.mover.key.name for move in plan.moves}
+    shown = (
+        world.cluster.defragmentations.get(WAITING) or world.gangs["w"].gang.status.defragmentation
+    )
+    assert shown is not None
+    assert (shown.phase, shown.price) == ("Done", round(plan.price))
+    assert not len(world.cluster.nominations)
+
+
+def _lost(saved: int | None) -> float:
+    return (saved or 0) + RESTART_SECONDS
