@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from lockstep.api.core import NODES, PODS, PRIORITY_CLASSES
+from lockstep.api.core import BUDGETS, NODES, PODS, PRIORITY_CLASSES
 from lockstep.api.gang import GANGS
 from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.queue import QUEUES
@@ -26,7 +26,7 @@ async def read_cluster(client: Client) -> Cluster:
         client.list(PRIORITY_CLASSES),
         client.list(NODE_POLICIES),
     )
-    queues = await client.list(QUEUES)
+    queues, budgets = await asyncio.gather(client.list(QUEUES), client.list(BUDGETS))
     known = await _hypernodes(client)
     derived = known.topology()
     return cluster_of(
@@ -37,6 +37,7 @@ async def read_cluster(client: Client) -> Cluster:
         topologies=[*topologies.items, *([derived] if derived else [])],
         priority_classes=classes.items,
         queues=queues.items,
+        budgets=budgets.items,
     )
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from tests.support.running import Running
 
+from lockstep.api.core import PodDisruptionBudget
 from lockstep.api.timestamp import show
+from lockstep.api.wire import convert
 from lockstep.scheduler.core.defrag.defragmenter import Look
 from lockstep.scheduler.core.defrag.plan import Plan
 from lockstep.scheduler.core.units import UnitKey
@@ -206,3 +208,13 @@ def test_a_guarantee_protects_from_those_who_borrow(waits: str, moved: str) -> N
     plan = proposed(world, world.submit(text, queue))
     assert isinstance(plan, Plan)
     assert [move.mover.key.name for move in plan.moves] == [moved]
+
+
+def test_nobody_moves_whom_a_budget_protects() -> None:
+    world = standing(THREE, {"x: 1x4": ("a", 10), "y: 1x4": ("b", 20), "z: 1x4": ("c", 30)})
+    spec = {"selector": {"matchLabels": {"lockstep.dev/gang": "x"}}}
+    body = {"metadata": {"name": "b", "namespace": "default"}, "spec": spec}
+    world.cluster.budgets.set(convert(body, PodDisruptionBudget))
+    plan = proposed(world, world.submit("w: 1x8"))
+    assert isinstance(plan, Plan)
+    assert [move.mover.key.name for move in plan.moves] == ["y"]

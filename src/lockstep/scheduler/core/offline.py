@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from lockstep.api.core import Node, Pod, PriorityClass
+from lockstep.api.core import Node, Pod, PodDisruptionBudget, PriorityClass
 from lockstep.api.gang import Gang
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
@@ -42,6 +42,7 @@ def cluster_of(
     node_policies: Iterable[NodePolicy] = (),
     priority_classes: Iterable[PriorityClass] = (),
     queues: Iterable[Queue] = (),
+    budgets: Iterable[PodDisruptionBudget] = (),
 ) -> Cluster:
     """Return the state that the scheduler has when it sees these objects."""
     cluster = Cluster()
@@ -53,6 +54,8 @@ def cluster_of(
         cluster.set_priority_class(priority_class)
     for queue in queues:
         cluster.set_queue(queue)
+    for budget in budgets:
+        cluster.budgets.set(budget)
     for node in nodes:
         cluster.set_node(node)
     for gang in gangs:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from lockstep.api.meta import controller_of
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.preemption.budgets import Allowance
 from lockstep.scheduler.core.preemption.rights import Rights
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
@@ -95,7 +96,9 @@ def movers(
         members = tuple(unit.bound)
         gpus = sum(m.shape.gpus or 1 for m in members)
         found.append(Mover(unit, members, gpus, seconds * gpus))
-    return sorted(found, key=lambda mover: mover.order)
+    found.sort(key=lambda mover: mover.order)
+    allowance = Allowance(cluster.budgets)
+    return [mover for mover in found if not allowance.spend(mover.members)]
 
 
 def _lower(cluster: Cluster, wanted: Unit, problem: Problem) -> Iterator[Unit]:
