@@ -23,7 +23,7 @@ from lockstep.scheduler.core.seats import network_order
 from lockstep.scheduler.core.traffic import collectives
 
 MOST = 8
-"""Equally tight domains of which no more are compared."""
+"""Equally tight domains of which no more are looked at."""
 
 
 class Ground(Protocol):
@@ -52,6 +52,7 @@ class Contest(Generic[A]):
         self.best: tuple[A, Packing] | None = None
         self._ground = ground
         self._seen: set[bytes] = set()
+        self._looked = 0
         self._least: float | None = None
         """What the best one costs, once it had to be known."""
 
@@ -61,7 +62,7 @@ class Contest(Generic[A]):
             return False
         first, tiers = self.best[0], self._ground.table.tiers.indices
         alike = not 0 <= area.level < len(tiers) - 1 or self._ground.problem.spread
-        return alike or area.tie != first.tie or len(self._seen) >= MOST
+        return alike or area.tie != first.tie or self._looked >= MOST
 
     def has_one_like(self, area: A) -> bool:
         """Return whether one is in already whose free places lie alike in the tiers inside."""
@@ -69,6 +70,7 @@ class Contest(Generic[A]):
             return False
         if not self._seen:
             self._seen.add(_likeness(self._ground, self.best[0]))
+        self._looked += 1
         mark = _likeness(self._ground, area)
         known = mark in self._seen
         self._seen.add(mark)
