@@ -76,7 +76,7 @@ def _waits_table(shown: dict[str, Any]) -> str:
     for title, field in (("queue", "waitsByQueue"), ("size", "waitsByClass")):
         rows = "".join(
             f"<tr><td>{escape(name)}</td><td>{w['jobs']}</td>"
-            + "".join(f"<td>{_duration(w[key])}</td>" for key in ("mean", "p50", "p95", "max"))
+            + "".join(f"<td>{_wait(w[key])}</td>" for key in ("mean", "p50", "p95", "max"))
             + "</tr>"
             for name, w in shown[field].items()
         )
@@ -204,6 +204,10 @@ def _area(points: Sequence[tuple[float, float]], end: float, floor: float) -> st
     if not points:
         return ""
     return f"{_steps(points, end)}V{floor:.1f}H{points[0][0]:.1f}Z"
+
+
+def _wait(seconds: float | None) -> str:
+    return "-" if seconds is None else _duration(seconds)
 
 
 def _duration(seconds: float) -> str:

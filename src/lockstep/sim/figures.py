@@ -68,18 +68,21 @@ def size_class(gpus: float) -> str:
 def waits(lives: Iterable[Life]) -> dict[str, Any]:
     """Return how long jobs waited from their arrival to their first start.
 
-    Those that never started are counted by themselves and in no mean.
+    Those that never started are counted by themselves and in no mean; where none did the times
+    are None.
     """
     lives = list(lives)
     found = [life.started - life.work.arrival for life in lives if life.started is not None]
-    times = np.array(found or [0.0])
+    times: dict[str, float | None] = dict.fromkeys(("mean", "p50", "p95", "max"))
+    if found:
+        p50, p95 = np.percentile(found, (50, 95))
+        times = {"mean": float(np.mean(found)), "p50": p50, "p95": p95, "max": max(found)}
     return {
         "jobs": len(lives),
         "neverStarted": len(lives) - len(found),
-        "mean": round(float(times.mean()), 3),
-        "p50": round(float(np.percentile(times, 50)), 3),
-        "p95": round(float(np.percentile(times, 95)), 3),
-        "max": round(float(times.max()), 3),
+        **{
+            name: None if value is None else round(float(value), 3) for name, value in times.items()
+        },
     }
 
 

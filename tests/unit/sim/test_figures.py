@@ -63,6 +63,12 @@ def test_waits_tell_who_waited_and_who_never_started():
     assert found["stillWaiting"] == 1
 
 
+def test_where_nobody_started_there_is_no_wait_to_tell():
+    found, _ = shown("1x8", job("huge", "2x8", queue="x"))
+    times = {key: found["waitsByQueue"]["x"][key] for key in ("mean", "p50", "p95", "max")}
+    assert times == dict.fromkeys(times)
+
+
 def test_span_is_the_narrowest_tier_that_held_the_job():
     found, _ = shown(
         "4x8,nodes-per-leaf=2,leaves-per-spine=2",

@@ -59,10 +59,14 @@ def _waits(title: str, by_name: dict[str, dict[str, Any]]) -> str:
     times = ("mean", "p50", "p95", "max")
     numbers = [Column(name, number=True) for name in ("jobs", "unstarted", *times)]
     rows = [
-        (name, w["jobs"], w["neverStarted"], *(duration.show(w[key]) for key in times))
+        (name, w["jobs"], w["neverStarted"], *(_wait(w[key]) for key in times))
         for name, w in by_name.items()
     ]
     return plain(table((Column(title), *numbers), rows))
+
+
+def _wait(seconds: float | None) -> str:
+    return "-" if seconds is None else duration.show(seconds)
 
 
 def _waiting(result: Result) -> list[str]:
