@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lockstep.api.names import API_VERSION, ARRIVAL_ANNOTATION, RUNTIME_ANNOTATION
+from lockstep.api.names import (
+    API_VERSION,
+    ARRIVAL_ANNOTATION,
+    GPU,
+    GPU_COMPUTE,
+    RUNTIME_ANNOTATION,
+)
 from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.engine import Options, Simulation
 from lockstep.sim.record import Result
@@ -16,14 +22,18 @@ Json = dict[str, Any]
 
 
 def job(name: str, size: str, *, at: float = 0, runs: float | None = None, **spec: Any) -> Json:
-    """Return a Gang of *size*: ``4x8`` is 4 pods of 8 GPUs, ``2..4x8`` may run with 2 of them."""
-    match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?x(\d+)", size)
+    """Return a Gang of *size*: ``4x8`` is 4 pods of 8 GPUs, ``2..4x8`` may run with 2 of them.
+
+    ``3x50%`` is 3 pods that take half a GPU each.
+    """
+    match = re.fullmatch(r"(\d+)(?:\.\.(\d+))?x(\d+)(%?)", size)
     assert match is not None, size
     least, most, gpus = int(match[1]), int(match[2] or match[1]), match[3]
+    asked = {GPU_COMPUTE: gpus} if match[4] else {GPU: gpus}
     annotations = {ARRIVAL_ANNOTATION: str(at)}
     if runs is not None:
         annotations[RUNTIME_ANNOTATION] = str(runs)
-    resources = {"limits": {"nvidia.com/gpu": gpus}, "requests": {"nvidia.com/gpu": gpus}}
+    resources = {"limits": asked, "requests": asked}
     template = {"spec": {"containers": [{"name": "main", "resources": resources}]}}
     group = {"name": "worker", "min": least, "desired": most, "template": template}
     return {

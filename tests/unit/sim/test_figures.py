@@ -44,6 +44,27 @@ def test_allocation_is_held_over_usable_gpu_time():
     assert found["fragmentation"] == pytest.approx(100 * 200 / 600, abs=1e-3)
 
 
+def test_shares_count_as_fractions_of_gpus():
+    found, result = shown(
+        "1x4", job("a", "2x50%", runs=100), job("b", "1x25%", runs=100), job("c", "1x1", runs=100)
+    )
+    assert found["allocation"] == pytest.approx(100 * 2.25 / 4)
+    assert found["fragmentation"] == 100.0
+    assert found["goodput"] == pytest.approx(100.0)
+    assert sum(found["gpuHoursByQueue"].values()) == pytest.approx(225 / 3600, abs=1e-3)
+    assert result.samples[-1].used == 0
+
+
+@pytest.mark.parametrize(
+    ("strategy", "nodes"), [("Binpack", 1), ("Spread", 4), ("Fragmentation", 1)]
+)
+def test_the_strategy_of_jobs_that_name_none(strategy, nodes):
+    world = world_of(parse("4x4"))
+    works = read_workloads([job("a", "4x50%", runs=10)], world, strategy)
+    result = Simulation(world, works, Options()).run()
+    assert len({stay.node for stay in result.stays}) == nodes
+
+
 def test_waits_tell_who_waited_and_who_never_started():
     found, _ = shown(
         "1x8",
