@@ -383,7 +383,7 @@ class Simulation:
             run.advance(self._now)
             unit = self.cluster.units.get(key)
             if unit is not None and unit.open:
-                verdict = explain(self.cluster, unit)
+                verdict = self._decider.broken.get(key) or explain(self.cluster, unit)
                 run.life.waiting = verdict.message or verdict.reason
             if self._options.stays:
                 result.stays += run.open_stays()

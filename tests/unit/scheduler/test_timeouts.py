@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from tests.support.drawn import add, draw_gang
 from tests.support.running import Running
+from tests.support.simulated_jobs import job, simulate
 from tests.support.waiting import eventually
 from tests.unit.scheduler.test_status_writer import World
 
@@ -106,6 +107,13 @@ def test_what_gives_up_before_its_turn_has_no_estimate():
     found = outlook.found[Y]
     assert found.at is None
     assert found.why.startswith("not placed within 1h (maxWait)")
+
+
+def test_a_simulated_gang_gives_up_as_well():
+    result = simulate("1x8", job("x", "1x8", runs=5000), job("y", "1x8", runs=5, maxWait="1h"))
+    x, y = result.lives
+    assert (x.ended, y.started) == (5000, None)
+    assert y.waiting.startswith("not placed within 1h (maxWait)")
 
 
 async def test_gang_and_pods_fail_and_stay_so(monkeypatch: pytest.MonkeyPatch):
