@@ -10,7 +10,7 @@ from tests.support.running import Running
 from lockstep.api.core import PodDisruptionBudget
 from lockstep.api.timestamp import show
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.defrag.defragmenter import Look
+from lockstep.scheduler.core.defrag.defragmenter import RETURN_SECONDS, Look
 from lockstep.scheduler.core.defrag.plan import Plan
 from lockstep.scheduler.core.units import UnitKey
 
@@ -218,3 +218,76 @@ def test_nobody_moves_whom_a_budget_protects() -> None:
     plan = proposed(world, world.submit("w: 1x8"))
     assert isinstance(plan, Plan)
     assert [move.mover.key.name for move in plan.moves] == ["y"]
+
+
+TIGHT: There = {
+    "x: 1x4": ("a", 10),
+    "y: 1x4": ("b", None),
+    "v: 1x4": ("b", None),
+    "z: 1x4": ("c", 90),
+}
+
+
+def on_the_way() -> Running:
+    """Return a cluster in which x has been told to go from a to c, for w, and takes its time."""
+    world = standing(THREE, TIGHT)
+    world.graceful = True
+    world.run("w: 1x8")
+    ask(world, "w", "1h")
+    world.settle()
+    assert world.evicted == ["x"]
+    return world
+
+
+def steps(world: Running) -> tuple[str, list[str]]:
+    shown = world.cluster.defragmentations[key("w")]
+    return shown.phase, [move.phase for move in shown.moves]
+
+
+def test_nobody_else_gets_the_places_that_are_kept() -> None:
+    world = on_the_way()
+    world.run("u: 1x4")
+    world.cluster.remove_pod("default", "x-0")
+    world.settle()
+    assert world.there() == set("vwyz"), "u would fit where x goes, and where w does"
+    world.renew("x-0")
+    world.settle()
+    assert world.there() == set("vwxyz")
+    assert steps(world) == ("Done", ["Standing"])
+
+
+def test_one_whose_new_place_is_lost_on_the_way_is_back_in_line_and_says_so() -> None:
+    world = on_the_way()
+    world.cluster.remove_node("c")
+    world.renew("x-0")
+    notes = world.step().notes + world.step().notes + world.step().notes
+    assert [(n.unit, n.reason) for n in notes if n.kind == "Warning"] == [(key("x"), "PlaceLost")]
+    assert steps(world) == ("Done", ["Waiting"])
+    assert world.why("x")[0] == "NotEnoughRoom"
+
+
+def test_the_place_of_one_whose_pods_nobody_makes_again_is_given_up_in_time() -> None:
+    world = on_the_way()
+    world.cluster.remove_pod("default", "x-0")
+    world.settle()
+    assert steps(world) == ("Moving", ["Returning"])
+    world.now += RETURN_SECONDS - 1
+    world.settle()
+    assert key("x") in world.cluster.nominations
+    world.now += 1
+    world.settle()
+    assert steps(world) == ("Done", ["Waiting"])
+    assert not len(world.cluster.nominations)
+
+
+def test_one_that_finds_a_place_before_anybody_went_moves_nobody() -> None:
+    world = standing(THREE, TIGHT)
+    world.run("w: 1x8")
+    ask(world, "w", "1h")
+    world.decider.decide(world.now)  # nobody is told yet
+    world.end("y")
+    world.end("v")
+    world.settle()
+    assert world.evicted == []
+    assert steps(world) == ("Done", ["Stayed"])
+    assert world.there() == set("wxz")

@@ -159,7 +159,8 @@ class Defragmenter:
             del self._under_way[one.unit]
             for key in one.moves:
                 self._moving.pop(key, None)
-            yield Note(one.unit, "Defragmented", told)
+            if not one.failed:
+                yield Note(one.unit, "Defragmented", told)
         self._show(one.unit, one.shown(told, over=over))
 
     def _call_off(self, one: Rearrangement) -> None:
