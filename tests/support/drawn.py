@@ -41,6 +41,8 @@ def node(name: str, *, gpus: int = 8, cpu: int = 96, pods: int = 110, **more: An
     annotations = {}
     if "devices" in more:
         annotations["lockstep.dev/devices"] = json.dumps(more["devices"])
+    if "numa_nodes" in more:
+        annotations["lockstep.dev/numa-nodes"] = json.dumps(more["numa_nodes"])
     return convert(
         {
             "metadata": {"name": name, "labels": labels, "annotations": annotations},

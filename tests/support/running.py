@@ -12,12 +12,11 @@ from tests.support.drawn import Drawn, draw, draw_gang, queue
 from lockstep.api.core import Pod, PriorityClass
 from lockstep.api.meta import ObjectMeta, OwnerReference
 from lockstep.api.timestamp import show
-from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider, Round
 from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
-from lockstep.scheduler.core.devices import format_indices
 from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.masks import format_indices, indices_of, mask_of
 from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.units import UnitKey
 
@@ -74,8 +73,8 @@ class Running:
         for one, node in zip(self.gangs[name].pods, nodes, strict=True):
             wanted = self.cluster.pods["default", one.metadata.name].shape.gpus
             row = self.cluster.table.rows[node]
-            free = devices.indices_of(self.cluster.table.free_devices(row))
-            self._bind(one, node, devices.mask_of(list(free)[:wanted]))
+            free = indices_of(self.cluster.table.free_devices(row))
+            self._bind(one, node, mask_of(list(free)[:wanted]))
             self.cluster.pods["default", one.metadata.name].since = self.now
 
     def annotate(self, name: str, annotations: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from lockstep.api.alignment import AlignmentWish
 from lockstep.api.duration import PATTERN as DURATION
 from lockstep.api.gang import Positive, Strategy, TopologyWish
 from lockstep.api.meta import Condition, ObjectMeta
@@ -78,6 +79,13 @@ class TrainingJobSpec(Wire, frozen=True):
     priority_class_name: Annotated[str, Meta(description="PriorityClass of its pods.")] = ""
     topology: Annotated[
         TopologyWish | None, Meta(description="How close together its pods must be.")
+    ] = None
+    alignment: Annotated[
+        AlignmentWish | None,
+        Meta(
+            description="How close together the devices of each pod must be; a role's template "
+            "may say otherwise in its annotations."
+        ),
     ] = None
     strategy: Annotated[
         Strategy | None,

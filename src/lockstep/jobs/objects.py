@@ -27,6 +27,7 @@ from lockstep.api.names import (
 from lockstep.api.roles import least, processes, ranked
 from lockstep.api.training import Role, TrainingJob
 from lockstep.api.wire import to_builtins
+from lockstep.jobs import devices
 from lockstep.jobs.frameworks.base import (
     CONFIG_SUFFIX,
     SSH_SUFFIX,
@@ -55,6 +56,7 @@ def pod(job: TrainingJob, framework: Framework, member: Member, everyone: Sequen
     for container in spec["containers"]:
         merge_environment(container, variables, free=framework.free())
         # The end of the log of what failed outlives its pod, in the job's status and event.
+        devices.tell_nics(container)
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
     meta = _meta(job, member.name)
     meta["labels"] = {
@@ -63,6 +65,7 @@ def pod(job: TrainingJob, framework: Framework, member: Member, everyone: Sequen
         **_member_labels(job, member),
     }
     meta["annotations"] = {
+        **devices.alignment(job),
         **(given.get("annotations") or {}),
         SIZE_ANNOTATION: size(job),
         RANK_ANNOTATION: str(framework.rank(job, member)),

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from lockstep.api.core import PODS
-from lockstep.api.names import GPUS_ANNOTATION
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, Conflict, NotFound, NotLeading, Unreachable
-from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.grants import annotations_of
 from lockstep.scheduler.core.placement import Assignment, Placement
 from lockstep.scheduler.core.units import UnitKey
 from lockstep.scheduler.metrics import Metrics
@@ -152,7 +151,7 @@ class Binder:
         only once, so the answer to a second one settles the first.
         """
         member, spot = assignment.member, assignment.spot
-        held = {GPUS_ANNOTATION: devices.format_indices(spot.gpus)} if spot.gpus else None
+        held = annotations_of(spot.grant, self._cluster.table.layout_of(spot.node)) or None
         delay, lost, conflicts = FIRST_DELAY, False, 0
         while True:
             try:

@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from lockstep.api.meta import Condition
-from lockstep.api.names import GPU, GPUS_ANNOTATION
+from lockstep.api.names import GPU
 from lockstep.api.queue import DefragmentationPolicy
-from lockstep.scheduler.core import devices
-from lockstep.scheduler.core.cluster import Spot
 from lockstep.scheduler.core.decide import Decider, Round
 from lockstep.scheduler.core.defrag.movers import elastic
 from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.grants import Spot, granted
 from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.units import Unit, UnitKey
 from lockstep.sim.communication import paid
@@ -197,8 +196,7 @@ class Simulation:
         for there in standing:
             self.cluster.remove_pod(there.metadata.namespace, there.metadata.name)
         for name, there in run.match(standing):
-            gpus = devices.parse_indices(there.metadata.annotations.get(GPUS_ANNOTATION, ""))
-            self._bind(run, name, Spot(there.spec.node_name, gpus))
+            self._bind(run, name, Spot(there.spec.node_name, granted(there.metadata.annotations)))
             self.cluster.set_pod(run.bound(name))
             # Else nobody would know when it ends, and what waits would be passed by anything.
             member = self.cluster.pods[run.work.key.namespace, name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.scheduler.core.devices import indices_of
+from lockstep.scheduler.core.masks import indices_of
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.sim.record import Result, Sample

@@ -10,9 +10,9 @@ from math import inf
 from msgspec.structs import replace
 
 from lockstep.api.core import Pod
-from lockstep.api.names import GANG_GROUP_LABEL, GPUS_ANNOTATION
-from lockstep.scheduler.core import devices
-from lockstep.scheduler.core.cluster import Spot
+from lockstep.api.names import GANG_GROUP_LABEL
+from lockstep.scheduler.core.grants import Spot, annotations_of
+from lockstep.scheduler.core.masks import indices_of
 from lockstep.sim.faults import Faults
 from lockstep.sim.record import Life, Stay
 
@@ -100,7 +100,7 @@ class Run:
     def bound(self, name: str) -> Pod:
         """Return a pod that has its place as the API server would show it."""
         pod, (spot, _) = self._pods[name], self.standing[name]
-        held = {GPUS_ANNOTATION: devices.format_indices(spot.gpus)} if spot.gpus else {}
+        held = annotations_of(spot.grant)
         meta = replace(
             pod.metadata,
             annotations=pod.metadata.annotations | held,
@@ -168,7 +168,7 @@ class Run:
         ]
 
     def _stay(self, name: str, spot: Spot, since: float, end: float | None) -> Stay:
-        gpus = devices.indices_of(spot.gpus)
+        gpus = indices_of(spot.gpus)
         return Stay(self.work.name, name, self._numbers[name], spot.node, gpus, since, end)
 
     def _enough(self, names: Collection[str]) -> bool:

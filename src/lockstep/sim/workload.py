@@ -29,8 +29,7 @@ from lockstep.jobs import objects
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import members
 from lockstep.jobs.validate import problems
-from lockstep.scheduler.core.nodes import WHOLE_CARD
-from lockstep.scheduler.core.resources import pod_request
+from lockstep.scheduler.core.resources import WHOLE_CARD, pod_request
 from lockstep.scheduler.core.shares import split_off
 from lockstep.scheduler.core.units import UnitKey
 from lockstep.sim.world import InputError, Json, World, view

@@ -18,7 +18,7 @@ from lockstep.compat.hypernodes import HYPERNODES, HyperNode, HyperNodes
 from lockstep.nodes.simulated.fleet import fleet, node_object
 from lockstep.nodes.simulated.spec import NodeGroup
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.nodes import NodeFacts
+from lockstep.scheduler.core.facts import NodeFacts
 from lockstep.scheduler.core.offline import cluster_of
 from lockstep.scheduler.core.units import PodKey, UnitKey
 

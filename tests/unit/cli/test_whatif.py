@@ -16,7 +16,7 @@ from lockstep.api.names import GPUS_ANNOTATION
 from lockstep.cli.whatif import Answer, answer_to
 from lockstep.nodes.simulated.spec import parse
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.devices import format_indices
+from lockstep.scheduler.core.masks import format_indices
 from lockstep.sim.engine import Options, Simulation
 from lockstep.sim.workload import EPOCH, Workload, read_workloads
 from lockstep.sim.world import World, world_of

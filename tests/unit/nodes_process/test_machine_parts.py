@@ -112,8 +112,9 @@ class FakeNvml(types.ModuleType):
     class NVMLError(Exception):
         pass
 
-    def __init__(self, *, driver: bool) -> None:
+    def __init__(self, *, driver: bool, gpus: int = 2) -> None:
         super().__init__("pynvml")
+        self.gpus = gpus
         self.driver = driver
 
     def nvmlInit(self) -> None:
@@ -123,7 +124,7 @@ class FakeNvml(types.ModuleType):
     def nvmlShutdown(self) -> None: ...
 
     def nvmlDeviceGetCount(self) -> int:
-        return 2
+        return self.gpus
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
         return index
@@ -136,6 +137,14 @@ class FakeNvml(types.ModuleType):
 
     def nvmlDeviceGetUUID(self, handle: int) -> str:
         return f"GPU-{handle}"
+
+    def nvmlDeviceGetPciInfo(self, handle: int) -> Any:
+        return types.SimpleNamespace(busId=f"00000000:{handle}A:00.0")
+
+    NVML_P2P_CAPS_INDEX_NVLINK, NVML_P2P_STATUS_OK = 2, 0
+
+    def nvmlDeviceGetP2PStatus(self, one: int, other: int, index: int) -> int:
+        return self.NVML_P2P_STATUS_OK if one // 2 == other // 2 else 5
 
 
 @pytest.mark.parametrize(
@@ -153,11 +162,18 @@ def test_gpus_are_those_of_the_library(
     monkeypatch: pytest.MonkeyPatch, library: FakeNvml | None, found: list[tuple[Any, ...]]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", cast("types.ModuleType", library))
-    devices = gpus.find()
+    devices = [device for device, _ in gpus.find()]
     assert [(one.index, one.model, one.memory, one.uuid) for one in devices] == found
     node = Description("n", "127.0.0.1", 1, tuple(devices), ())
     assert node.allocatable.get("nvidia.com/gpu") == (str(len(found)) if found else None)
     assert ("nvidia.com/gpu.product" in node.labels) == bool(found)
+
+
+def test_gpus_that_reach_each_other_share_an_nvlink_domain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(driver=True, gpus=5))
+    found = gpus.find()
+    assert [device.nvlink for device, _ in found] == [0, 0, 2, 2, 4]
+    assert [address for _, address in found][:2] == ["0000:0a:00.0", "0000:1a:00.0"]
 
 
 def surroundings(gpus: tuple[int, ...], namespaces: tuple[str, ...]) -> Surroundings:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.api import names
-from lockstep.api.core import Device, Node
+from lockstep.api.core import Device, Node, NumaNode
 from lockstep.api.wire import convert
 from lockstep.nodes.simulated import fleet
 from lockstep.nodes.simulated.spec import parse
@@ -102,7 +102,7 @@ def test_a_new_node_asks_pods_to_stay_away() -> None:
 
 def devices(spec: str) -> list[Device]:
     [node] = fleet.fleet(parse(spec)).values()
-    return msgspec.json.decode(fleet.device_annotation(node), type=list[Device])
+    return msgspec.json.decode(fleet.inventory(node)["lockstep.dev/devices"], type=list[Device])
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,34 @@ def test_devices_are_spread_over_sockets_roots_and_rails() -> None:
         (3, 3, 1),
     ]
     assert len({device.uuid for device in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpus", "numa"),
+    [
+        ("1x8,cpus=96,memory=64Gi", ["48000m", "48000m"], [0, 0, 0, 0, 1, 1, 1, 1]),
+        ("1x4,cpus=7,memory=64Gi,numa=4", ["1750m"] * 4, [0, 1, 2, 3]),
+        ("1x2,cpus=8,memory=64Gi,numa=1", ["8000m"], [0, 0]),
+    ],
+)
+def test_cpus_memory_and_devices_are_spread_over_numa_nodes(
+    spec: str, cpus: list[str], numa: list[int]
+) -> None:
+    [node] = fleet.fleet(parse(spec)).values()
+    stated = fleet.inventory(node)["lockstep.dev/numa-nodes"]
+    found = msgspec.json.decode(stated, type=list[NumaNode])
+    assert [one.cpus for one in found] == cpus
+    assert [one.index for one in found] == list(range(len(cpus)))
+    assert {one.memory for one in found} == {f"{64 * 1024 // len(cpus)}Mi"}
+    assert [gpu.numa for gpu in devices(spec) if gpu.kind == "gpu"] == numa
+
+
+def test_nics_are_counted_named_and_beside_the_gpus() -> None:
+    [node] = fleet.fleet(parse("1x8,gpus-per-root=4,nics=2")).values()
+    found = devices("1x8,gpus-per-root=4,nics=2")
+    assert fleet.status(node, NOW)["allocatable"]["lockstep.dev/nics"] == "2"
+    assert [one.pcie for one in found] == [0, 0, 0, 0, 1, 1, 1, 1, 0, 1]
+    assert [(nic.name, nic.speed) for nic in found[8:]] == [("mlx5_0", 400), ("mlx5_1", 400)]
 
 
 def test_a_dead_node_is_unknown() -> None:

@@ -5,8 +5,9 @@ from tests.support.drawn import add, draw, draw_gang, gang, node, places, pod
 
 from lockstep.api.core import PriorityClass
 from lockstep.api.meta import ObjectMeta
-from lockstep.scheduler.core.cluster import Cluster, Spot
+from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import PATIENCE, Decider
+from lockstep.scheduler.core.grants import Grant, Spot
 from lockstep.scheduler.core.units import UnitKey
 
 TWO_LEAVES = "s1/l1: a1:8 a2:8\n s1/l2: b1:8 b2:8"
@@ -178,7 +179,7 @@ def test_devices_held_by_unknown_pods_on_a_new_node_are_not_given_out():
     cluster.set_pod(pod("next", gpus=2))
     cluster.set_node(node("late", gpus=4))
     (placement,) = Decider(cluster).decide(0.0).placements
-    assert placement.assignments[0].spot == Spot("late", 0b1100)
+    assert placement.assignments[0].spot == Spot("late", Grant(0b1100))
 
 
 @pytest.mark.parametrize("sizes", [[1] * 20, [2, 2, 1, 1, 1, 2, 4, 4, 1], [8, 1, 1, 8, 1], [3] * 6])

@@ -21,7 +21,7 @@ from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.defrag.defragmenter import Look
 from lockstep.scheduler.core.defrag.movers import RESTART_SECONDS
 from lockstep.scheduler.core.defrag.plan import Plan
-from lockstep.scheduler.core.devices import format_indices
+from lockstep.scheduler.core.masks import format_indices
 from lockstep.scheduler.core.report import gang_status
 from lockstep.scheduler.core.units import UnitKey
 

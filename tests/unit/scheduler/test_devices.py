@@ -6,15 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.scheduler.core.devices import (
-    Layout,
-    choose,
-    format_indices,
-    indices_of,
-    layout_of,
-    mask_of,
-    parse_indices,
-)
+from lockstep.scheduler.core.devices import choose
+from lockstep.scheduler.core.inventory import Layout, layout_of
+from lockstep.scheduler.core.masks import format_indices, indices_of, mask_of, parse_indices
 
 
 def layout(*nvlink: int, numa: tuple[int, ...] | None = None, ill: tuple[int, ...] = ()) -> Layout:

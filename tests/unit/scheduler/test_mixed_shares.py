@@ -12,7 +12,7 @@ from tests.support.drawn import gang, node, pod
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.devices import indices_of
+from lockstep.scheduler.core.masks import indices_of
 
 MEMORY = 1000
 Ask = tuple[int, int, int]

@@ -14,9 +14,9 @@ from tests.support.drawn import gang, node, pod, queue
 from lockstep.api.core import Pod
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.devices import indices_of
 from lockstep.scheduler.core.fit import ShapeFit
 from lockstep.scheduler.core.fragmentation_table import TableView
+from lockstep.scheduler.core.masks import indices_of
 from lockstep.scheduler.core.past import MOST, Past, ask_of
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.preferences import BOUND, Foreseen

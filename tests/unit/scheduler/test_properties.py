@@ -17,8 +17,8 @@ from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.devices import indices_of
 from lockstep.scheduler.core.explain import explain, shortage
+from lockstep.scheduler.core.masks import indices_of
 from lockstep.scheduler.core.problem import problem_of
 from lockstep.scheduler.core.units import UnitKey
 

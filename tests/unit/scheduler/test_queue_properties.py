@@ -12,7 +12,7 @@ from tests.support.running import PRIORITIES, Running
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.devices import indices_of
+from lockstep.scheduler.core.masks import indices_of
 from lockstep.scheduler.core.queues.account import Account
 from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.units import UnitKey

@@ -6,7 +6,8 @@ from tests.support.drawn import draw, gang, pod
 from lockstep.api.gang import Gang, GangStatus
 from lockstep.api.wire import convert
 from lockstep.scheduler.core.blocked import Verdict
-from lockstep.scheduler.core.cluster import Cluster, Spot
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.grants import Grant, Spot
 from lockstep.scheduler.core.outlook import Estimate
 from lockstep.scheduler.core.report import (
     Foreseen,
@@ -61,7 +62,7 @@ def test_phase(what, pods, phase, bound, running):
 
 def test_a_binding_that_is_not_confirmed_is_placing():
     cluster, unit = loaded([("a1", "Pending"), ("", "Pending")])
-    cluster.assume([(("default", "g-1"), Spot("a2", 0xFF))])
+    cluster.assume([(("default", "g-1"), Spot("a2", Grant(0xFF)))])
     status = gang_status(cluster, unit, None, None, NOW)
     assert (status["phase"], status["bound"]) == ("Placing", 2)
     assert status["domain"] == {"spine": "s", "leaf": "a"}

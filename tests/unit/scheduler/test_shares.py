@@ -12,8 +12,8 @@ from tests.support.drawn import node, pod
 from lockstep.api.core import Pod
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.devices import indices_of
 from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.masks import indices_of
 from lockstep.scheduler.core.units import UnitKey
 
 CARDS = 4

@@ -13,7 +13,8 @@ from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.topology import Tier, Topology, TopologySpec
-from lockstep.scheduler.core.cluster import Cluster, Spot
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.grants import Grant, Spot
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.units import Unit
 
@@ -132,7 +133,7 @@ class Truth:
         found = self.pods.get(name)
         if found is None or found.spec.node_name or found.status.phase != "Pending":
             return
-        spot = Spot(where, 1)
+        spot = Spot(where, Grant(1))
         self.assumed[name] = (found.metadata.uid, spot)
         cluster.assume([(("default", name), spot)])
 

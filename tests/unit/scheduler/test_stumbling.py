@@ -16,6 +16,7 @@ from lockstep.kube.cache import Change
 from lockstep.scheduler.core import decide
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.device_columns import Taken
 from lockstep.scheduler.core.placement import Search
 from lockstep.scheduler.core.units import Unit, UnitKey
 from lockstep.scheduler.feed import Feed
@@ -57,11 +58,11 @@ def in_the_order(patch: pytest.MonkeyPatch, cluster: Cluster) -> None:
 def while_it_is_counted(patch: pytest.MonkeyPatch, cluster: Cluster) -> None:
     hold, calls = cluster.table.hold_devices, []
 
-    def stumble(row: int, mask: int, shares: Any = None) -> None:
+    def stumble(row: int, taken: Taken) -> None:
         calls.append(row)
         if len(calls) == 2:  # the second gang's nodes are charged by then, its devices not held
             raise IndexError(row)
-        hold(row, mask, shares)
+        hold(row, taken)
 
     patch.setattr(cluster.table, "hold_devices", stumble)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from lockstep.api.core import Device
 
@@ -14,8 +14,11 @@ class NotEnough(Exception):
     """Fewer GPUs are free than a pod asks for."""
 
 
-def find() -> list[Device]:
-    """Return the GPUs that NVML reports; none without the library or the driver."""
+def find() -> list[tuple[Device, str]]:
+    """Return the GPUs that NVML reports, with their PCI addresses.
+
+    None without the library or the driver.
+    """
     try:
         import pynvml
     except ImportError:
@@ -26,23 +29,51 @@ def find() -> list[Device]:
         log.debug("no NVIDIA driver: %s", error)
         return []
     try:
-        return [_describe(index) for index in range(pynvml.nvmlDeviceGetCount())]
+        handles = [
+            pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())
+        ]
+        domains = _domains(handles)
+        return [_describe(i, handle, domains[i]) for i, handle in enumerate(handles)]
     finally:
         pynvml.nvmlShutdown()
 
 
-def _describe(index: int) -> Device:
+def _describe(index: int, handle: object, nvlink: int) -> tuple[Device, str]:
     import pynvml
 
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
     memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
-    return Device(
+    device = Device(
         index=index,
         kind="gpu",
         model=str(pynvml.nvmlDeviceGetName(handle)),
         memory=int(memory.total) >> 20,
+        nvlink=nvlink,
         uuid=str(pynvml.nvmlDeviceGetUUID(handle)),
     )
+    # NVML writes eight digits of the domain, the kernel four.
+    address = str(pynvml.nvmlDeviceGetPciInfo(handle).busId).lower()
+    return device, address[-len("0000:00:00.0") :]
+
+
+def _domains(handles: Sequence[object]) -> list[int]:
+    """Return the number of each GPU's NVLink domain: those that reach each other share one."""
+    domains = list(range(len(handles)))
+    for one in range(len(handles)):
+        for other in range(one):
+            if domains[one] != domains[other] and _linked(handles[one], handles[other]):
+                joined, kept = domains[one], domains[other]
+                domains = [kept if domain == joined else domain for domain in domains]
+    return domains
+
+
+def _linked(one: object, other: object) -> bool:
+    import pynvml
+
+    try:
+        status = pynvml.nvmlDeviceGetP2PStatus(one, other, pynvml.NVML_P2P_CAPS_INDEX_NVLINK)
+    except pynvml.NVMLError:
+        return False
+    return bool(status == pynvml.NVML_P2P_STATUS_OK)
 
 
 def assign(

@@ -16,7 +16,7 @@ from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.errors import ApiError
 from lockstep.kube.events import Recorder
-from lockstep.nodes.process import certificates, gpus, isolation, machine_info
+from lockstep.nodes.process import certificates, connections, gpus, isolation, machine_info
 from lockstep.nodes.process.admission import Room
 from lockstep.nodes.process.agent import Agent, amounts
 from lockstep.nodes.process.cgroups import Groups
@@ -84,7 +84,8 @@ class _Node:
     def __init__(self, client: Client, data: Path, name: str, allowed: isolation.Isolation) -> None:
         self.client, self.data, self.name = client, data, name
         self.recorder = Recorder(client, "process-node")
-        self.devices = tuple(gpus.find())
+        self.devices = tuple(connections.placed([*gpus.find(), *connections.nics()]))
+        self.numa_nodes = tuple(connections.numa_nodes(os.sched_getaffinity(0)))
         # Two nodes of one name, each on its own data, must not share their groups.
         self.groups = Groups(f"{name}-{hashlib.sha256(bytes(data)).hexdigest()[:8]}")
         self.names = Names(client)
@@ -102,7 +103,7 @@ class _Node:
             contents=self.contents,
             event=self.event,
             allocatable=plain.allocatable,
-            gpus=tuple(one.index for one in self.devices),
+            gpus=tuple(one.index for one in self.devices if one.kind == "gpu"),
         )
         self.agent = Agent(surroundings, Room(amounts(plain.allocatable), plain.labels, name))
         _offer_message_file(allowed)
@@ -110,7 +111,7 @@ class _Node:
     def describe(self, port: int) -> Description:
         """Return what the node says of itself."""
         problems = tuple(f"{key}: {why}" for key, why in self.groups.problems.items())
-        return Description(self.name, ADDRESS, port, self.devices, problems)
+        return Description(self.name, ADDRESS, port, self.devices, problems, self.numa_nodes)
 
     def event(self, pod: Pod, kind: str, reason: str, message: str) -> None:
         """Record an event about *pod*."""

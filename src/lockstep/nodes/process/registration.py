@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from lockstep.api import names
-from lockstep.api.core import LEASES, NODES, Device
+from lockstep.api.core import LEASES, NODES, Device, NumaNode
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.nodes.process import machine_info
@@ -38,6 +38,7 @@ class Description:
     devices: tuple[Device, ...]
     problems: tuple[str, ...]
     """Limits that cannot be enforced here."""
+    numa_nodes: tuple[NumaNode, ...] = ()
 
     @property
     def labels(self) -> dict[str, str]:
@@ -48,8 +49,9 @@ class Description:
             "kubernetes.io/arch": machine_info.architecture(),
             names.NODE_KIND_LABEL: "process",
         }
-        if self.devices:
-            found[names.GPU_MODEL_LABEL] = self.devices[0].model.replace(" ", "-")
+        gpu = next((one for one in self.devices if one.kind == "gpu"), None)
+        if gpu is not None:
+            found[names.GPU_MODEL_LABEL] = gpu.model.replace(" ", "-")
         return found
 
     @property
@@ -60,14 +62,18 @@ class Description:
             names.MEMORY: f"{machine_info.memory() >> 10}Ki",
             names.PODS: str(machine_info.MOST_PODS),
         }
-        if self.devices:
-            found[names.GPU] = str(sum(one.healthy for one in self.devices))
+        for kind, name in (("gpu", names.GPU), ("nic", names.NICS)):
+            there = [one for one in self.devices if one.kind == kind]
+            if there:
+                found[name] = str(sum(one.healthy for one in there))
         return found
 
     def metadata(self) -> dict[str, Any]:
         """Return the labels and annotations that belong to the node."""
         devices = msgspec.json.encode(list(self.devices)).decode()
-        return {"labels": self.labels, "annotations": {names.DEVICES_ANNOTATION: devices}}
+        numa_nodes = msgspec.json.encode(list(self.numa_nodes)).decode()
+        annotations = {names.DEVICES_ANNOTATION: devices, names.NUMA_NODES_ANNOTATION: numa_nodes}
+        return {"labels": self.labels, "annotations": annotations}
 
     def status(self, *, ready: bool, why: str, now: float, since: float) -> dict[str, Any]:
         """Return the node's status."""

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from lockstep.api import names
-from lockstep.api.core import Device, Node, Taint
+from lockstep.api.core import Device, Node, NumaNode, Taint
 from lockstep.api.timestamp import show
 from lockstep.nodes.simulated.spec import MIB, NodeGroup
 
@@ -21,7 +21,8 @@ VERSION = "v1.37.0-lockstep"
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"
 _NAMESPACE = uuid.UUID("6f1a1c53-2f0f-4c6b-9d5e-6c6f636b7374")
 _FIRST_ADDRESS = int(ipaddress.IPv4Address("10.0.0.1"))
-GPUS_PER_ROOT = 2
+NIC_SPEED = 400
+"""Gb/s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def node_object(node: SimulatedNode, now: float) -> dict[str, Any]:
         "metadata": {
             "name": node.name,
             "labels": labels(node),
-            "annotations": {names.DEVICES_ANNOTATION: device_annotation(node)},
+            "annotations": inventory(node),
         },
         "spec": {
             "providerID": f"simulated://{node.name}",
@@ -100,9 +101,20 @@ def labels(node: SimulatedNode) -> dict[str, str]:
     return found
 
 
-def device_annotation(node: SimulatedNode) -> str:
-    """Return the devices of *node* as its annotation states them."""
-    return msgspec.json.encode(list(_devices(node))).decode()
+def inventory(node: SimulatedNode) -> dict[str, str]:
+    """Return the annotations that state the devices and NUMA nodes of *node*."""
+    return {
+        names.DEVICES_ANNOTATION: msgspec.json.encode(list(_devices(node))).decode(),
+        names.NUMA_NODES_ANNOTATION: _numa_nodes(node.group),
+    }
+
+
+@lru_cache(maxsize=64)
+def _numa_nodes(group: NodeGroup) -> str:
+    cpus, memory = 1000 * group.cpus // group.numa, group.memory // MIB // group.numa
+    return msgspec.json.encode(
+        [NumaNode(index=i, cpus=f"{cpus}m", memory=f"{memory}Mi") for i in range(group.numa)]
+    ).decode()
 
 
 def _devices(node: SimulatedNode) -> Iterator[Device]:
@@ -115,8 +127,7 @@ def _devices(node: SimulatedNode) -> Iterator[Device]:
 
 def _device(node: SimulatedNode, kind: Literal["gpu", "nic"], index: int, count: int) -> Device:
     group = node.group
-    # Devices are spread evenly over two sockets and over the PCIe roots, two GPUs to a root.
-    roots = max(1, -(-max(group.gpus, group.nics) // GPUS_PER_ROOT))
+    roots = max(1, -(-max(group.gpus, group.nics) // group.gpus_per_root))
     gpu = kind == "gpu"
     return Device(
         index=index,
@@ -124,9 +135,11 @@ def _device(node: SimulatedNode, kind: Literal["gpu", "nic"], index: int, count:
         model=group.gpu_model if gpu else "ConnectX-7",
         memory=group.gpu_memory if gpu else 0,
         nvlink=(index // group.nvlink if group.nvlink else index) if gpu else 0,
-        numa=index * 2 // count,
+        numa=index * group.numa // count,
         pcie=index * roots // count,
         rail=0 if gpu else index,
+        speed=0 if gpu else NIC_SPEED,
+        name="" if gpu else f"mlx5_{index}",
         uuid=f"{kind.upper()}-{uuid.uuid5(_NAMESPACE, f'{node.name}/{kind}/{index}')}",
     )
 
@@ -156,6 +169,8 @@ def _amounts(group: NodeGroup) -> dict[str, str]:
     }
     if group.gpus:
         amounts[names.GPU] = str(group.gpus)
+    if group.nics:
+        amounts[names.NICS] = str(group.nics)
     return amounts
 
 

@@ -28,7 +28,8 @@ class NodeGroup:
     """Nodes that are alike.
 
     A leaf switch connects ``nodes_per_leaf`` of them, a spine ``leaves_per_spine`` leaves.
-    ``nvlink`` is how many GPUs share an NVLink domain inside a node, 0 for none at all.
+    ``nvlink`` is how many GPUs share an NVLink domain inside a node, 0 for none at all. NICs are
+    spread evenly over the PCIe roots of the GPUs.
     """
 
     nodes: int
@@ -43,6 +44,10 @@ class NodeGroup:
     """MiB of one GPU."""
     nvlink: int
     nics: int
+    numa: int
+    """NUMA nodes, over which CPUs, memory and devices are spread evenly."""
+    gpus_per_root: int
+    """GPUs under one PCIe root."""
     name_prefix: str
 
 
@@ -151,6 +156,8 @@ def _group(given: dict[str, Any], where: str) -> NodeGroup:
         gpu_memory=read("gpu-memory", _bytes, "80Gi") // MIB,
         nvlink=read("nvlink", _count(0, MAX_DEVICES), gpus),
         nics=read("nics", _count(0, MAX_DEVICES), gpus),
+        numa=read("numa", _count(1, 16), 2),
+        gpus_per_root=read("gpus-per-root", _count(1, MAX_DEVICES), 2),
         name_prefix=read("name-prefix", _prefix, "sim"),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lockstep.scheduler.core import words
+from lockstep.scheduler.core.alignment import RELATIONS
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.musters import Muster
 from lockstep.scheduler.core.roll import torn
@@ -32,7 +33,7 @@ def blocked(cluster: Cluster, unit: Unit) -> Verdict | None:
         )
     if unit.unreadable:
         return Verdict("BadSelector", unit.unreadable)
-    return _missing(unit) or _unknown_tier(cluster, unit) or _torn(cluster, unit) or _mixed(unit)
+    return _missing(unit) or _unknown_tier(cluster, unit) or _torn(cluster, unit) or _odd(unit)
 
 
 def _missing(unit: Unit) -> Verdict | None:
@@ -96,6 +97,11 @@ def _torn(cluster: Cluster, unit: Unit) -> Verdict | None:
     return Verdict("TensorGroupTorn", why, "pods of a tensor group that are alike") if why else None
 
 
+def _odd(unit: Unit) -> Verdict | None:
+    """Return what is wrong with how a pod asks for devices."""
+    return _mixed(unit) or _misaligned(unit)
+
+
 def _mixed(unit: Unit) -> Verdict | None:
     mixed = next((m for m in unit.pending if m.shape.share is not None and m.shape.gpus), None)
     if mixed is None:
@@ -104,6 +110,18 @@ def _mixed(unit: Unit) -> Verdict | None:
         "MixedGpus",
         f"pod {mixed.name} asks for whole GPUs and for a share of others",
         "either whole GPUs or shares in one pod",
+    )
+
+
+def _misaligned(unit: Unit) -> Verdict | None:
+    odd = next((m for m in unit.pending if m.shape.alignment.unknown), None)
+    if odd is None:
+        return None
+    unknown = ", ".join(odd.shape.alignment.unknown)
+    return Verdict(
+        "BadAlignment",
+        f"pod {odd.name} asks for its devices to be aligned by {unknown}; "
+        f"there are {words.listing(RELATIONS)}",
     )
 
 

@@ -8,7 +8,6 @@ of events the state is the one that the present objects alone would give.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lockstep.api.core import Node, Pod, PriorityClass
@@ -17,8 +16,10 @@ from lockstep.api.names import RUNTIME_ANNOTATION
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
+from lockstep.scheduler.core.facts import NodeFacts
 from lockstep.scheduler.core.fit import Fits
-from lockstep.scheduler.core.nodes import NodeFacts, NodeTable
+from lockstep.scheduler.core.grants import NOTHING, Spot
+from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.occupancy import Occupancy
 from lockstep.scheduler.core.past import Past
 from lockstep.scheduler.core.preemption.budgets import Budgets
@@ -34,14 +35,6 @@ from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
 
 if TYPE_CHECKING:
     from lockstep.scheduler.core.backfill import Reservation
-
-
-@dataclass(frozen=True, slots=True)
-class Spot:
-    """Where one pod goes: its node and the devices it gets there, as a mask."""
-
-    node: str
-    gpus: int
 
 
 class Cluster:
@@ -139,16 +132,15 @@ class Cluster:
 
         A placement that the API server does not show yet outlives updates of the same pod.
         """
-        member = Member.of(pod, self.shapes.of(pod.spec))
-        if member.shape.share is not None and not self.columns.cards:
-            self.table.open_cards()
+        member = Member.of(pod, self.shapes.of(pod.spec, pod.metadata.annotations))
+        self.table.open_for(member.shape)
         old = self.pods.get(member.key)
         if old is not None and old.uid == member.uid and member.version < old.version:
             return False
         if old is not None and confirms(member, old):
             return self._confirm(old, member.version)
         if old is not None and old.assumed and old.uid == member.uid and not member.node:
-            member.node, member.gpus, member.assumed = old.node, old.gpus, True
+            member.node, member.grant, member.assumed = old.node, old.grant, True
         if member.ours and (old is None or old.uid != member.uid):
             self.past.note(member.shape, member.created)
         self.timed |= member.runtime is not None
@@ -188,7 +180,7 @@ class Cluster:
         for key, spot in decided:
             member = self.pods[key]
             self._leave(member)
-            member.node, member.gpus, member.assumed = spot.node, spot.gpus, True
+            member.node, member.grant, member.assumed = spot.node, spot.grant, True
             self._count(member)
             placed.append(member)
             self._touch(member)
@@ -202,7 +194,7 @@ class Cluster:
                 continue
             self.occupancy.withdraw(member)
             self.ledger.leave(member)
-            member.node, member.gpus, member.assumed = "", 0, False
+            member.node, member.grant, member.assumed = "", NOTHING, False
             self._touch(member)
         for node in {spot.node for _, spot in decided} & self.table.rows.keys():
             self.occupancy.recount(node)
@@ -213,7 +205,7 @@ class Cluster:
         if member is None or not member.assumed or member.uid != uid:
             return
         self._leave(member)
-        member.node, member.gpus, member.assumed = "", 0, False
+        member.node, member.grant, member.assumed = "", NOTHING, False
         self.freed += 1
         self._touch(member)
 

@@ -16,7 +16,7 @@ from lockstep.scheduler.core.backfill import own_place
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.holders import holders
-from lockstep.scheduler.core.obstacles import Obstacles, obstacles
+from lockstep.scheduler.core.obstacles import ALIGNED, Obstacles, obstacles
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
 from lockstep.scheduler.core.preemption.words import in_words
@@ -24,6 +24,7 @@ from lockstep.scheduler.core.problem import Problem, problem_of
 from lockstep.scheduler.core.queues.words import quota_verdict
 from lockstep.scheduler.core.remedies import Remedies, with_remedy
 from lockstep.scheduler.core.resources import is_port
+from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Unit
 
 FITS = "Fits"
@@ -80,7 +81,7 @@ class _Inquiry:
             problem = _one_extra(problem)
         self.problem = problem
         self.search = Search(cluster, problem)
-        self.remedies = Remedies(cluster, unit.key, problem)
+        self.remedies = Remedies(cluster, problem)
         self.level = self.search.levels()[-1]
 
     def fits(self) -> bool:
@@ -111,7 +112,13 @@ class _Inquiry:
                     f"it: {view.describe()}{helps and '; '}{helps}",
                 )
             if all(v.eligible == v.too_small for v in views):
-                asked = words.request(item.shape.asks)
+                asked = _asked(item.shape)
+                if self.remedies.fits_unaligned_when_empty(item):
+                    return Verdict(
+                        "NotAlignable",
+                        f"{self._one(items[0])} asks for {asked}; no node can give it its devices "
+                        f"like that, even empty{_also(view)}",
+                    )
                 return Verdict(
                     "TooLargeForNodes",
                     f"{self._one(items[0])} asks for {asked}; no node is that large, even empty: "
@@ -201,8 +208,8 @@ class _Inquiry:
         described = view.describe()
         if described:
             parts.append(f"there {described}")
-        if view.crowded and not is_port(view.crowded[0].resource):
-            scarce = view.crowded[0].resource
+        scarce = view.crowded[0].resource if view.crowded else ALIGNED
+        if scarce != ALIGNED and not is_port(scarce):
             parts.append(holders(self.cluster, domain.rows, scarce, self.unit.key.namespace))
         parts.append(self.remedies.describe(view, domain))
         parts.append(self._kept())
@@ -229,8 +236,7 @@ class _Inquiry:
             items = [i for i, item in enumerate(self.problem.items) if item.group == number]
             if not quota.need or not items or group not in (None, number):
                 continue
-            asked = (self.problem.items[i].shape.asks for i in items)
-            sizes = list(dict.fromkeys(words.request(request) for request in asked))
+            sizes = list(dict.fromkeys(_asked(self.problem.items[i].shape) for i in items))
             each = words.listing(sizes[:3], "or")
             more = "more " if self.unit.bound else ""
             size = self.problem.bundles[items[0]]
@@ -271,6 +277,13 @@ def _one_extra(problem: Problem) -> Problem:
     first = next((g for g, quota in enumerate(problem.needs) if quota.want), None)
     needs = [replace(quota, need=int(g == first)) for g, quota in enumerate(problem.needs)]
     return replace(problem, needs=needs)
+
+
+def _asked(shape: PodShape) -> str:
+    """Return what one pod asks for, with how close together its devices must be."""
+    must = sorted(shape.alignment.required)
+    close = f" aligned by {words.listing(must)}" if must else ""
+    return words.request(shape.asks) + close
 
 
 def _also(view: Obstacles) -> str:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lockstep.api.core import NodeSelectorRequirement, NodeSelectorTerm
 from lockstep.api.gang import Strategy
+from lockstep.api.names import DEVICES_ANNOTATION, NUMA_NODES_ANNOTATION
 from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.labels import (
     NAME_FIELD,
@@ -30,6 +31,7 @@ from lockstep.scheduler.core.preferences import Foreseen, Fullest, Preference
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.shares import shares_fit
+from lockstep.scheduler.core.stocks import aligned_fit
 
 FloatArray = NDArray[np.float64]
 HARD_EFFECTS = ("NoSchedule", "NoExecute")
@@ -38,6 +40,8 @@ PREFERENCE_WEIGHT = 1e4
 """What one step of preference weighs in the liking of a node, beside how full it is."""
 WISH_STEPS, TAINT_STEPS = 2, 200
 """Steps of preference for one unit of an affinity's weight, and for a PreferNoSchedule taint."""
+ALIGNMENT_STEPS = 100
+"""Steps that a node is worse where a pod's devices cannot be as close together as it prefers."""
 GPU_NODE_COST = 1
 """Steps that a node with GPUs is worse for pods without: less than anything they asked for."""
 
@@ -50,7 +54,8 @@ def members_fit(free: IntArray, shape: PodShape) -> IntArray:
     if shape.share is not None:
         np.minimum(fit, shares_fit(free, shape.share, shape.table), out=fit)
     np.maximum(fit, 0, out=fit)
-    return fit
+    required = shape.alignment.required
+    return aligned_fit(free, shape, required, fit) if required else fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +81,27 @@ def filters(table: NodeTable, shape: PodShape) -> Iterator[Filter]:
     if shape.required is not None:
         yield _affinity(table, shape.required.node_selector_terms)
     yield from _taints(table, shape)
+    yield from _unknown_inside(table, shape)
+
+
+def _unknown_inside(table: NodeTable, shape: PodShape) -> Iterator[Filter]:
+    """Yield what nodes must state before anybody can tell that devices are aligned there."""
+    required, column = shape.alignment.required, table.columns.layout_column
+    if not required or column is None:
+        return
+    numbers, layouts = table.allocatable[column], table.columns.layouts
+    for relations, annotation, states in (
+        (("nvlink", "pcie"), DEVICES_ANNOTATION, lambda layout: layout.stated),
+        (("numa",), NUMA_NODES_ANNOTATION, lambda layout: bool(layout.sockets)),
+    ):
+        if not required.intersection(relations):
+            continue
+        known = np.array([states(layout) for layout in layouts], dtype=bool)
+        passes = known[numbers] if len(known) else np.zeros(table.capacity, dtype=bool)
+        flaws = [layouts[n].flaw for n in np.unique(numbers[table.live & ~passes])]
+        flaw = next((flaw for flaw in flaws if annotation in flaw), "")
+        words = f"without {annotation}" + (f" that can be read ({flaw})" if flaw else "")
+        yield Filter("NoInventory", words, passes)
 
 
 def _affinity(table: NodeTable, terms: list[NodeSelectorTerm]) -> Filter:
@@ -191,6 +217,13 @@ def lifted(table: NodeTable, shape: PodShape, words: str) -> FixedFit:
     return FixedFit(passes, members_fit(table.free, shape) * passes, np.zeros(table.capacity))
 
 
+def unaligned(table: NodeTable, shape: PodShape) -> FixedFit:
+    """Return the vectors of a shape were its devices' alignment no requirement."""
+    lax = shape.lax()
+    passes = eligible(table, lax)
+    return FixedFit(passes, members_fit(table.free, lax) * passes, np.zeros(table.capacity))
+
+
 class ShapeFit:
     """For one shape: how many fit each node now, and how much a strategy likes each node.
 
@@ -257,8 +290,15 @@ class ShapeFit:
 
     def _settle(self, rows: IntArray) -> None:
         settled = self.preference.settle(self.shape, self._rating[rows], rows)
-        self.liking[rows] = liking = self._wishes[rows] + settled
+        liking = self._wishes[rows] + settled
+        if self.shape.alignment.preferred:
+            liking -= PREFERENCE_WEIGHT * ALIGNMENT_STEPS * (self._as_preferred(rows) == 0)
+        self.liking[rows] = liking
         self.appeal[rows] = _appeal(self.count[rows], liking)
+
+    def _as_preferred(self, rows: IntArray) -> IntArray:
+        """Return how many pods fit whose devices are as they would rather have them."""
+        return members_fit(self._table.free[:, rows], self.shape.strict())
 
 
 class Fits:

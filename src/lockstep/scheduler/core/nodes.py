@@ -8,77 +8,43 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lockstep.api.core import Node
-from lockstep.api.names import DEVICES_ANNOTATION, GPU
 from lockstep.api.topology import Tier
-from lockstep.scheduler.core import devices
-from lockstep.scheduler.core.devices import NO_DEVICES, Layout
+from lockstep.scheduler.core import device_columns
+from lockstep.scheduler.core.device_columns import Taken, Takes
+from lockstep.scheduler.core.facts import NodeFacts
+from lockstep.scheduler.core.grants import Grant
+from lockstep.scheduler.core.inventory import NO_DEVICES, Layout
 from lockstep.scheduler.core.labels import (
     BoolArray,
     LabelColumn,
-    TaintSet,
     TaintSets,
     fields_and_labels,
-    taint_set,
 )
 from lockstep.scheduler.core.policies import NodePolicies
 from lockstep.scheduler.core.resources import (
-    CARD_KINDS,
     GPU_COLUMN,
+    NIC_COLUMN,
     Columns,
-    amounts,
-    is_card,
+    is_device,
     is_port,
 )
-from lockstep.scheduler.core.shares import Held, Share
 from lockstep.scheduler.core.topology import Tiers
 
 IntArray = NDArray[np.int64]
-PER_ROW = ("live", "ready", "schedulable", "taints", "gpu_healthy", "gpu_used", "gpu_shared")
+MASKS = ("gpu_healthy", "gpu_used", "gpu_shared", "nic_used")
+"""The arrays that have a set of devices a row."""
+PER_ROW = ("live", "ready", "schedulable", "taints", *MASKS)
 """The arrays of the table that have one value a row."""
-WHOLE_CARD = 100
-"""Hundredths of compute that one GPU has."""
 _AMOUNTS = ("allocatable", "used", "free", "held")
 """The arrays ``[column, row]``."""
-_USE = ("used", "free", "held", "gpu_used", "gpu_shared")
+_USE = ("used", "free", "held", "gpu_used", "gpu_shared", "nic_used")
 """The arrays that say what of the nodes is taken."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeFacts:
-    """What of a Node object the scheduler goes by."""
-
-    name: str
-    labels: Mapping[str, str]
-    taints: TaintSet
-    schedulable: bool
-    ready: bool
-    allocatable: Mapping[str, int]
-    layout: Layout
-
-    @classmethod
-    def of(cls, node: Node) -> NodeFacts:
-        """Read them from the object."""
-        allocatable = amounts(node.status.allocatable or node.status.capacity)
-        return cls(
-            name=node.metadata.name,
-            labels=node.metadata.labels,
-            taints=taint_set(node.spec.taints),
-            schedulable=not node.spec.unschedulable,
-            # A node that states nothing is taken as ready: not every kubelet's stand-in reports.
-            ready=all(c.status == "True" for c in node.status.conditions if c.type == "Ready"),
-            allocatable=allocatable,
-            layout=devices.layout_of(
-                node.metadata.annotations.get(DEVICES_ANNOTATION, ""), allocatable.get(GPU, 0)
-            ),
-        )
 
 
 class Journal:
@@ -144,6 +110,7 @@ class NodeTable:
         self.gpu_healthy: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.gpu_used: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.gpu_shared: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
+        self.nic_used: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.taint_sets = TaintSets()
         self.tiers = Tiers(capacity=capacity)
         self.policies = NodePolicies()
@@ -173,9 +140,18 @@ class NodeTable:
         facts = self.facts[row]
         return facts.layout if facts else NO_DEVICES
 
+    def layout_of(self, name: str) -> Layout:
+        """Return the devices of a node by its name; none where the node is not known."""
+        row = self.rows.get(name)
+        return self.layout(row) if row is not None else NO_DEVICES
+
     def free_devices(self, row: int) -> int:
         """Return the mask of a node's healthy devices that nobody holds, nor a share of them."""
-        return int(self.gpu_healthy[row]) & ~int(self.gpu_used[row] | self.gpu_shared[row])
+        return self.layout(row).healthy & ~int(self.gpu_used[row] | self.gpu_shared[row])
+
+    def free_nics(self, row: int) -> int:
+        """Return the mask of a node's healthy NICs that nobody holds."""
+        return self.layout(row).healthy_nics & ~int(self.nic_used[row])
 
     def put(self, facts: NodeFacts) -> bool:
         """Add or change a node; return whether anything about it is new."""
@@ -189,8 +165,7 @@ class NodeTable:
             self._rank = None
         for name in facts.allocatable:
             self.columns.id(name)
-        if 0 < self.columns.cards < facts.layout.width:
-            self.columns.open_cards(facts.layout.width)
+        self._open_more(facts.layout)
         self.widen()
         self.facts[row] = facts
         self.live[row], self.ready[row] = True, facts.ready
@@ -206,6 +181,13 @@ class NodeTable:
         self._compact()
         return True
 
+    def _open_more(self, layout: Layout) -> None:
+        """Make columns for devices beyond those of the other nodes, where there are any at all."""
+        if self.columns.inside:
+            self.columns.open_inside(*device_columns.widths([layout]))
+        elif self.columns.cards:
+            self.columns.open_cards(layout.width)
+
     def remove(self, name: str) -> bool:
         """Take a node out; return whether it was there."""
         row = self.rows.pop(name, None)
@@ -215,7 +197,8 @@ class NodeTable:
         self.facts[row] = None
         self.live[row] = self.ready[row] = self.schedulable[row] = False
         self.taints[row] = 0
-        self.gpu_healthy[row] = self.gpu_used[row] = self.gpu_shared[row] = 0
+        for field in MASKS:
+            getattr(self, field)[row] = 0
         for field in _AMOUNTS:
             getattr(self, field)[:, row] = 0
         for column in self._labels.values():
@@ -262,28 +245,30 @@ class NodeTable:
         self.used[:, row] = 0
         self._refresh(row)
 
-    def hold_devices(self, row: int, mask: int, shares: Held | None = None) -> None:
+    def hold_devices(self, row: int, taken: Taken) -> None:
         """State which devices of a node are held whole, and of which shares are held."""
-        self.gpu_used[row] = mask
-        self.gpu_shared[row] = devices.mask_of(shares or ())
-        self._use_cards(row, shares or {})
+        self.gpu_used[row], self.gpu_shared[row] = taken.gpus, taken.shared
+        self.nic_used[row] = taken.nics
+        if self.columns.cards:
+            uses = device_columns.used(self.columns, self.layout(row), taken)
+            device_columns.put(self.used, row, uses)
         self._refresh(row)
+
+    def open_for(self, takes: Takes) -> None:
+        """Give single devices the columns that a pod goes by, as many as any node has."""
+        if takes.goes_by_connections and not self.columns.inside:
+            self.columns.open_inside(*device_columns.widths(self._layouts()))
+            self.widen()
+        elif takes.share is not None and not self.columns.cards:
+            self.open_cards()
 
     def open_cards(self) -> None:
         """Give single GPUs their columns, as many as any node has."""
-        layouts = (facts.layout for facts in self.facts if facts)
-        self.columns.open_cards(max(1, *(layout.width for layout in layouts), 1))
+        self.columns.open_cards(device_columns.widths(self._layouts())[0])
         self.widen()
 
-    def _use_cards(self, row: int, shares: Held, *, first: int = 0) -> None:
-        ids = self.columns.card_ids
-        for card in range(first, self.columns.cards):
-            columns = [ids[kind][card] for kind in CARD_KINDS]
-            if int(self.gpu_used[row]) >> card & 1:
-                self.used[columns, row] = self.allocatable[columns, row]
-            else:
-                held = shares.get(card)
-                self.used[columns, row] = (held is not None, *(held or (0, 0)))
+    def _layouts(self) -> Iterator[Layout]:
+        return (facts.layout for facts in self.facts if facts)
 
     def hold(self, row: int, columns: IntArray, amounts: IntArray, times: int = 1) -> None:
         """Keep more (or, with a negative *times*, less) of a node free for somebody to come."""
@@ -291,15 +276,11 @@ class NodeTable:
         self.held[columns, row] += amounts * times
         self._refresh(row)
 
-    def hold_cards(self, row: int, mask: int, share: Share | None, times: int = 1) -> None:
-        """Keep more (or less) of single GPUs free for somebody to come: them whole, or a share."""
-        ids = self.columns.card_ids
-        for card in devices.indices_of(mask) if self.columns.cards else ():
-            columns = [ids[kind][card] for kind in CARD_KINDS]
-            if share is None:
-                self.held[columns, row] += self.allocatable[columns, row] * times
-            else:
-                self.held[columns, row] += np.array((0, share.compute, share.memory)) * times
+    def hold_grant(self, row: int, grant: Grant, takes: Takes, times: int = 1) -> None:
+        """Keep more (or less) of single devices free for a pod to come."""
+        amounts = device_columns.held(self.columns, self.layout(row), grant, takes)
+        for column, amount in amounts.items():
+            self.held[column, row] += amount * times
         self._refresh(row)
 
     def release(self) -> None:
@@ -331,10 +312,12 @@ class NodeTable:
             if is_port(self.columns.names[column]):
                 self.allocatable[column, self.live] = 1
                 self.free[column, self.live] = 1
-        new = sum(is_card(name) for name in self.columns.names[width:]) // len(CARD_KINDS)
+        new = [column for column in range(width, wanted) if is_device(self.columns.names[column])]
         for row in self.rows.values() if new else ():
-            self._offer_cards(row)
-            self._use_cards(row, {}, first=self.columns.cards - new)
+            taken = Taken(gpus=int(self.gpu_used[row]), nics=int(self.nic_used[row]))
+            uses = device_columns.used(self.columns, self.layout(row), taken)
+            self._offer_devices(row)
+            device_columns.put(self.used, row, {column: uses[column] for column in new})
             self._refresh(row)
 
     def rank(self) -> IntArray:
@@ -352,22 +335,24 @@ class NodeTable:
         for column, name in enumerate(self.columns.names):
             if is_port(name):
                 self.allocatable[column, row] = 1
-        self._offer_cards(row)
+        self._offer_devices(row)
         self._refresh(row)
 
-    def _offer_cards(self, row: int) -> None:
-        ids = self.columns.card_ids
-        for card in self.layout(row).cards:
-            if card.number < self.columns.cards and self.gpu_healthy[row] >> card.number & 1:
-                columns = [ids[kind][card.number] for kind in CARD_KINDS]
-                self.allocatable[columns, row] = (1, WHOLE_CARD, card.memory)
+    def _offer_devices(self, row: int) -> None:
+        if self.columns.cards:
+            offers = device_columns.offered(self.columns, self.layout(row))
+            device_columns.put(self.allocatable, row, offers)
 
     def _refresh(self, row: int) -> None:
         self.free[:, row] = self.allocatable[:, row] - self.used[:, row]
         # A count alone would promise devices that are ill or held by index.
-        if self.layout(row).cards:
+        layout = self.layout(row)
+        if layout.cards:
             whole = self.free_devices(row).bit_count()
             self.free[GPU_COLUMN, row] = min(self.free[GPU_COLUMN, row], whole)
+        if self.nic_used[row]:
+            whole = self.free_nics(row).bit_count()
+            self.free[NIC_COLUMN, row] = min(self.free[NIC_COLUMN, row], whole)
         if self._holds:
             self.free[:, row] -= self.held[:, row]
         self.journal.note(row)

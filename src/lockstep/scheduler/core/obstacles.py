@@ -15,6 +15,9 @@ from lockstep.scheduler.core.resources import is_port
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.shares import shares_fit
 
+ALIGNED = "aligned devices"
+"""Stands for a resource where it is only their connections that devices lack."""
+
 
 @dataclass(frozen=True, slots=True)
 class Barred:
@@ -71,6 +74,8 @@ def _crowded_words(short: Crowded) -> str:
     which = words.count(short.nodes, "node")
     if is_port(short.resource):
         return f"{which} with {words.quantity(short.resource, 1)} in use"
+    if short.resource == ALIGNED:
+        return f"{which} with room whose free devices are not aligned as required"
     used = words.share(short.resource, short.used, short.allocatable)
     return f"{which} with {used} in use"
 
@@ -144,6 +149,10 @@ def _crowded(
         names.append(name)
         cards = shares_fit(table.free[:, lacking], shape.share, table.columns)
         per_resource = np.vstack([per_resource, cards])
+    if shape.alignment.required:
+        columns.append([])
+        names.append(ALIGNED)
+        per_resource = np.vstack([per_resource, fit[fit < empty]])
     scarcest = per_resource.argmin(axis=0)
     found = []
     for number, name in enumerate(names):

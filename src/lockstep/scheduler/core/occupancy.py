@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lockstep.scheduler.core import devices
+from lockstep.scheduler.core.device_columns import Taken
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Member, PodKey
@@ -29,16 +29,16 @@ class Occupancy:
         """Count a pod on its node."""
         self._there.setdefault(member.node, {})[member.key] = member
         if member.node in self._table.rows:
-            self._charge(member, 1, last=not member.gpus)
-            if member.gpus:
+            self._charge(member, 1, last=not member.grant)
+            if member.grant:
                 self.hold(member.node)
 
     def leave(self, member: Member) -> None:
         """Count a pod on its node no more."""
         self._drop(member)
         if member.node in self._table.rows:
-            self._charge(member, -1, last=not member.gpus)
-            if member.gpus:
+            self._charge(member, -1, last=not member.grant)
+            if member.grant:
                 self.hold(member.node)
 
     def renew(self, member: Member) -> None:
@@ -53,7 +53,7 @@ class Occupancy:
             self._there.setdefault(member.node, {})[member.key] = member
             place = member.node, member.shape
             charges[place] = charges.get(place, 0) + 1
-            if member.gpus:
+            if member.grant:
                 held.add(member.node)
         table = self._table
         table.widen()
@@ -82,8 +82,7 @@ class Occupancy:
 
     def hold(self, node: str) -> None:
         """Count afresh which devices of a node are held."""
-        mask, shares = held_by(self.on(node))
-        self._table.hold_devices(self._table.rows[node], mask, shares)
+        self._table.hold_devices(self._table.rows[node], held_by(self.on(node)))
 
     def _drop(self, member: Member) -> None:
         there = self._there[member.node]
@@ -97,15 +96,9 @@ class Occupancy:
         table.charge(table.rows[member.node], shape.columns, shape.amounts, times, last=last)
 
 
-def held_by(members: Iterable[Member]) -> tuple[int, dict[int, tuple[int, int]]]:
-    """Return which GPUs of a node its pods hold whole, and by card what they hold of the others."""
-    mask, shares = 0, dict[int, tuple[int, int]]()
+def held_by(members: Iterable[Member]) -> Taken:
+    """Return which devices of a node its pods hold."""
+    taken = Taken()
     for member in members:
-        share = member.shape.share
-        if share is None:
-            mask |= member.gpus
-            continue
-        for card in devices.indices_of(member.gpus):
-            compute, memory = shares.get(card, (0, 0))
-            shares[card] = compute + share.compute, memory + share.memory
-    return mask, shares
+        taken.add(member.grant, member.shape)
+    return taken

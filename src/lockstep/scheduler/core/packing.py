@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lockstep.scheduler.core import spots
+from lockstep.scheduler.core.dealing import spend_alike
 from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.fit import FloatArray, members_fit
 from lockstep.scheduler.core.labels import BoolArray
@@ -22,7 +23,7 @@ from lockstep.scheduler.core.pareto import FRONT_LIMIT, undominated
 from lockstep.scheduler.core.resources import Columns
 from lockstep.scheduler.core.seating import holds, seat
 from lockstep.scheduler.core.shapes import PodShape
-from lockstep.scheduler.core.shares import Share, hold_whole, spend
+from lockstep.scheduler.core.shares import Share, hold_whole
 
 WORK_LIMIT = 4_000_000
 """Combinations looked at by one exact search before it gives up."""
@@ -180,7 +181,8 @@ class _Greedy:
         self._items = items
         self._ground = ground
         self._free = ground.free.copy()
-        self._sharing = any(item.shape.share is not None for item in items)
+        self._sharing = any(i.shape.share is not None or i.shape.goes_by_connections for i in items)
+        self._special = any(item.shape.goes_by_connections for item in items)
         shape = (len(items), ground.free.shape[1])
         self.counts: IntArray = np.zeros(shape, dtype=np.int64)
         if counts is not None:
@@ -191,6 +193,11 @@ class _Greedy:
         for item, taken in zip(self._items, counts, strict=True):
             self._free[item.shape.columns] -= item.shape.amounts[:, None] * taken
         self.counts += counts
+        if self._special:
+            for item, taken in zip(self._items, counts, strict=True):
+                for node in np.flatnonzero(taken):
+                    spend_alike(self._free[:, node], item.shape, int(taken[node]))
+            return
         for node in np.flatnonzero(counts.any(axis=0)) if self._sharing else ():
             shares, whole, table = _asked(self._items, counts[:, node].tolist())
             hold_whole(self._free[:, node], whole, table)
@@ -252,8 +259,7 @@ class _Greedy:
         self.counts[number] += taken
         if self._sharing:
             for node in np.flatnonzero(taken):
-                times = int(taken[node])
-                spend(self._free[:, node], shape.share, shape.gpus, times, shape.table)
+                spend_alike(self._free[:, node], shape, int(taken[node]))
 
 
 class _Attainable:
@@ -264,10 +270,11 @@ class _Attainable:
         self._quotas = quotas
         self._ground = ground
         self._most = np.array([item.available for item in items], dtype=np.int64)
-        self._sharing = any(item.shape.share is not None for item in items)
+        self._sharing = any(i.shape.share is not None or i.shape.goes_by_connections for i in items)
+        self._special = any(item.shape.goes_by_connections for item in items)
         columns = {int(c) for item in items for c in item.shape.columns}
         if self._sharing:
-            columns.update(c for ids in items[0].shape.table.card_ids.values() for c in ids)
+            columns.update(items[0].shape.table.device_ids)
         self._columns = sorted(columns)
         self._fronts: dict[tuple[int, ...], IntArray | None] = {}
         self._groups = np.array([item.group for item in items])
@@ -338,7 +345,7 @@ class _Attainable:
             for counts, left in partial:
                 fit = int(members_fit(left[:, None], item.shape)[0]) if allowed[number] else 0
                 fit = min(fit, item.available)
-                if self._sharing:
+                if self._sharing and not self._special:
                     most = self._most_with(free, counts, fit)
                     if most is None:
                         return None
@@ -346,6 +353,8 @@ class _Attainable:
                 for one in [fit] if number == last else range(fit + 1):
                     rest = left.copy()
                     rest[item.shape.columns] -= item.shape.amounts * one
+                    if self._special:
+                        spend_alike(rest, item.shape, one)
                     grown.append(((*counts, one), rest))
             if len(grown) > FRONT_LIMIT * 8:
                 return None

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import islice, product
-from operator import or_
 from typing import Protocol
 
 import numpy as np
 
-from lockstep.scheduler.core import devices
-from lockstep.scheduler.core.cluster import Spot
-from lockstep.scheduler.core.fit import Fit, Fits, ShapeFit, members_fit
+from lockstep.scheduler.core.dealing import deal
+from lockstep.scheduler.core.fit import Fit, Fits, FixedFit, ShapeFit, members_fit
+from lockstep.scheduler.core.grants import Spot
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.liking import by_tier, selections
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
@@ -21,7 +19,6 @@ from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
 from lockstep.scheduler.core.preferences import Preference
 from lockstep.scheduler.core.problem import Bounds, Problem, pinned
 from lockstep.scheduler.core.resources import GPU_COLUMN
-from lockstep.scheduler.core.seating import seat
 from lockstep.scheduler.core.seats import seated
 from lockstep.scheduler.core.ties import Contest
 from lockstep.scheduler.core.topology import NO_DOMAIN
@@ -94,6 +91,13 @@ class Search:
         domain, packing = found
         return Placement(unit, tuple(self._assign(domain, packing)))
 
+    def holds(self) -> bool:
+        """Return whether what the unit needs fits."""
+        if self.problem.single:
+            return bool((self.fits[0].count > 0).any())
+        found = self._find_liked(self._bands(), self.problem.needs)
+        return found is not None
+
     def _find_liked(
         self, bands: Sequence[Sequence[int]], quotas: list[Quota]
     ) -> tuple[Domain, Packing] | None:
@@ -107,10 +111,32 @@ class Search:
         elif self._own:
             choices = list(selections(self.problem, self._own))
         for levels, fits in product(bands, choices):
-            found = Search(self.cluster, self.problem, fits)._find(levels, quotas)
-            if found is not None:
-                return found
+            for search in (self._aligned(fits), Search(self.cluster, self.problem, fits)):
+                found = search._find(levels, quotas) if search is not None else None
+                if found is not None:
+                    return found
         return None
+
+    def _aligned(self, fits: Sequence[Fit]) -> Search | None:
+        """Return the search for nodes where all devices are as close as members would rather.
+
+        None where nobody prefers anything of that kind.
+        """
+        shapes = [item.shape for item in self.problem.items]
+        if not any(shape.alignment.preferred for shape in shapes):
+            return None
+        free, strict = self.table.free, [shape.strict() for shape in shapes]
+        counts = [
+            np.minimum(fit.count, members_fit(free, shape))
+            for fit, shape in zip(fits, strict, strict=True)
+        ]
+        items = zip(self.problem.items, strict, strict=True)
+        wanted = replace(self.problem, items=[replace(item, shape=one) for item, one in items])
+        liked = [
+            FixedFit(fit.eligible, count, fit.liking)
+            for fit, count in zip(fits, counts, strict=True)
+        ]
+        return Search(self.cluster, wanted, liked)
 
     def _bands(self) -> list[list[int]]:
         """Return the tiers to look through in bands; inside one, liking goes before narrowness.
@@ -359,50 +385,14 @@ class Search:
         preference = self.cluster.fits.preference(self.problem.strategy)
         for row, members in seated(self, domain, packing):
             name = self.table.name(row)
-            for member, held in _devices(self.table, row, members, preference):
-                yield Assignment(member, Spot(name, held))
+            grants = deal(self.table, row, [member.shape for member in members], preference)
+            for member, grant in zip(members, grants, strict=True):
+                yield Assignment(member, Spot(name, grant))
 
 
 def place_on(
     table: NodeTable, row: int, unit: UnitKey, member: Member, preference: Preference | None = None
 ) -> Placement:
     """Return the placement of one pod on a node that has room for it."""
-    if member.shape.share is not None:
-        held = dict(_devices(table, row, [member], preference))[member]
-    else:
-        wanted = member.shape.gpus
-        held = devices.choose(table.layout(row), table.free_devices(row), wanted) if wanted else 0
-    return Placement(unit, (Assignment(member, Spot(table.name(row), held)),))
-
-
-def _devices(
-    table: NodeTable, row: int, members: Sequence[Member], preference: Preference | None
-) -> Iterator[tuple[Member, int]]:
-    """Give members of one unit the devices of their node, neighbours to neighbours."""
-    layout, wanted = table.layout(row), sum(member.shape.gpus for member in members)
-    pool = devices.choose(layout, table.free_devices(row), wanted) if wanted else 0
-    held: dict[Member, int] = {}
-    for member in members:
-        whole = devices.choose(layout, pool, member.shape.gpus) if member.shape.gpus else 0
-        pool &= ~whole
-        held[member] = whole
-    if any(member.shape.share is not None for member in members):
-        _add_shares(table, row, held, preference)
-    yield from held.items()
-
-
-def _add_shares(
-    table: NodeTable, row: int, held: dict[Member, int], preference: Preference | None
-) -> None:
-    """Give those that take shares their cards, beside those that are held whole."""
-    left, ids = table.free[:, row].copy(), table.columns.card_ids
-    for card in devices.indices_of(reduce(or_, held.values(), 0)):
-        left[[ids[kind][card] for kind in ids if card < len(ids[kind])]] = 0
-    waiting = [(m, m.shape.share) for m in held if m.shape.share is not None]
-
-    def liked(column: IntArray, number: int) -> Sequence[int]:
-        return preference.cards(row, column, waiting[number][0].shape) if preference else ()
-
-    seats = seat(left, [share for _, share in waiting], table.columns, liked)
-    for (member, _), cards in zip(waiting, seats, strict=True):
-        held[member] |= devices.mask_of(cards)
+    grant = deal(table, row, [member.shape], preference)[0]
+    return Placement(unit, (Assignment(member, Spot(table.name(row), grant)),))

@@ -9,12 +9,12 @@ import numpy as np
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.fit import lifted, members_fit
+from lockstep.scheduler.core.fit import FixedFit, lifted, members_fit, unaligned
 from lockstep.scheduler.core.obstacles import Barred, Obstacles
+from lockstep.scheduler.core.packing import Item
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
 from lockstep.scheduler.core.problem import Bounds, Problem
 from lockstep.scheduler.core.topology import NO_DOMAIN
-from lockstep.scheduler.core.units import UnitKey
 
 DOMAINS_EMPTIED = 4
 """Domains tried with nobody else in them, those that would have the most room first."""
@@ -22,6 +22,8 @@ BY_REASON = {
     "NoNodes": "nodes: `lockstep up --simulate SPEC` makes some, on a cluster add some",
     "NoNodeMatches": "other requirements on nodes, or nodes that meet them",
     "TooLargeForNodes": "pods that ask for less each, or larger nodes",
+    "NotAlignable": "alignment preferred instead of required, or fewer devices in a pod",
+    "BadAlignment": "some of nvlink, pcie and numa, joined by commas",
     "NoDomain": "node labels for that tier, or another required tier "
     "(`lockstep get topology/default -o yaml` shows them)",
     "UnknownTier": "a required tier that the Topology has, or the tier added to it",
@@ -40,9 +42,8 @@ def with_remedy(verdict: Verdict) -> Verdict:
 class Remedies:
     """Changes tried on one problem that has no place now."""
 
-    def __init__(self, cluster: Cluster, unit: UnitKey, problem: Problem) -> None:
+    def __init__(self, cluster: Cluster, problem: Problem) -> None:
         self._cluster = cluster
-        self._unit = unit
         self._problem = problem
 
     def describe(self, view: Obstacles, domain: Domain | None) -> str:
@@ -53,6 +54,12 @@ class Remedies:
             parts.append(f"even with nobody else there {there} would not hold it")
         if domain is not None and self.starts_without_tier():
             parts.append("without the required tier it would start now")
+        if self.starts_unaligned():
+            number = words.count(self.nodes_unaligned(), "node")
+            parts.append(
+                f"with its devices' alignment preferred instead of required, {number} would have "
+                "room for such a pod and it would start now"
+            )
         return "; ".join(part for part in parts if part)
 
     def sentence(self, view: Obstacles, domain: Domain) -> str:
@@ -63,6 +70,8 @@ class Remedies:
             ways.append(f"the use of the nodes {most.words}")
         if self.starts_without_tier():
             ways.append("no required tier")
+        if self.starts_unaligned():
+            ways.append("alignment preferred instead of required")
         emptied = self.emptied(domain)
         if emptied is not None:
             ways.append(f"room {self._inside(emptied)} when others end")
@@ -117,6 +126,30 @@ class Remedies:
         free = replace(self._problem, bounds=Bounds(None, None, ()))
         return self._places(Search(self._cluster, free))
 
+    def starts_unaligned(self) -> bool:
+        """Return whether the unit would start if its devices need not be aligned."""
+        items = self._problem.items
+        if not any(item.shape.alignment.required for item in items):
+            return False
+        lax = replace(self._problem, items=[replace(i, shape=i.shape.lax()) for i in items])
+        return self._places(Search(self._cluster, lax, self._unaligned()))
+
+    def nodes_unaligned(self) -> int:
+        """Return how many nodes have room for some pod whose devices need not be aligned."""
+        return int(np.logical_or.reduce([fit.count > 0 for fit in self._unaligned()]).sum())
+
+    def _unaligned(self) -> list[FixedFit]:
+        table = self._cluster.table
+        return [unaligned(table, item.shape) for item in self._problem.items]
+
+    def fits_unaligned_when_empty(self, item: Item) -> bool:
+        """Return whether a pod that must be aligned would fit some empty node if it need not."""
+        if not item.shape.alignment.required:
+            return False
+        table, fit = self._cluster.table, unaligned(self._cluster.table, item.shape)
+        empty = table.free + table.used + table.held
+        return bool((members_fit(empty, item.shape.lax()) * fit.eligible).any())
+
     def holds_when_empty(self, domain: Domain) -> bool:
         """Return whether a domain would hold the unit if nobody else were there."""
         table, problem = self._cluster.table, self._problem
@@ -128,7 +161,7 @@ class Remedies:
         return packing.satisfies(problem.items, problem.needs)
 
     def _places(self, search: Search) -> bool:
-        return search.place(self._unit) is not None
+        return search.holds()
 
 
 def _roomiest(view: Obstacles) -> Barred | None:

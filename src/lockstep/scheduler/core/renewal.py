@@ -10,7 +10,7 @@ from lockstep.scheduler.core.units import Member
 _SAID = attrgetter(
     "uid",
     "node",
-    "gpus",
+    "grant",
     "shape",
     "phase",
     "labels",
@@ -37,7 +37,7 @@ def same_room(old: Member, new: Member) -> bool:
     return (
         old.holds
         and new.holds
-        and (old.node, old.gpus, old.shape.key) == (new.node, new.gpus, new.shape.key)
+        and (old.node, old.grant, old.shape.key) == (new.node, new.grant, new.shape.key)
         and (old.unit, old.queue) == (new.unit, new.queue)
     )
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lockstep.api.core import Container, PodSpec, Quantity
-from lockstep.api.names import CPU, GPU, MEMORY, PODS
+from lockstep.api.names import CPU, GPU, MEMORY, NICS, PODS
 from lockstep.api.quantity import to_int, to_milli
+from lockstep.scheduler.core.inventory import Layout
 
 PORT_PREFIX = "hostport/"
 CARD_PREFIX = "card/"
+INSIDE_PREFIX = "inside/"
 
 
 def is_port(column: str) -> bool:
@@ -24,6 +26,11 @@ def is_port(column: str) -> bool:
 def is_card(column: str) -> bool:
     """Return whether the column is a part of one GPU rather than a resource that nodes state."""
     return column.startswith(CARD_PREFIX)
+
+
+def is_device(column: str) -> bool:
+    """Return whether the column is about single devices of a node, or how they are connected."""
+    return is_card(column) or column.startswith(INSIDE_PREFIX)
 
 
 def amount(resource: str, quantity: Quantity) -> int:
@@ -91,6 +98,10 @@ def _host_ports(spec: PodSpec) -> Iterable[str]:
 
 CARD_KINDS = ("whole", "compute", "memory")
 """What there is of each GPU: itself as long as nobody shares it, hundredths of it, its MiB."""
+WHOLE_CARD = 100
+"""Hundredths of compute that one GPU has."""
+SOCKET_KINDS = ("cpu", "memory")
+"""What there is of each NUMA node for pods that must have it from one: milli-CPUs, bytes."""
 
 
 class Columns:
@@ -100,7 +111,13 @@ class Columns:
         self.names: list[str] = []
         self._ids: dict[str, int] = {}
         self.card_ids: dict[str, list[int]] = {kind: [] for kind in CARD_KINDS}
-        for name in (PODS, CPU, MEMORY, GPU):
+        self.nic_ids: list[int] = []
+        self.socket_ids: dict[str, list[int]] = {kind: [] for kind in SOCKET_KINDS}
+        self.layout_column: int | None = None
+        """The column with the number of each node's layout; None until somebody goes by it."""
+        self.layouts: list[Layout] = []
+        self._layout_numbers: dict[Layout, int] = {}
+        for name in (PODS, CPU, MEMORY, GPU, NICS):
             self.id(name)
 
     def __len__(self) -> int:
@@ -112,10 +129,40 @@ class Columns:
             for kind in CARD_KINDS:
                 self.card_ids[kind].append(self.id(f"{CARD_PREFIX}{card}/{kind}"))
 
+    def open_inside(self, cards: int, nics: int, sockets: int) -> None:
+        """Give so many GPUs, NICs and NUMA nodes of a node, and its layout, their columns."""
+        self.open_cards(cards)
+        for nic in range(len(self.nic_ids), nics):
+            self.nic_ids.append(self.id(f"{INSIDE_PREFIX}nic/{nic}"))
+        for socket in range(len(self.socket_ids["cpu"]), sockets):
+            for kind in SOCKET_KINDS:
+                self.socket_ids[kind].append(self.id(f"{INSIDE_PREFIX}numa/{socket}/{kind}"))
+        self.layout_column = self.id(f"{INSIDE_PREFIX}layout")
+
+    def layout_number(self, layout: Layout) -> int:
+        """Return the number that stands for a layout in its column."""
+        found = self._layout_numbers.get(layout)
+        if found is None:
+            found = self._layout_numbers[layout] = len(self.layouts)
+            self.layouts.append(layout)
+        return found
+
     @property
     def cards(self) -> int:
         """Return how many GPUs of a node have columns of their own."""
         return len(self.card_ids["whole"])
+
+    @property
+    def device_ids(self) -> list[int]:
+        """Return the columns about single devices of a node and how they are connected."""
+        parts = [*self.card_ids.values(), self.nic_ids, *self.socket_ids.values()]
+        ids = [column for part in parts for column in part]
+        return ids if self.layout_column is None else [*ids, self.layout_column]
+
+    @property
+    def inside(self) -> bool:
+        """Return whether NICs, NUMA nodes and layouts have columns."""
+        return self.layout_column is not None
 
     def id(self, name: str) -> int:
         """Return the column of *name*, made when it is new."""
@@ -130,3 +177,4 @@ PODS_COLUMN = 0
 CPU_COLUMN = 1
 MEMORY_COLUMN = 2
 GPU_COLUMN = 3
+NIC_COLUMN = 4

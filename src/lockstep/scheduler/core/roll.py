@@ -88,6 +88,8 @@ def torn(unit: Unit, *, across: bool) -> str:
         )
     if any(m.shape.share is not None for bundle in roll.bundles for m in bundle.members):
         return f"the groups {names} share tensor groups and take parts of GPUs"
+    if any(m.shape.alignment.required for bundle in roll.bundles for m in bundle.members):
+        return f"the groups {names} share tensor groups and ask for aligned devices"
     for bundle in roll.bundles:
         first = bundle.members[0].shape
         unlike = (m for m in bundle.members if m.shape.whereabouts != first.whereabouts)

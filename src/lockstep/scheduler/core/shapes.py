@@ -5,15 +5,17 @@ Pods of the same shape are interchangeable, so whatever is computed for one hold
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from lockstep.api.core import NodeSelector, PodSpec, PreferredNodeTerm, Toleration
-from lockstep.api.names import GPU
+from lockstep.api.names import CPU, GPU, MEMORY, NICS
+from lockstep.scheduler.core.alignment import NO_ALIGNMENT, Alignment, Ask
 from lockstep.scheduler.core.labels import NAME_FIELD
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.resources import Columns, is_port, pod_request
@@ -46,13 +48,55 @@ class PodShape:
     key: bytes = field(repr=False)
     share: Share | None = None
     """What it takes of single GPUs beside the columns."""
+    alignment: Alignment = NO_ALIGNMENT
+    """How close together its devices are to be, as far as that says anything about it."""
     table: Columns = field(default_factory=Columns, repr=False)
     """The columns of the node table, those of single GPUs among them."""
+    goes_by_connections: bool = field(init=False)
+    """Whether it matters to it how the devices of a node are connected."""
+
+    def __post_init__(self) -> None:
+        wish = self.alignment
+        self.goes_by_connections = bool(wish.required or wish.preferred or self.nics)
 
     @property
     def asks(self) -> dict[str, int]:
         """Return all that one pod takes, shares included, for people to read."""
         return self.request | self.share.asks if self.share is not None else self.request
+
+    @property
+    def nics(self) -> int:
+        """Return how many NICs one pod takes."""
+        return self.request.get(NICS, 0)
+
+    @property
+    def cpu(self) -> int:
+        """Return the thousandths of CPUs that one pod takes."""
+        return self.request.get(CPU, 0)
+
+    @property
+    def memory(self) -> int:
+        """Return the bytes of memory that one pod takes."""
+        return self.request.get(MEMORY, 0)
+
+    def strict(self) -> PodShape:
+        """Return what it would be were its devices required to be as it would rather have them.
+
+        It is the shape of no pod, and shares the number of this one.
+        """
+        must = self.alignment.required | self.alignment.preferred
+        return replace(self, alignment=Alignment(must))
+
+    def lax(self) -> PodShape:
+        """Return what it would be if its devices had better be as it requires them; likewise."""
+        may = self.alignment.required | self.alignment.preferred
+        return replace(self, alignment=Alignment(preferred=may))
+
+    def ask(self, relations: frozenset[str]) -> Ask:
+        """Return what one pod takes of a node's devices, with such relations between them."""
+        if self.share is not None:
+            return Ask(self.share.cards, self.nics, relations, shared=True)
+        return Ask(self.gpus, self.nics, relations)
 
     @property
     def gpus(self) -> int:
@@ -87,8 +131,9 @@ class Shapes:
     LIMIT = 20_000
     """Spellings kept; beyond it the memo starts afresh, which costs time and nothing else."""
 
-    def of(self, spec: PodSpec) -> PodShape:
+    def of(self, spec: PodSpec, annotations: Mapping[str, str] = MappingProxyType({})) -> PodShape:
         """Return the shape of a pod."""
+        alignment = Alignment.of(annotations)
         spelling = msgspec.msgpack.encode(
             (
                 [(c.resources, c.ports) for c in spec.containers],
@@ -97,6 +142,7 @@ class Shapes:
                 spec.node_selector,
                 spec.affinity,
                 spec.tolerations,
+                alignment.spelling,
             )
         )
         found = self._by_spec.get(spelling)
@@ -104,7 +150,7 @@ class Shapes:
             if len(self._by_spec) >= self.LIMIT:
                 self._by_spec.clear()
                 self._by_content.clear()
-            found = self._by_spec[spelling] = self._intern(spec)
+            found = self._by_spec[spelling] = self._intern(spec, alignment)
         return found
 
     def together(self, parts: Sequence[PodShape], node: str = "") -> PodShape:
@@ -116,6 +162,8 @@ class Shapes:
         first = parts[0]
         if any(part.share is not None for part in parts):
             raise ValueError("pods that stand together take shares of GPUs")
+        if any(part.alignment.required for part in parts):
+            raise ValueError("pods that stand together ask for aligned devices")
         if any(part.whereabouts != first.whereabouts for part in parts):
             raise ValueError("pods that stand together ask for different nodes")
         request: dict[str, int] = {}
@@ -129,20 +177,28 @@ class Shapes:
         """Return the shape of a pod of which only what it takes is known."""
         return self._of(request, Whereabouts({}, None, [], []), None)
 
-    def _intern(self, spec: PodSpec) -> PodShape:
+    def _intern(self, spec: PodSpec, alignment: Alignment) -> PodShape:
         request = pod_request(spec)
         share = split_off(spec, request)
         affinity = spec.affinity.node_affinity if spec.affinity else None
         required = affinity.required if affinity else None
         preferred = affinity.preferred if affinity else []
         where = Whereabouts(spec.node_selector, required, preferred, spec.tolerations)
-        return self._of(request, where, share)
+        cards = share.cards if share is not None else request.get(GPU, 0)
+        here = alignment.where_it_matters(cards, request.get(NICS, 0), cpus=bool(request.get(CPU)))
+        return self._of(request, where, share, here)
 
-    def _of(self, request: dict[str, int], where: Whereabouts, share: Share | None) -> PodShape:
+    def _of(
+        self,
+        request: dict[str, int],
+        where: Whereabouts,
+        share: Share | None,
+        alignment: Alignment = NO_ALIGNMENT,
+    ) -> PodShape:
         request = dict(sorted(request.items()))
         where = where._replace(selector=dict(sorted(where.selector.items())))
         asked = share.asks if share is not None else {}
-        key = msgspec.msgpack.encode((request, asked, *where))
+        key = msgspec.msgpack.encode((request, asked, *where, alignment.spelling))
         found = self._by_content.get(key)
         if found is not None:
             return found
@@ -165,6 +221,7 @@ class Shapes:
             weighed=np.array(weighed or [self._columns.id("pods")], dtype=np.int64),
             key=key,
             share=share,
+            alignment=alignment,
             table=self._columns,
         )
         self._by_content[key] = shape

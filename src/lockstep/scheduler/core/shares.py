@@ -66,7 +66,7 @@ def _cards(container: Container) -> int:
 
 def shares_fit(free: IntArray, share: Share, columns: Columns) -> IntArray:
     """Return how many pods with such shares the cards in each column of *free* hold."""
-    room = _room(free, share, columns)
+    room = room_on_cards(free, share, columns)
     total: IntArray = room.sum(axis=0)
     if share.cards == 1:
         return total
@@ -79,7 +79,7 @@ def shares_fit(free: IntArray, share: Share, columns: Columns) -> IntArray:
         fit = fewer
 
 
-def _room(free: IntArray, share: Share, columns: Columns) -> IntArray:
+def room_on_cards(free: IntArray, share: Share, columns: Columns) -> IntArray:
     """Return by card and node how many such shares the card holds."""
     ids = columns.card_ids
     shape = (columns.cards, free.shape[1])
@@ -92,7 +92,7 @@ def _room(free: IntArray, share: Share, columns: Columns) -> IntArray:
 
 def openings(free: IntArray, share: Share, columns: Columns) -> IntArray:
     """Return how many cards that nobody uses a pod with such shares would begin, by node."""
-    begun = (_room(free, share, columns) > 0) & (free[columns.card_ids["whole"]] <= 0)
+    begun = (room_on_cards(free, share, columns) > 0) & (free[columns.card_ids["whole"]] <= 0)
     found: IntArray = np.maximum(share.cards - begun.sum(axis=0), 0)
     return found
 
@@ -102,7 +102,7 @@ def tightness(free: IntArray, share: Share, columns: Columns) -> NDArray[np.floa
     kind = "compute" if share.compute else "memory"
     amount = share.compute or share.memory
     left = free[columns.card_ids[kind]] - amount
-    holds = _room(free, share, columns) > 0
+    holds = room_on_cards(free, share, columns) > 0
     least = np.where(holds, left, np.iinfo(np.int32).max).min(axis=0)
     found: NDArray[np.float64] = 1.0 / (1.0 + np.maximum(least, 0) / amount)
     return found
@@ -125,7 +125,7 @@ def pick(
     Raises:
         ValueError: when too few cards have room.
     """
-    room = _room(free[:, None], share, columns)[:, 0]
+    room = room_on_cards(free[:, None], share, columns)[:, 0]
     open_to = [card for card in liked if room[card] > 0] or with_room(free, share, columns)
     if len(open_to) < share.cards:
         raise ValueError(
@@ -143,7 +143,7 @@ def pick(
 
 def with_room(free: IntArray, share: Share, columns: Columns) -> list[int]:
     """Return the cards of one node that have room, in use before others, the fullest first."""
-    ids, room = columns.card_ids, _room(free[:, None], share, columns)[:, 0]
+    ids, room = columns.card_ids, room_on_cards(free[:, None], share, columns)[:, 0]
     return sorted(
         (card for card in range(columns.cards) if room[card] > 0),
         key=lambda card: (

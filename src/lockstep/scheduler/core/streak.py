@@ -29,6 +29,7 @@ class Streak:
 
     def placed(self, shape: PodShape, row: int, left: int) -> None:
         """Note that a pod was counted on a node which has room for so many more."""
-        if shape.share is not None:  # what the next one likes best changes with each share taken
+        # What the next one likes best changes with each share or each set of devices taken.
+        if shape.share is not None or shape.goes_by_connections:
             left = 0
         self._shape, self._row, self._left, self._moment = shape, row, left, self._now()

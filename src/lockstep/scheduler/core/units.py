@@ -12,14 +12,13 @@ from lockstep.api.gang import Gang, Strategy, TopologyWish
 from lockstep.api.names import (
     CHECKPOINT_ANNOTATION,
     GANG_LABEL,
-    GPUS_ANNOTATION,
     QUEUE_LABEL,
     RANK_ANNOTATION,
     RUNTIME_ANNOTATION,
     SCHEDULER_NAME,
 )
 from lockstep.api.parallelism import Parallelism
-from lockstep.scheduler.core import devices
+from lockstep.scheduler.core.grants import Grant, granted
 from lockstep.scheduler.core.musters import NO_WISH, Muster, groups_of
 from lockstep.scheduler.core.nodes import natural
 from lockstep.scheduler.core.shapes import PodShape
@@ -55,7 +54,8 @@ class Member:
     node: str
     assumed: bool
     """Whether the node is our own decision, which the API server has not confirmed yet."""
-    gpus: int
+    grant: Grant
+    """The devices of its node that it holds."""
     labels: dict[str, str]
     priority: int
     created: str
@@ -92,7 +92,7 @@ class Member:
             shape=shape,
             node=pod.spec.node_name,
             assumed=False,
-            gpus=devices.parse_indices(meta.annotations.get(GPUS_ANNOTATION, "")),
+            grant=granted(meta.annotations),
             labels=meta.labels,
             priority=pod.spec.priority,
             created=meta.creation_timestamp or "",
@@ -114,6 +114,11 @@ class Member:
     def key(self) -> PodKey:
         """Return namespace and name."""
         return self.namespace, self.name
+
+    @property
+    def gpus(self) -> int:
+        """Return the mask of its GPUs."""
+        return self.grant.gpus
 
     @property
     def order(self) -> tuple[bool, int, tuple[tuple[int, int | str], ...]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lockstep.api.names import CPU, GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY, MEMORY, PODS
+from lockstep.api.names import CPU, GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY, MEMORY, NICS, PODS
 from lockstep.scheduler.core.resources import PORT_PREFIX, is_port
 
 _BYTES = ("memory", "ephemeral-storage", "hugepages-")
@@ -27,6 +27,8 @@ def quantity(resource: str, value: int) -> str:
     """Return an amount as people write it: ``8 GPUs``, ``1.5 CPUs``, ``16Gi memory``."""
     if resource == GPU:
         return count(value, "GPU")
+    if resource == NICS:
+        return count(value, "NIC")
     if resource == PODS:
         return count(value, "pod")
     if resource == GPU_CARDS:
@@ -60,7 +62,7 @@ def _bytes(value: int) -> str:
 
 def request(wanted: Mapping[str, int]) -> str:
     """Return what one pod asks for, the scarcest first; its own place is left out."""
-    scarce = (GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY, CPU, MEMORY)
+    scarce = (GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY, NICS, CPU, MEMORY)
     first = [name for name in scarce if name in wanted]
     rest = sorted(name for name in wanted if name not in (*first, PODS))
     parts = [quantity(name, wanted[name]) for name in (*first, *rest)]

@@ -35,9 +35,9 @@ from lockstep.api.names import (
 )
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.devices import indices_of
 from lockstep.scheduler.core.fragmentation_state import WHOLE, Request, SharedNodes
-from lockstep.scheduler.core.nodes import WHOLE_CARD
+from lockstep.scheduler.core.masks import indices_of
+from lockstep.scheduler.core.resources import WHOLE_CARD
 from lockstep.sim.fgd.policies import Place
 
 NAMESPACE = "default"

@@ -287,7 +287,7 @@ class Defragmenter:
             {one.member.name: one.member.shape for one in placed},
             unit.queue,
             admission.counted(self._cluster, plan.placement),
-            {one.member.name: one.spot.gpus for one in placed},
+            {one.member.name: one.spot.grant for one in placed},
             purpose="Defragmenting",
         )
         places = [place, *(kept_for(self._cluster, move) for move in plan.moves)]

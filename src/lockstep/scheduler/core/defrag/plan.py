@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.defrag.movers import Mover
+from lockstep.scheduler.core.grants import NOTHING
 from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.preemption.supposition import Supposition
@@ -180,7 +181,7 @@ class Planner:
             unit = Unit(mover.key)
             unit.adopt(mover.unit.gang)
             unit.members = {
-                member.name: replace(member, node="", gpus=0, account=None)
+                member.name: replace(member, node="", grant=NOTHING, account=None)
                 for member in mover.members
             }
             found = problem_of(self._cluster, unit)

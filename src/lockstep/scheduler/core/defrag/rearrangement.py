@@ -154,7 +154,7 @@ def kept_for(cluster: Cluster, move: Move) -> Nomination:
         {one.member.name: one.member.shape for one in placed},
         move.mover.unit.queue,
         admission.counted(cluster, move.placement),
-        {one.member.name: one.spot.gpus for one in placed},
+        {one.member.name: one.spot.grant for one in placed},
         {member.key: member.uid for member in move.mover.members},
         purpose="Moving",
     )

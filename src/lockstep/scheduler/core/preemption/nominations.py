@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from lockstep.scheduler.core.grants import NOTHING, Grant
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.preemption.budgets import Budget
@@ -31,8 +32,8 @@ class Nomination:
     shapes: dict[str, PodShape]
     queue: str
     asked: Amounts
-    cards: dict[str, int] = field(default_factory=dict)
-    """By pod, the GPUs of that node that it is to get, as a mask; where they are known."""
+    grants: dict[str, Grant] = field(default_factory=dict)
+    """By pod, the devices of that node that it is to get; where they are known."""
     victims: dict[PodKey, str] = field(default_factory=dict)
     """Pods that go, with their uids."""
     purpose: Purpose = "Preempting"
@@ -144,7 +145,7 @@ class Nominations:
             if row is not None:
                 shape = nomination.shapes[pod]
                 self._table.hold(row, shape.columns, shape.amounts, times)
-                self._table.hold_cards(row, nomination.cards.get(pod, 0), shape.share, times)
+                self._table.hold_grant(row, nomination.grants.get(pod, NOTHING), shape, times)
         if times > 0:
             self._ledger.promises[nomination.unit] = nomination.queue, nomination.asked
         else:

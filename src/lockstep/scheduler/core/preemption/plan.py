@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.device_columns import held
+from lockstep.scheduler.core.grants import Grant
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.packing import Quota
@@ -25,6 +27,7 @@ from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.queues.account import Account, Amounts
+from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
 
@@ -257,6 +260,7 @@ def _spare(table: NodeTable, placement: Placement) -> dict[int, IntArray]:
         row, shape = table.rows[one.spot.node], one.member.shape
         left = spare.setdefault(row, table.free[:, row].copy())
         left[shape.columns] -= shape.amounts
+        left -= _devices(table, row, one.spot.grant, shape)
     return spare
 
 
@@ -268,4 +272,13 @@ def _taken(table: NodeTable, chunk: Chunk, rows: dict[int, IntArray]) -> dict[in
         if row in rows:
             amounts = found.setdefault(row, np.zeros(len(table.free), dtype=np.int64))
             amounts[member.shape.columns] += member.shape.amounts
+            amounts += _devices(table, row, member.grant, member.shape)
     return found
+
+
+def _devices(table: NodeTable, row: int, grant: Grant, shape: PodShape) -> IntArray:
+    """Return by column what a pod holds of single devices."""
+    amounts = np.zeros(len(table.free), dtype=np.int64)
+    for column, amount in held(table.columns, table.layout(row), grant, shape).items():
+        amounts[column] = amount
+    return amounts

@@ -137,7 +137,7 @@ class Preemptor:
                 {one.member.name: one.member.shape for one in placed},
                 unit.queue,
                 admission.counted(self._cluster, plan.placement),
-                {one.member.name: one.spot.gpus for one in placed},
+                {one.member.name: one.spot.grant for one in placed},
                 {member.key: member.uid for member in plan.victims},
                 violates=plan.violates,
             )

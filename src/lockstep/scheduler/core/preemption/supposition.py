@@ -40,8 +40,8 @@ class Supposition:
             spot, shape = one.spot, one.member.shape
             row = self.table.rows[spot.node]
             self.table.charge(row, shape.columns, shape.amounts)
-            if spot.gpus:
-                there = replace(one.member, node=spot.node, gpus=spot.gpus)
+            if spot.grant:
+                there = replace(one.member, node=spot.node, grant=spot.grant)
                 self._come.setdefault(spot.node, []).append(there)
                 self._hold_devices(spot.node)
 
@@ -53,7 +53,7 @@ class Supposition:
             row = table.rows.get(member.node)
             if row is not None:
                 table.charge(row, member.shape.columns, member.shape.amounts, times)
-                if member.gpus:
+                if member.grant:
                     with_devices.add(member.node)
         for node in with_devices:
             self._hold_devices(node)
@@ -61,7 +61,7 @@ class Supposition:
     def _hold_devices(self, node: str) -> None:
         there = (m for m in self._cluster.on_node(node) if m.key not in self._gone)
         come = self._come.get(node, ())
-        self.table.hold_devices(self.table.rows[node], *held_by((*there, *come)))
+        self.table.hold_devices(self.table.rows[node], held_by((*there, *come)))
 
     def place(
         self, problem: Problem, unit: UnitKey, rows: BoolArray | None = None

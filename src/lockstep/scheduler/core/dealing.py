@@ -1,0 +1,181 @@
+"""Dealing the devices of one node to the pods that come to stand there together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from lockstep.scheduler.core import devices
+from lockstep.scheduler.core.alignment import Alignment
+from lockstep.scheduler.core.fit import members_fit
+from lockstep.scheduler.core.grants import NOTHING, Grant
+from lockstep.scheduler.core.masks import indices_of, mask_of
+from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.picks import choices
+from lockstep.scheduler.core.preferences import Preference
+from lockstep.scheduler.core.seating import seat
+from lockstep.scheduler.core.shapes import PodShape
+from lockstep.scheduler.core.shares import spend
+from lockstep.scheduler.core.stocks import stock_of, take
+
+PATIENCE = 10_000
+"""Picks tried for the pods of one node before giving up."""
+
+
+def deal(
+    table: NodeTable, row: int, shapes: Sequence[PodShape], preference: Preference | None = None
+) -> list[Grant]:
+    """Return the devices of a node for pods that it has room for, in their order.
+
+    Those that go by how devices are connected choose first, then those that take whole GPUs, which
+    get neighbours, then those that take shares.
+
+    Raises:
+        ValueError: when the node has no room for them after all.
+    """
+    if len(shapes) == 1 and not table.columns.cards:
+        return [_alone(table, row, shapes[0].gpus)]
+    grants = [NOTHING] * len(shapes)
+    left = table.free[:, row].copy() if table.columns.cards else None
+    special = [i for i, shape in enumerate(shapes) if shape.goes_by_connections]
+    if special and left is not None:
+        special.sort(key=lambda i: _order(shapes[i]))
+        found = _Deal().out(left, [shapes[i] for i in special])
+        for i, grant in zip(special, found, strict=True):
+            grants[i] = grant
+            take(left, grant, shapes[i])
+    _whole(table, row, shapes, grants, left)
+    if left is not None:
+        for i, cards in _shares(row, shapes, left, preference):
+            grants[i] = Grant(cards)
+    return grants
+
+
+def _shares(
+    row: int, shapes: Sequence[PodShape], left: IntArray, preference: Preference | None
+) -> Iterator[tuple[int, int]]:
+    """Yield the cards, as a mask, of each pod that just takes shares."""
+    waiting = [
+        (i, shape, shape.share)
+        for i, shape in enumerate(shapes)
+        if shape.share is not None and not shape.goes_by_connections
+    ]
+    if not waiting:
+        return
+
+    def liked(column: IntArray, number: int) -> Sequence[int]:
+        return preference.cards(row, column, waiting[number][1]) if preference else ()
+
+    seats = seat(left, [share for *_, share in waiting], waiting[0][1].table, liked)
+    for (i, *_), cards in zip(waiting, seats, strict=True):
+        yield i, mask_of(cards)
+
+
+def _alone(table: NodeTable, row: int, count: int) -> Grant:
+    """Return so many whole GPUs for one pod, where nobody goes by anything else."""
+    if not count:
+        return NOTHING
+    nics = table.free_nics(row) if table.nic_used[row] else 0
+    return Grant(devices.choose(table.layout(row), table.free_devices(row), count, nics))
+
+
+def _whole(
+    table: NodeTable,
+    row: int,
+    shapes: Sequence[PodShape],
+    grants: list[Grant],
+    left: IntArray | None,
+) -> None:
+    """Give the pods that just take whole GPUs theirs, neighbours to neighbours."""
+    plain = [i for i, s in enumerate(shapes) if s.gpus and not s.goes_by_connections]
+    if not plain:
+        return
+    layout, free = table.layout(row), table.free_devices(row)
+    if left is not None:
+        whole = table.columns.card_ids["whole"]
+        free &= mask_of(np.flatnonzero(left[whole] > 0).tolist())
+    # Who needs no NIC leaves the roots that have some to others, once any of them is taken.
+    nics = table.free_nics(row) if table.nic_used[row] else 0
+    pool = devices.choose(layout, free, sum(shapes[i].gpus for i in plain), nics)
+    for i in plain:
+        chosen = devices.choose(layout, pool, shapes[i].gpus, nics)
+        pool &= ~chosen
+        grants[i] = Grant(chosen)
+        if left is not None:
+            for ids in table.columns.card_ids.values():
+                left[[ids[card] for card in indices_of(chosen) if card < len(ids)]] = 0
+
+
+def _order(shape: PodShape) -> tuple[int, ...]:
+    must = shape.alignment.required
+    return -len(must), -shape.gpus, -shape.nics, -shape.cpu, shape.id
+
+
+class _Deal:
+    """Tries picks for one pod after the other, and others where the next ones find no room."""
+
+    def __init__(self) -> None:
+        self._patience = PATIENCE
+
+    def out(self, left: IntArray, shapes: Sequence[PodShape]) -> list[Grant]:
+        found = self._rest(left, shapes)
+        if found is None:
+            raise ValueError(f"no devices for {len(shapes)} pods on a node that had room for them")
+        return found
+
+    def _rest(self, left: IntArray, shapes: Sequence[PodShape]) -> list[Grant] | None:
+        if not shapes:
+            return []
+        first, others = shapes[0], shapes[1:]
+        alike = sum(shape is first for shape in others)
+        for grant in picks(left, first):
+            self._patience -= 1
+            if self._patience < 0:
+                return None
+            after = left.copy()
+            after[first.columns] -= first.amounts
+            take(after, grant, first)
+            if alike and int(members_fit(after[:, None], first)[0]) < alike:
+                continue
+            rest = self._rest(after, others)
+            if rest is not None:
+                return [grant, *rest]
+        return None
+
+
+def picks(left: IntArray, shape: PodShape) -> Iterator[Grant]:
+    """Yield devices for one pod from what a node has left, as it would rather have them first."""
+    beside = bool(shape.nics and (shape.gpus or shape.share))
+    for relations in wishes(shape.alignment, beside=beside):
+        ask = shape.ask(relations)
+        yield from choices(stock_of(left, shape, ask), ask, 0)
+
+
+@lru_cache(maxsize=256)
+def wishes(alignment: Alignment, *, beside: bool) -> tuple[frozenset[str], ...]:
+    """Return the relations to be tried for a pod, the most first, those that it requires last.
+
+    GPUs and NICs of one pod had better be *beside* each other even where it does not say so.
+    """
+    soft = sorted(alignment.preferred | ({"pcie"} if beside else frozenset()) - alignment.required)
+    return tuple(
+        alignment.required | frozenset(some)
+        for size in range(len(soft), -1, -1)
+        for some in combinations(soft, size)
+    )
+
+
+def spend_alike(free: IntArray, shape: PodShape, times: int) -> None:
+    """Take the single devices of so many pods alike from one node (a column of *free*), in place.
+
+    What they ask for by number is expected to be taken already.
+    """
+    if not shape.goes_by_connections:
+        spend(free, shape.share, shape.gpus, times, shape.table)
+        return
+    ask = shape.ask(shape.alignment.required)
+    for more in range(times - 1, -1, -1):
+        take(free, choices(stock_of(free, shape, ask), ask, more)[0], shape)

@@ -1,0 +1,323 @@
+"""Pods that take NICs or ask for aligned devices: where they go, what they get, what is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.drawn import gang, node, pod
+
+from lockstep.api.core import Node, Pod
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.grants import Grant, annotations_of, granted
+from lockstep.scheduler.core.masks import indices_of
+from lockstep.scheduler.core.units import UnitKey
+
+
+def machine(name: str, *, nics: int = 8, cpu: int = 64, **more: Any) -> Node:
+    """A node with 8 GPUs: NVLink in halves, a root for each two with two NICs, two sockets."""
+    devices = [{"index": i, "nvlink": i // 4, "numa": i // 4, "pcie": i // 2} for i in range(8)]
+    devices += [
+        {"index": i, "kind": "nic", "numa": i // 4, "pcie": i // 2, "name": f"mlx5_{i}"}
+        for i in range(nics)
+    ]
+    sockets = [{"index": i, "cpus": cpu // 2, "memory": "256Gi"} for i in range(2)]
+    return node(name, cpu=cpu, **({"devices": devices, "numa_nodes": sockets} | more))
+
+
+def aligned(name: str, gpus: int, nics: int = 0, cpu: int = 0, **more: Any) -> Pod:
+    """A pod that requires (``must``) or prefers (``may``) its devices to be aligned."""
+    told = {"lockstep.dev/align-required": more.pop("must", "")}
+    told |= {"lockstep.dev/align-preferred": more.pop("may", "")}
+    told = {key: value for key, value in told.items() if value} | more.pop("annotations", {})
+    requests = {"lockstep.dev/nics": nics, **more.pop("requests", {})}
+    return pod(name, gpus=gpus, cpu=cpu, requests=requests, annotations=told, **more)
+
+
+def placed(cluster: Cluster, *pods: Pod) -> dict[str, tuple[str, str, str, int]]:
+    """Let pods come one after the other; return by pod its node, GPUs, NICs and NUMA node."""
+    decider = Decider(cluster)
+    for one in pods:
+        cluster.set_pod(one)
+        decider.decide(0.0)
+    return {name: _shown(cluster, name) for name in (one.metadata.name for one in pods)}
+
+
+def _shown(cluster: Cluster, name: str) -> tuple[str, str, str, int]:
+    member = cluster.pods["default", name]
+    gpus, nics = ("".join(map(str, indices_of(mask))) for mask in member.grant[:2])
+    return member.node, gpus, nics, member.grant.socket
+
+
+def cluster_of(*nodes: Node) -> Cluster:
+    cluster = Cluster()
+    for one in nodes:
+        cluster.set_node(one)
+    return cluster
+
+
+ONE_NODE = [
+    # what is shown, pods as they come (GPUs, NICs, CPUs, required), what they get
+    (
+        "GPUs and NICs of the same roots",
+        [(2, 2, 0, "pcie"), (2, 2, 0, "pcie")],
+        ["n 01 01 -1", "n 23 23 -1"],
+    ),
+    (
+        "no place where the roots do not go round",
+        [(1, 0, 0, ""), (8, 8, 0, "pcie")],
+        ["n 0  -1", "   -1"],
+    ),
+    (
+        "one NUMA node each, then none is left",
+        [(2, 2, 16, "numa"), (2, 2, 16, "numa"), (2, 2, 16, "numa"), (1, 1, 1, "numa")],
+        ["n 01 01 0", "n 23 23 0", "n 45 45 1", "n 6 6 1"],
+    ),
+    (
+        "CPUs of one NUMA node run out before its GPUs do",
+        [(1, 0, 32, "numa"), (1, 0, 32, "numa"), (1, 0, 1, "numa")],
+        ["n 0  0", "n 4  1", "   -1"],
+    ),
+    (
+        "pods that need not be aligned use CPUs of both",
+        [(0, 0, 48, ""), (1, 0, 16, "numa"), (1, 0, 1, "numa")],
+        ["n   -1", "n 0  0", "   -1"],
+    ),
+    (
+        "a whole NVLink domain stays for who needs one",
+        [(1, 0, 0, ""), (2, 0, 0, "nvlink"), (4, 0, 0, "nvlink")],
+        ["n 0  -1", "n 23  -1", "n 4567  -1"],
+    ),
+    (
+        "NICs beside the GPUs even where nobody asks for it",
+        [(2, 0, 0, ""), (2, 2, 0, "")],
+        ["n 01  -1", "n 23 23 -1"],
+    ),
+    (
+        "who needs no NIC takes GPUs of roots whose NICs are gone",
+        [(0, 2, 0, ""), (2, 0, 0, "")],
+        ["n  01 -1", "n 01  -1"],
+    ),
+]
+
+
+@pytest.mark.parametrize("case", ONE_NODE, ids=[c[0] for c in ONE_NODE])
+def test_devices_on_one_node(case):
+    _, asked, expected = case
+    pods = [
+        aligned(f"p{i}", gpus, nics, cpu, must=must)
+        for i, (gpus, nics, cpu, must) in enumerate(asked)
+    ]
+    found = placed(cluster_of(machine("n")), *pods).values()
+    assert [" ".join(map(str, one)) for one in found] == expected
+
+
+NODES = [
+    # what is shown, GPUs in use by node, the pod, the node that it goes to
+    ("required goes where it fits", {"a": "0", "b": ""}, {"gpus": 4, "must": "nvlink"}, "a"),
+    ("and nowhere else", {"a": "0,4", "b": "1,5"}, {"gpus": 4, "must": "nvlink"}, ""),
+    ("preferred likewise", {"a": "0,4", "b": "1"}, {"gpus": 4, "may": "nvlink"}, "b"),
+    ("but not at any price", {"a": "0,4", "b": "1,5"}, {"gpus": 4, "may": "nvlink"}, "a"),
+]
+
+
+@pytest.mark.parametrize("case", NODES, ids=[c[0] for c in NODES])
+@pytest.mark.parametrize("in_a_gang", [False, True])
+def test_the_node_of_a_pod(case, in_a_gang):
+    _, held, asked, expected = case
+    cluster = cluster_of(*(machine(name) for name in held))
+    for name, gpus in held.items():
+        if gpus:
+            count = len(gpus.split(","))
+            cluster.set_pod(pod(f"on-{name}", gpus=count, on=name, held=gpus, phase="Running"))
+    one = aligned("p", **asked, **({"gang": "g"} if in_a_gang else {}))
+    if in_a_gang:
+        cluster.set_gang(gang("g", minMember=1))
+    assert placed(cluster, one)["p"][0] == expected
+
+
+def test_as_many_of_a_gang_as_may_be_are_aligned_where_not_all_can_be():
+    cluster = cluster_of(machine("n"))
+    cluster.set_pod(pod("other", gpus=2, on="n", held="0,4", phase="Running"))
+    cluster.set_gang(gang("g", minMember=3))
+    decider = Decider(cluster)
+    for i in range(3):
+        cluster.set_pod(aligned(f"g-{i}", 2, gang="g", may="nvlink"))
+    decider.decide(0.0)
+    gpus = [_shown(cluster, f"g-{i}")[1] for i in range(3)]
+    assert sum({int(i) // 4 for i in one} in ({0}, {1}) for one in gpus) == 2
+    assert sorted("".join(gpus)) == list("123567")
+
+
+def test_shares_may_be_aligned_with_nics_and_cpus():
+    half = {"lockstep.dev/gpu-compute": 50, "lockstep.dev/gpu-cards": 2}
+    pods = [
+        aligned(f"p{i}", 0, 1, 8, must="pcie,numa,nvlink", requests=dict(half)) for i in range(3)
+    ]
+    found = placed(cluster_of(machine("n")), *pods)
+    assert found == {
+        "p0": ("n", "01", "0", 0),
+        "p1": ("n", "01", "1", 0),
+        "p2": ("n", "23", "2", 0),
+    }
+
+
+def test_groups_of_a_gang_share_a_node_only_where_both_are_aligned():
+    cluster = cluster_of(machine("n"))
+    groups = [{"name": "large", "min": 1}, {"name": "small", "min": 2}]
+    cluster.set_gang(gang("g", groups=groups))
+    cluster.set_pod(aligned("l", 4, 4, must="numa,pcie", gang="g", group="large"))
+    for i in range(2):
+        cluster.set_pod(aligned(f"s{i}", 2, 2, must="numa,pcie", gang="g", group="small"))
+    Decider(cluster).decide(0.0)
+    taken = [_shown(cluster, name) for name in ("l", "s0", "s1")]
+    assert [socket for *_, socket in taken] == [0, 1, 1]
+    assert [gpus for _, gpus, _, _ in taken] == ["0123", "45", "67"]
+    assert all(gpus == nics for _, gpus, nics, _ in taken)
+
+
+def test_what_a_pod_holds_is_counted_again_from_its_annotations():
+    cluster = cluster_of(machine("n"))
+    before = placed(cluster, aligned("p", 2, 2, 16, must="numa,pcie"))["p"]
+    told = annotations_of(cluster.pods["default", "p"].grant, cluster.table.layout_of("n"))
+    assert told == {
+        "lockstep.dev/gpus": "0,1",
+        "lockstep.dev/nics": "0,1",
+        "lockstep.dev/hcas": "mlx5_0,mlx5_1",
+        "lockstep.dev/numa": "0",
+    }
+    later = Cluster()  # pods may be heard of before their nodes
+    later.set_pod(aligned("p", 2, 2, 16, must="numa,pcie", on="n", annotations=told))
+    later.set_node(machine("n"))
+    assert _shown(later, "p") == before
+    second = placed(later, aligned("q", 2, 2, 17, must="numa,pcie"))["q"]
+    assert second == ("n", "45", "45", 1)
+    later.remove_pod("default", "p")
+    assert placed(later, aligned("r", 4, 4, 32, must="numa,pcie"))["r"] == ("n", "0123", "0123", 0)
+
+
+@pytest.mark.parametrize(
+    ("told", "grant"),
+    [
+        ({}, Grant()),
+        ({"lockstep.dev/numa": "1"}, Grant(socket=1)),
+        ({"lockstep.dev/nics": "0,2", "lockstep.dev/numa": "-3"}, Grant(nics=0b101)),
+    ],
+)
+def test_annotations_are_read_leniently(told, grant):
+    assert granted(told) == grant
+
+
+REASONS = [
+    # what is shown, GPUs in use, the nodes' other fields, the pod, words of the reason
+    (
+        "devices are free and not aligned",
+        "0,4",
+        {},
+        {"gpus": 4, "must": "nvlink"},
+        "needs 1 pod x 4 GPUs aligned by nvlink; the cluster has room for 0 of 1 now: 1 pod "
+        "(4 GPUs) short; there 1 node with room whose free devices are not aligned as required; "
+        "with its devices' alignment preferred instead of required, 1 node would have room for "
+        "such a pod and it would start now",
+    ),
+    (
+        "no node could ever do it",
+        "",
+        {},
+        {"gpus": 6, "must": "nvlink"},
+        "a pod asks for 6 GPUs aligned by nvlink; no node can give it its devices like that, "
+        "even empty",
+    ),
+    (
+        "the node says nothing of its NUMA nodes",
+        "",
+        {"numa_nodes": []},
+        {"gpus": 1, "cpu": 1, "must": "numa"},
+        "1 node is without lockstep.dev/numa-nodes",
+    ),
+    (
+        "what the node says cannot be read",
+        "",
+        {"devices": [{"index": "zero"}]},
+        {"gpus": 2, "must": "nvlink"},
+        "without lockstep.dev/devices that can be read "
+        '(lockstep.dev/devices[0].index is "zero": Expected `int`, got `str`)',
+    ),
+    (
+        "a word that is no relation",
+        "",
+        {},
+        {"gpus": 2, "must": "nvlink,pci"},
+        "pod p asks for its devices to be aligned by pci; there are numa, nvlink and pcie",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", REASONS, ids=[c[0] for c in REASONS])
+def test_reasons(case):
+    _, held, fields, asked, words = case
+    cluster = cluster_of(machine("n", **fields))
+    if held:
+        count = len(held.split(","))
+        cluster.set_pod(pod("other", gpus=count, on="n", held=held, phase="Running"))
+    assert placed(cluster, aligned("p", **asked))["p"][0] == ""
+    verdict = explain(cluster, cluster.units[UnitKey("Pod", "default", "p")])
+    assert words in verdict.message
+
+
+def test_the_remedy_named_for_missing_alignment_helps():
+    cluster = cluster_of(machine("n"))
+    cluster.set_pod(pod("other", gpus=2, on="n", held="0,4", phase="Running"))
+    placed(cluster, aligned("p", 4, must="nvlink"))
+    verdict = explain(cluster, cluster.units[UnitKey("Pod", "default", "p")])
+    assert "alignment preferred instead of required" in verdict.remedy
+    assert placed(cluster, aligned("p", 4, may="nvlink"))["p"][0] == "n"
+
+
+REQUESTS = st.tuples(
+    st.integers(0, 4),
+    st.integers(0, 4),
+    st.integers(0, 20),
+    st.sets(st.sampled_from(["nvlink", "numa", "pcie"])).map(sorted).map(",".join),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(REQUESTS, max_size=8), st.lists(st.integers(0, 7), max_size=3))
+def test_no_device_is_given_twice_and_none_that_is_not_aligned(asked, gone):
+    cluster = cluster_of(machine("n"))
+    pods = [
+        aligned(f"p{i}", gpus, nics, cpu, must=must)
+        for i, (gpus, nics, cpu, must) in enumerate(asked)
+    ]
+    placed(cluster, *pods)
+    for i in gone:
+        cluster.remove_pod("default", f"p{i}")
+    again = [aligned(f"q{i}", *one[:3], must=one[3]) for i, one in enumerate(asked)]
+    placed(cluster, *again)
+    _check(cluster)
+
+
+def _check(cluster: Cluster) -> None:
+    standing = [m for m in cluster.pods.values() if m.node]
+    for kind in (0, 1):
+        masks = [member.grant[kind] for member in standing]
+        assert sum(masks) == sum(1 << i for i in range(8) if any(m >> i & 1 for m in masks))
+    cpus = [0, 0]
+    for member in standing:
+        gpus, nics = indices_of(member.grant.gpus), indices_of(member.grant.nics)
+        shape, must = member.shape, member.shape.alignment.required
+        assert (len(gpus), len(nics)) == (shape.gpus, shape.nics)
+        if "nvlink" in must:
+            assert len({i // 4 for i in gpus}) == 1
+        if "pcie" in must:
+            assert {i // 2 for i in gpus} == {i // 2 for i in nics}
+        if "numa" in must:
+            assert {i // 4 for i in (*gpus, *nics)} <= {member.grant.socket}
+            cpus[member.grant.socket] += shape.cpu
+    assert max(cpus) <= 32000
+    assert sum(member.shape.cpu for member in standing) <= 64000
