@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from lockstep.apiserver.builtin.defaults.workloads import TEMPLATE_COUNT
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.store import Record
 
@@ -90,6 +91,9 @@ class Whole(Representation):
         return b'%b,"items":[%b]}' % (head[:-1], items)
 
 
+_DAEMON_SETS = "daemonsets.apps"
+
+
 class _MetadataOnly(msgspec.Struct):
     metadata: msgspec.Raw
 
@@ -100,9 +104,21 @@ _metadata_only = msgspec.json.Decoder(_MetadataOnly)
 def partial_metadata(record: Record) -> bytes:
     """Return the object's metadata as ``PartialObjectMetadata``."""
     metadata = bytes(_metadata_only.decode(record.data).metadata)
+    if record.key.resource == _DAEMON_SETS:
+        metadata = _without_count(metadata)
     return (
         b'{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":%b}' % metadata
     )
+
+
+def _without_count(metadata: bytes) -> bytes:
+    """Leave out an annotation that only whole objects show: Kubernetes keeps it in the spec."""
+    tree = msgspec.json.decode(metadata)
+    annotations = tree.get("annotations", {})
+    annotations.pop(TEMPLATE_COUNT, None)
+    if not annotations:
+        tree.pop("annotations", None)
+    return _encode(tree)
 
 
 class MetadataOnly(Representation):

@@ -101,18 +101,6 @@ KNOWN: Final[tuple[Known, ...]] = (
         "an empty list that was sent belongs to nobody",
     ),
     Known("pod: much said", r"\.headers\.Warning", FAULT, "no warnings about odd pods"),
-    Known(
-        "table of daemonsets",
-        r".*\.annotations",
-        FAULT,
-        "the metadata in tables shows an annotation of old",
-    ),
-    Known(
-        "bindings as a table",
-        r".*\.description",
-        FAULT,
-        "the description of a column has a sentence more",
-    ),
 )
 
 

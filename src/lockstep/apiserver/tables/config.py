@@ -57,11 +57,21 @@ def _binding(obj: Json, now: float) -> Cells:
     ]
 
 
+_UNRESOLVED = "If the RoleRef cannot be resolved, the Authorizer must return an error."
+# The tables still describe v1beta1's field, which does not say that it is immutable.
+_ROLE = {
+    "RoleBinding": "RoleRef can reference a Role in the current namespace or a ClusterRole in the "
+    f"global namespace. {_UNRESOLVED}",
+    "ClusterRoleBinding": "RoleRef can only reference a ClusterRole in the global namespace. "
+    f"{_UNRESOLVED}",
+}
+
+
 def _bindings(kind: str) -> Layout:
     shown = kind[:1].lower() + kind[1:]
     columns = (
         NAME,
-        Column("Role", f"rbac.v1.{kind}#roleRef"),
+        Column("Role", _ROLE[kind]),
         AGE,
         *(wide(name, f"{name} in the {shown}") for name in ("Users", "Groups", "ServiceAccounts")),
     )

@@ -7,6 +7,8 @@ from typing import Any
 Json = dict[str, Any]
 
 _INT32_MAX = 2**31 - 1
+TEMPLATE_COUNT = "deprecated.daemonset.template.generation"
+"""The annotation that counts the versions of a daemon set's template."""
 
 
 def deployment(obj: Json) -> None:
@@ -45,7 +47,7 @@ def daemon_set(obj: Json) -> None:
 def number_template(obj: Json) -> None:
     """Count the versions of a new daemon set's template, as its oldest clients expect."""
     meta = obj.setdefault("metadata", {})
-    count = {"deprecated.daemonset.template.generation": "1"}
+    count = {TEMPLATE_COUNT: "1"}
     meta["annotations"] = {**(meta.get("annotations") or {}), **count}
 
 
