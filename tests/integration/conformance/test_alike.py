@@ -9,6 +9,9 @@ from tests.integration.conformance.report import PAGE, share, table, unexplained
 from tests.integration.conformance.script import SCRIPT
 from tests.integration.conformance.servers import both
 
+pytestmark = pytest.mark.xdist_group("conformance")
+"""They share what takes minutes to find out, which each process would do anew."""
+
 ENOUGH = 0.95
 FEWEST = 300
 
