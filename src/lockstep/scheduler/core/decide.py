@@ -361,7 +361,9 @@ class Decider:
             self.cluster.assume(decided)
             # Nobody else has touched it: the next round need not look again.
             self.cluster.touched.discard(placement.unit)
-            if self.line.update(placement.unit):
+            if placement.unit.kind == "Pod":
+                self.line.drop(placement.unit)  # there is nothing left of it to place
+            elif self.line.update(placement.unit):
                 self._resting.add(placement.unit)
                 self.line.step_aside(placement.unit)
         except Exception:
@@ -376,7 +378,9 @@ class Decider:
         """Remember where the next pod like the last one goes."""
         table, shape = self.cluster.table, last.member.shape
         row = table.rows[last.spot.node]
-        left = int(members_fit(table.free[:, row : row + 1], shape)[0])
+        left = self._streak.rest(shape, row)
+        if left is None:
+            left = int(members_fit(table.free[:, row : row + 1], shape)[0])
         steady = self.cluster.fits.preference(strategy).steady
         self._streak.placed(shape, row, left if steady else 0)
 

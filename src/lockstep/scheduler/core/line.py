@@ -108,7 +108,7 @@ class Line:
 
     def update(self, key: UnitKey) -> bool:
         """Bring one unit up to date; return whether it waits."""
-        self._drop(key)
+        self.drop(key)
         unit = self._cluster.units.get(key)
         if unit is None or not unit.open:
             return False
@@ -132,7 +132,8 @@ class Line:
             self.lanes.setdefault(queue, Lane()).add(new, kind)
         return True
 
-    def _drop(self, key: UnitKey) -> None:
+    def drop(self, key: UnitKey) -> None:
+        """Let a unit wait no more, if it does."""
         old = self._keys.pop(key, None)
         if old is None:
             return

@@ -17,6 +17,8 @@ class Streak:
         self._table = table
         self._shape: PodShape | None = None
         self._row = self._left = 0
+        self._goes_on = False
+        """Whether it told of its node when it was asked last."""
         self._moment = (-1, -1)
 
     def _now(self) -> tuple[int, int]:
@@ -25,7 +27,16 @@ class Streak:
     def row(self, shape: PodShape) -> int | None:
         """Return the node that takes the next pod of a shape; None where that is not known."""
         known = shape is self._shape and self._left > 0 and self._moment == self._now()
+        self._goes_on = known
         return self._row if known else None
+
+    def rest(self, shape: PodShape, row: int) -> int | None:
+        """Return how many more the node has room for, once it took the pod that was asked about.
+
+        None where that does not follow from what was known.
+        """
+        follows = self._goes_on and shape is self._shape and row == self._row
+        return self._left - 1 if follows else None
 
     def placed(self, shape: PodShape, row: int, left: int) -> None:
         """Note that a pod was counted on a node which has room for so many more."""

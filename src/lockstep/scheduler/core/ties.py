@@ -90,10 +90,13 @@ class Contest(Generic[A]):
 
 def _likeness(ground: Ground, area: Area) -> bytes:
     rows, parts = area.rows, []
+    counts = [fit.count[rows] for fit in ground.fits]
     for tier in ground.table.tiers.indices[area.level + 1 :]:
-        number = np.unique(tier.ids[rows], return_inverse=True)[1]
-        for fit in ground.fits:
-            parts.append(np.sort(np.bincount(number, weights=fit.count[rows])).tobytes())
+        ids = tier.ids[rows]
+        number = ids - ids.min()
+        for count in counts:
+            free = np.bincount(number, weights=count)
+            parts.append(np.sort(free[free > 0]).tobytes())
     return b"".join(parts)
 
 
