@@ -12,7 +12,7 @@ import random
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,6 +29,7 @@ from lockstep.api.names import GANG_LABEL, GPU
 from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_crds
+from lockstep.kube.errors import Conflict, NotFound
 
 SINGLES, GANGS_OF_8 = 24, 3
 GPUS = SINGLES + 8 * GANGS_OF_8
@@ -143,16 +144,41 @@ async def endure(server: ApiServer, blows: int, strike: Blow, after: Blow) -> No
 
 
 async def humble(client: Client, gangs: int) -> None:
-    """Fill the nodes, two for each gang, with pods that end as soon as they are told."""
+    """Fill the nodes, two for each gang."""
 
     async def one(gang: str) -> None:
         meta = {"name": gang, "namespace": "default"}
         await client.create(GANGS, {"metadata": meta, "spec": {"minMember": 8}})
         for i in range(8):
-            body = pod_body(f"{gang}-{i}", gpus=2, gang=gang, terminationGracePeriodSeconds=0)
-            await client.create(PODS, body)
+            await client.create(PODS, pod_body(f"{gang}-{i}", gpus=2, gang=gang))
 
     await asyncio.gather(*(one(f"humble-{i}") for i in range(gangs)))
+
+
+@asynccontextmanager
+async def obeying(client: Client, audit: Audit) -> AsyncIterator[None]:
+    """Let pods end that are told to, as their nodes would."""
+    changed = asyncio.Event()
+
+    async def confirm() -> None:
+        while True:
+            changed.clear()
+            for pod in [p for p in audit.pods if p.metadata.deletion_timestamp is not None]:
+                meta = pod.metadata
+                with suppress(NotFound, Conflict):
+                    await client.delete(PODS, meta.name, "default", grace_seconds=0, uid=meta.uid)
+            await changed.wait()
+
+    cancel = audit.pods.subscribe(lambda _: changed.set())
+    task = asyncio.create_task(confirm())
+    try:
+        yield
+        if task.done():
+            task.result()
+    finally:
+        cancel()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def proud(client: Client, number: int) -> None:
@@ -180,7 +206,11 @@ async def endure_evictions(server: ApiServer, kills: int) -> None:
         await ensure_crds(client)
         await add_importance(client)
         await add_nodes(client, [f"n{i}" for i in range(2 * gangs)])
-        async with Audit.running(client) as audit, pair(server, client) as two:
+        async with (
+            Audit.running(client) as audit,
+            obeying(client, audit),
+            pair(server, client) as two,
+        ):
             await humble(client, gangs)
             await eventually(lambda: bound(audit) == 8 * gangs, 60.0, "the nodes are full")
             for number in range(kills):
