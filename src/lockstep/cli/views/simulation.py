@@ -26,7 +26,7 @@ def summary(figures: dict[str, Any], result: Result) -> list[str]:
         f"fairness       {figures['fairness']:.3f} between queues (1 is even)",
         f"disturbances   {figures['preemptions']} preemptions, {figures['restarts']} restarts, "
         f"{figures['nodeFaults']} nodes lost",
-        f"defragmented   for {figures['rearrangements']} jobs: {figures['moves']} moves, "
+        f"moved          {figures['moves']} jobs for {figures['rearrangements']} others, "
         f"{figures['movedGpuHours']:.1f} GPU hours lost by them",
         f"span           {_spans(figures['span'])}",
     ]
