@@ -114,3 +114,41 @@ async def _is(asked: Awaitable[str], wanted: str) -> bool:
 async def _all_placed(client: Client, gang: str, members: int) -> dict[str, str] | None:
     found = await nodes_of(client, gang)
     return found if len(found) == members and all(found.values()) else None
+
+
+async def test_a_pod_is_told_the_aligned_devices_that_it_got(any_server):
+    configs = any_server.data / "kubeconfigs"
+    scheduler = PartProcess(configs / "scheduler.kubeconfig").start()
+    nodes = PartProcess(
+        configs / "simulate-nodes.kubeconfig", options=("1x8",), part="simulate-nodes"
+    ).start()
+    asked = {"cpu": "8", "nvidia.com/gpu": "2", "lockstep.dev/nics": "2"}
+    try:
+        async with any_server.client() as client:
+
+            async def annotations(name: str) -> dict[str, str]:
+                pod = await client.get(PODS, name, "default")
+                return pod.metadata.annotations if pod.spec.node_name else {}
+
+            for name in ("a", "b"):
+                resources = {"requests": asked, "limits": asked}
+                meta = {
+                    "name": name,
+                    "namespace": "default",
+                    "annotations": {"lockstep.dev/align-required": "pcie,numa"},
+                }
+                container = {"name": "main", "image": "none", "resources": resources}
+                spec = {"schedulerName": "lockstep", "containers": [container]}
+                await client.create(PODS, {"metadata": meta, "spec": spec})
+                await eventually(lambda name=name: annotations(name))
+            for name, indices, names in (
+                ("a", "0,1", "mlx5_0,mlx5_1"),
+                ("b", "2,3", "mlx5_2,mlx5_3"),
+            ):
+                told = await annotations(name)
+                assert told["lockstep.dev/gpus"] == told["lockstep.dev/nics"] == indices
+                assert told["lockstep.dev/hcas"] == names
+                assert told["lockstep.dev/numa"] == "0"
+    finally:
+        nodes.kill()
+        scheduler.kill()
