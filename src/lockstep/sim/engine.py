@@ -196,8 +196,10 @@ class Simulation:
         for there in standing:
             self.cluster.remove_pod(there.metadata.namespace, there.metadata.name)
         for name, there in run.match(standing):
-            self._bind(run, name, Spot(there.spec.node_name, granted(there.metadata.annotations)))
+            spot = Spot(there.spec.node_name, granted(there.metadata.annotations))
+            run.stand(name, spot, self._now)
             self.cluster.set_pod(run.bound(name))
+            self._meter.use(run.work.queue, self._held(run, name, spot.node))
             # Else nobody would know when it ends, and what waits would be passed by anything.
             member = self.cluster.pods[run.work.key.namespace, name]
             member.since = EPOCH + self._now - run.work.elapsed
