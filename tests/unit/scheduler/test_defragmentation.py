@@ -291,3 +291,15 @@ def test_one_that_finds_a_place_before_anybody_went_moves_nobody() -> None:
     assert world.evicted == []
     assert steps(world) == ("Done", ["Stayed"])
     assert world.there() == set("wxz")
+
+
+def test_the_more_important_does_not_take_over_the_place_of_one_that_moves() -> None:
+    world = on_the_way()
+    world.run("t: 1x4", priority="high")
+    others = world.evicted[1:]
+    assert len(others) == 1, "it takes the place of somebody who stands"
+    world.renew("x-0")
+    world.renew(f"{others[0]}-0")
+    world.settle()
+    assert {"t", "x", "w"} <= world.there()
+    assert steps(world) == ("Done", ["Standing"])

@@ -22,12 +22,15 @@ from lockstep.scheduler.core.units import Member, Unit
 
 
 def weaker(cluster: Cluster, unit: Unit) -> list[Nomination]:
-    """Return the nominations in a unit's queue that are less important, the least one first."""
+    """Return the nominations in a unit's queue that are less important, the least one first.
+
+    Places that belong to a plan of moves are left out: who moves has nowhere to go back to.
+    """
     priority = cluster.priority(unit)
     found = []
     for nomination in cluster.nominations:
         other = cluster.units.get(nomination.unit)
-        if other is None or nomination.queue != unit.queue:
+        if other is None or nomination.queue != unit.queue or nomination.purpose != "Preempting":
             continue
         if cluster.priority(other) < priority:
             found.append((cluster.priority(other), nomination.unit, nomination))
