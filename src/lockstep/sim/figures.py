@@ -31,6 +31,8 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
     same at the best place that there is (``ideal``), and by how much they are above it.
     """
     total, lives = result.total, result.lives
+    # Shares of memory and of compute may lie on one card: what jobs hold is not what cards miss.
+    held = sum(result.queue_use.values())
     return {
         "seconds": round(result.end, 3),
         "jobs": len(lives),
@@ -53,7 +55,7 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
         "movedGpuHours": round(sum(one.price for one in result.rearrangements) / 3600, 3),
         "restarts": sum(life.restarts for life in lives),
         "nodeFaults": result.node_faults,
-        "goodput": _percent(sum(life.useful for life in lives), total.used),
+        "goodput": _percent(sum(life.useful for life in lives), held),
         "lostGpuHours": round(sum(life.lost for life in lives) / 3600, 3),
         "span": spans(result.stays, table),
         "decisions": result.decisions,

@@ -44,6 +44,15 @@ def test_allocation_is_held_over_usable_gpu_time():
     assert found["fragmentation"] == pytest.approx(100 * 200 / 600, abs=1e-3)
 
 
+def test_shares_of_memory_and_of_compute_on_one_card_lose_nothing():
+    half = job("m", "2x50%", runs=100)
+    resources = half["spec"]["groups"][0]["template"]["spec"]["containers"][0]["resources"]
+    resources["limits"] = resources["requests"] = {"lockstep.dev/gpu-memory": "40Gi"}
+    found, _ = shown("1x1", half, job("c", "2x50%", runs=100))
+    assert found["goodput"] == pytest.approx(100.0)
+    assert found["allocation"] == pytest.approx(100.0)
+
+
 def test_shares_count_as_fractions_of_gpus():
     found, result = shown(
         "1x4", job("a", "2x50%", runs=100), job("b", "1x25%", runs=100), job("c", "1x1", runs=100)
