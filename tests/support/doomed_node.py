@@ -116,7 +116,7 @@ async def main(kubeconfig: str, data: str, *plan: str) -> None:
     told: list[Request] = []
     faults = Faults(_read(list(plan)), on_kill=die, on_change=tell)
     node.Client = partial(Client, transport=faults.transport)  # type: ignore[misc, assignment]
-    node.gpus.find = lambda: [Device(index=i, memory=80 * 1024) for i in range(GPUS)]
+    node.gpus.find = lambda: [(Device(index=i, memory=80 * 1024), "") for i in range(GPUS)]
     with contextlib.suppress(asyncio.CancelledError):
         await node.run(
             kubeconfig=Path(kubeconfig),

@@ -102,4 +102,11 @@ def day(tmp_path: Path) -> Day:
 
 async def test_it_ends_the_same_wherever_the_node_is_killed(arena: Arena, day: Day) -> None:
     begin = partial(DoomedNode, arena.server.kubeconfig, day.node)
-    await arena.endures(Scenario(begin, day.play, day.outcome))
+    try:
+        await arena.endures(Scenario(begin, day.play, day.outcome))
+    finally:
+        # What the last one left is adopted, or is an orphan; either way it ends with its node.
+        last = ProcessNode(arena.server, day.node).start()
+        last.stop()
+    assert not last.shims()
+    assert not last.groups()
