@@ -153,6 +153,13 @@ class FakeCluster:
         tree = merged(to_builtins(self.job.spec), spec)
         self.job = structs.replace(self.job, metadata=meta, spec=convert(tree, type(self.job.spec)))
 
+    def annotate(self, name: str, text: str) -> None:
+        """Put an annotation on the job, as a user does, or the one who saves its state."""
+        assert self.job is not None
+        meta = self.job.metadata
+        told = structs.replace(meta, annotations=meta.annotations | {name: text})
+        self.job = structs.replace(self.job, metadata=told)
+
     def place(self) -> None:
         """Bind all pods, once all that the gang needs are there."""
         gang = self.objects.get(("Gang", self.job.metadata.name)) if self.job else None

@@ -55,7 +55,7 @@ def defrag(
     """Show which running jobs would have to move so that a waiting one could start; have it done.
 
     Only elastic jobs and jobs that say when they saved their state last (annotation
-    lockstep.dev/checkpoint of their gang) are thought of, and none that is more important. The
+    lockstep.dev/checkpoint) are thought of, and none that is more important. The
     price is the work that they do again. With --yes, or when you agree, the scheduler plans anew
     and moves them if that costs no more than agreed; it keeps all new places until all stand.
 

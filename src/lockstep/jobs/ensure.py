@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 from lockstep.api import timestamp
 from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
@@ -97,12 +97,23 @@ def _surroundings(seen: Seen, framework: Framework, roster: Roster) -> Iterator[
     yield from _config_map(seen, framework, roster)
     if seen.service is None or not owns(job, seen.service.metadata):
         yield Create(SERVICES, objects.service(job))
-    gang, wanted = seen.gang, objects.gang_spec(job)
-    if gang is None or not owns(job, gang.metadata):
+    yield from _gang(seen)
+
+
+def _gang(seen: Seen) -> Iterator[Action]:
+    job, there = seen.job, seen.gang
+    if there is None or not owns(job, there.metadata):
         yield Create(GANGS, objects.gang(job))
-    elif gang.spec != wanted:
-        patch = difference(to_builtins(gang.spec), to_builtins(wanted))
-        yield Change(GANGS, gang.metadata.name, {"spec": patch})
+        return
+    patch: dict[str, Any] = {}
+    wanted, told = objects.gang_spec(job), objects.foreseen(job)
+    if there.spec != wanted:
+        patch["spec"] = difference(to_builtins(there.spec), to_builtins(wanted))
+    known = {name: text for name, text in there.metadata.annotations.items() if name in told}
+    if known != told:
+        patch["metadata"] = {"annotations": told}
+    if patch:
+        yield Change(GANGS, there.metadata.name, patch)
 
 
 def _secret(seen: Seen, files: dict[str, str]) -> Iterator[Action]:

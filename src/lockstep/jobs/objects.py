@@ -13,6 +13,7 @@ from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import (
     API_VERSION,
     ATTEMPT_LABEL,
+    CHECKPOINT_ANNOTATION,
     GANG_GROUP_LABEL,
     GANG_LABEL,
     INDEX_LABEL,
@@ -76,21 +77,29 @@ def pod(job: TrainingJob, framework: Framework, member: Member, everyone: Sequen
 def gang(job: TrainingJob) -> Json:
     """Return the gang of *job*: a group for each role."""
     body = to_builtins(Gang(metadata=ObjectMeta(), spec=gang_spec(job)))
+    told = foreseen(job)
     return {
         "apiVersion": GANGS.api_version,
         "kind": GANGS.kind,
-        "metadata": {**_meta(job, job.metadata.name), **_runtime(job)},
+        "metadata": {**_meta(job, job.metadata.name), **({"annotations": told} if told else {})},
         "spec": body["spec"],
     }
 
 
-def _runtime(job: TrainingJob) -> Json:
-    """Return what is known of how long the job runs: as it says itself, at most its deadline."""
-    stated = job.metadata.annotations.get(RUNTIME_ANNOTATION)
+def foreseen(job: TrainingJob) -> dict[str, str]:
+    """Return the annotations that tell the scheduler how long the job runs, and what is saved.
+
+    How long is what the job says itself, else its deadline.
+    """
+    told: dict[str, str] = {
+        name: job.metadata.annotations[name]
+        for name in (RUNTIME_ANNOTATION, CHECKPOINT_ANNOTATION)
+        if name in job.metadata.annotations
+    }
     deadline = job.spec.run_policy.active_deadline
-    if stated is None and deadline is not None:
-        stated = f"{duration.parse(deadline):g}"
-    return {"annotations": {RUNTIME_ANNOTATION: stated}} if stated is not None else {}
+    if deadline is not None:
+        told.setdefault(RUNTIME_ANNOTATION, f"{duration.parse(deadline):g}")
+    return told
 
 
 def gang_spec(job: TrainingJob) -> GangSpec:

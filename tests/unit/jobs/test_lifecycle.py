@@ -199,6 +199,20 @@ def test_an_elastic_job_is_scaled_while_it_runs(replicas: int, indices: str) -> 
     assert (world.job.status.restarts, phase(world)) == (0, "Running")
 
 
+def test_the_gang_is_told_what_the_job_says_of_its_run() -> None:
+    world = FakeCluster(job(runPolicy={"activeDeadline": "1h"}))
+    world.run()
+    told = world.objects["Gang", "digits"].metadata.annotations
+    assert told == {"lockstep.dev/runtime": "3600"}
+    for saved in ("2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z"):
+        world.annotate("lockstep.dev/checkpoint", saved)
+        world.run()
+        told = world.objects["Gang", "digits"].metadata.annotations
+        assert told == {"lockstep.dev/runtime": "3600", "lockstep.dev/checkpoint": saved}
+    assert world.job is not None
+    assert (world.job.status.restarts, phase(world)) == (0, "Running")
+
+
 def test_a_fixed_job_that_is_resized_starts_anew_and_no_restart_is_counted() -> None:
     world = FakeCluster(job())
     world.run()
