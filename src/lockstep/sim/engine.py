@@ -92,6 +92,7 @@ class Simulation:
     def __init__(self, world: World, works: Iterable[Workload], options: Options) -> None:
         self.cluster = world.cluster()
         self._world = world
+        self._standing = world.by_gang()
         self._works = iter(works)
         self._options = options
         self._dice = Dice(options.faults, options.seed)
@@ -192,14 +193,14 @@ class Simulation:
 
     def _resume(self, run: Run) -> None:
         """Put the pods that stood on nodes at the start where they stood."""
-        standing = self._world.standing(run.work.key)
+        standing = self._standing.get(run.work.key, ())
         for there in standing:
             self.cluster.remove_pod(there.metadata.namespace, there.metadata.name)
         for name, there in run.match(standing):
             spot = Spot(there.spec.node_name, granted(there.metadata.annotations))
             run.stand(name, spot, self._now)
             self.cluster.set_pod(run.bound(name))
-            self._meter.use(run.work.queue, self._held(run, name, spot.node))
+            self._use(run, name, spot)
             # Else nobody would know when it ends, and what waits would be passed by anything.
             member = self.cluster.pods[run.work.key.namespace, name]
             member.since = EPOCH + self._now - run.work.elapsed
@@ -207,8 +208,7 @@ class Simulation:
             run.started(self._now)
             self._follow(run)
 
-    def _bind(self, run: Run, name: str, spot: Spot) -> None:
-        run.stand(name, spot, self._now)
+    def _use(self, run: Run, name: str, spot: Spot) -> None:
         self._meter.use(run.work.queue, self._held(run, name, spot.node))
 
     def _end(self, run: Run, epoch: int) -> None:
@@ -304,7 +304,9 @@ class Simulation:
             run = self._runs[placement.unit]
             run.advance(self._now)
             for assignment in placement.assignments:
-                self._bind(run, assignment.member.name, assignment.spot)
+                name, spot = assignment.member.name, assignment.spot
+                run.stand(name, spot, self._now)
+                self._use(run, name, spot)
             self.cluster.units[placement.unit].confirm()
             again |= not run.complete
             run.started(self._now)

@@ -75,15 +75,15 @@ class World:
             "add the PriorityClass to it, or leave the name out"
         )
 
-    def standing(self, key: UnitKey) -> list[Pod]:
-        """Return the pods of a gang that stand on nodes at the start."""
-        return [
-            pod
-            for pod in self.pods.values()
-            if pod.metadata.namespace == key.namespace
-            and pod.metadata.labels.get(GANG_LABEL) == key.name
-            and pod.spec.node_name in self.nodes
-        ]
+    def by_gang(self) -> dict[UnitKey, list[Pod]]:
+        """Return the pods of each gang that stand on nodes at the start."""
+        found: dict[UnitKey, list[Pod]] = {}
+        for pod in self.pods.values():
+            gang = pod.metadata.labels.get(GANG_LABEL)
+            if gang and pod.spec.node_name in self.nodes:
+                key = UnitKey("Gang", pod.metadata.namespace, gang)
+                found.setdefault(key, []).append(pod)
+        return found
 
     def cluster(self) -> Cluster:
         """Return the scheduler's state at the start."""

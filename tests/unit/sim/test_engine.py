@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.simulated_jobs import job, simulate, training_job
 
-from lockstep.api.core import PriorityClass
+from lockstep.api.core import Pod, PriorityClass
 from lockstep.api.queue import Queue
 from lockstep.api.selectors import parse_labels
 from lockstep.nodes.simulated.spec import parse
@@ -238,3 +238,24 @@ def test_decisions_that_do_not_come_to_an_end_are_an_error_that_names_moment_and
         "after 1 rounds of decisions at 3 s there is still something to decide; "
         "the last round was about: high, low"
     )
+
+
+def test_a_job_whose_pods_stand_at_the_start_goes_on_where_it_is():
+    there = world_of(parse("2x8"))
+    node = sorted(there.nodes)[1]
+    meta = {
+        "name": "on-worker-0",
+        "namespace": "default",
+        "labels": {"lockstep.dev/gang": "on", "lockstep.dev/gang-group": "worker"},
+        "annotations": {"lockstep.dev/gpus": "2,3"},
+    }
+    resources = {"limits": {"nvidia.com/gpu": 2}}
+    spec = {"nodeName": node, "containers": [{"name": "main", "resources": resources}]}
+    there.pods["default", "on-worker-0"] = view(
+        {"kind": "Pod", "metadata": meta, "spec": {**spec, "schedulerName": "lockstep"}}, Pod
+    )
+    running = job("on", "1x2", runs=100)
+    running["metadata"]["annotations"]["lockstep.dev/elapsed"] = "40"
+    result = simulate(there, running)
+    (stay,) = result.stays
+    assert (stay.node, stay.gpus, stay.end) == (node, (2, 3), 60)
