@@ -13,11 +13,12 @@ from lockstep.api.core import Pod, PriorityClass
 from lockstep.api.meta import ObjectMeta, OwnerReference
 from lockstep.api.timestamp import show
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider, Round
+from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.masks import format_indices, indices_of, mask_of
 from lockstep.scheduler.core.preemption.preemptor import Eviction
+from lockstep.scheduler.core.round import Round
 from lockstep.scheduler.core.units import UnitKey
 
 PRIORITIES = {"low": -10, "high": 10, "top": 100}

@@ -17,7 +17,7 @@ from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
 from lockstep.scheduler.binder import Binder
 from lockstep.scheduler.core.blocked import Verdict, passed_over
-from lockstep.scheduler.core.decide import Decider, Round
+from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.explain import FITS, explain
 from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.outlook import Estimate
@@ -30,6 +30,7 @@ from lockstep.scheduler.core.report import (
     stumbled_status,
     unscheduled_status,
 )
+from lockstep.scheduler.core.round import Round
 from lockstep.scheduler.core.timeouts import MAX_WAIT_EXCEEDED, given_up
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 

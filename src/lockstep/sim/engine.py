@@ -17,12 +17,13 @@ from msgspec.structs import replace
 from lockstep.api.meta import Condition
 from lockstep.api.names import GPU
 from lockstep.api.queue import DefragmentationPolicy
-from lockstep.scheduler.core.decide import Decider, Round
+from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.defrag.movers import elastic
 from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.grants import Spot, granted
 from lockstep.scheduler.core.preemption.preemptor import Eviction
+from lockstep.scheduler.core.round import Round
 from lockstep.scheduler.core.units import Unit, UnitKey
 from lockstep.sim.communication import paid
 from lockstep.sim.faults import Dice, Faults

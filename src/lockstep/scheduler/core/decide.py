@@ -3,71 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
 
 from lockstep.api.gang import Strategy
 from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core.backfill import Backfill
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.defrag.defragmenter import STATED, Defragmenter, Note
+from lockstep.scheduler.core.defrag.defragmenter import STATED, Defragmenter
 from lockstep.scheduler.core.defrag.due import Due
 from lockstep.scheduler.core.defrag.movers import Costs
-from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.defrag.turn import Turn
 from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.fit import members_fit
 from lockstep.scheduler.core.line import Kind, Line, Turns
 from lockstep.scheduler.core.musters import Muster
 from lockstep.scheduler.core.placement import Assignment, Placement, place_on
-from lockstep.scheduler.core.preemption.preemptor import Eviction, Preemptor
+from lockstep.scheduler.core.preemption.preemptor import Preemptor
 from lockstep.scheduler.core.problem import Problem, problem_of, strategy_of
 from lockstep.scheduler.core.queues import admission
+from lockstep.scheduler.core.round import Rollback, Round
 from lockstep.scheduler.core.streak import Streak
 from lockstep.scheduler.core.timeouts import TimeOuts
 from lockstep.scheduler.core.topology import Tiers
-from lockstep.scheduler.core.units import Member, Unit, UnitKey
+from lockstep.scheduler.core.units import Unit, UnitKey
 
 PLANS_PER_ROUND = 4
 """Units for which one round looks for whom to evict; the others follow in the next."""
 PATIENCE = 10.0
 """Seconds that a half-placed gang may take to be completed before it gives its nodes back."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rollback:
-    """A gang that could not be completed: these members give their nodes back."""
-
-    unit: UnitKey
-    members: tuple[Member, ...]
-
-
-@dataclass(slots=True)
-class Round:
-    """What one round decided. The placements are counted in the state already."""
-
-    placements: list[Placement] = field(default_factory=list)
-    rollbacks: list[Rollback] = field(default_factory=list)
-    evictions: list[Eviction] = field(default_factory=list)
-    """Whose place somebody else gets; it is kept free from now on."""
-    rearrangements: list[Rearrangement] = field(default_factory=list)
-    """Gangs for which others move; all new places are kept from now on."""
-    notes: list[Note] = field(default_factory=list)
-    """What is to be told as Events."""
-    failed: list[UnitKey] = field(default_factory=list)
-    """Units looked at that have no place now."""
-    errors: dict[UnitKey, Exception] = field(default_factory=dict)
-    """Units over which the decision itself failed; nothing about them was decided."""
-    touched: set[UnitKey] = field(default_factory=set)
-    """Units that changed since the last round, whether they wait or not."""
-    more: bool = False
-    """Whether the round stopped at its limit with units left to look at."""
-    wake_at: float | None = None
-    """When to come back even if nothing happens."""
-
-    def wake(self, at: float) -> None:
-        """Ask to be back at some time at the latest."""
-        self.wake_at = at if self.wake_at is None else min(at, self.wake_at)
 
 
 class Decider:

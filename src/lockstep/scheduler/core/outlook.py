@@ -19,8 +19,9 @@ from msgspec import structs
 
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.blocked import blocked
-from lockstep.scheduler.core.decide import Decider, Round
+from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.round import Round
 from lockstep.scheduler.core.units import Member, UnitKey
 
 ROUNDS = 10_000

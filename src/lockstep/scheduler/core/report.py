@@ -58,18 +58,7 @@ def gang_status(
         "reason": verdict.reason if verdict else "",
         "message": verdict.message if verdict else "",
         "remedy": verdict.remedy if verdict else "",
-        "members": sum(m.total for m in unit.musters),
-        "bound": sum(len(m.bound) for m in unit.musters),
-        "running": sum(_running(m.bound) for m in unit.musters),
-        "groups": [
-            {
-                "name": m.group.name,
-                "members": m.total,
-                "bound": len(m.bound),
-                "running": _running(m.bound),
-            }
-            for m in unit.musters
-        ],
+        **_counts(unit),
         **(_estimate(cluster, unit.gang, foreseen) if waits else NO_ESTIMATE),
         "nominated": _nominated(cluster, unit),
         "defragmentation": _defragmentation(cluster, unit),
@@ -80,6 +69,18 @@ def gang_status(
         "placedAt": (old.placed_at or now) if placed else _since_whole(unit),
         "observedGeneration": unit.gang.metadata.generation,
         "conditions": _conditions(cluster, unit, verdict, placed=placed, now=now),
+    }
+
+
+def _counts(unit: Unit) -> Json:
+    """Return how many pods there are, have a node and run, in all and in each group."""
+    groups = [
+        (m.group.name, {"members": m.total, "bound": len(m.bound), "running": _running(m.bound)})
+        for m in unit.musters
+    ]
+    return {
+        **{what: sum(c[what] for _, c in groups) for what in ("members", "bound", "running")},
+        "groups": [{"name": name, **counts} for name, counts in groups],
     }
 
 

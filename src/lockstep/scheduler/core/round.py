@@ -1,0 +1,47 @@
+"""What one decision round hands to those who carry it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lockstep.scheduler.core.defrag.defragmenter import Note
+from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
+from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.preemption.preemptor import Eviction
+from lockstep.scheduler.core.units import Member, UnitKey
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """A gang that could not be completed: these members give their nodes back."""
+
+    unit: UnitKey
+    members: tuple[Member, ...]
+
+
+@dataclass(slots=True)
+class Round:
+    """What one round decided. The placements are counted in the state already."""
+
+    placements: list[Placement] = field(default_factory=list)
+    rollbacks: list[Rollback] = field(default_factory=list)
+    evictions: list[Eviction] = field(default_factory=list)
+    """Whose place somebody else gets; it is kept free from now on."""
+    rearrangements: list[Rearrangement] = field(default_factory=list)
+    """Gangs for which others move; all new places are kept from now on."""
+    notes: list[Note] = field(default_factory=list)
+    """What is to be told as Events."""
+    failed: list[UnitKey] = field(default_factory=list)
+    """Units looked at that have no place now."""
+    errors: dict[UnitKey, Exception] = field(default_factory=dict)
+    """Units over which the decision itself failed; nothing about them was decided."""
+    touched: set[UnitKey] = field(default_factory=set)
+    """Units that changed since the last round, whether they wait or not."""
+    more: bool = False
+    """Whether the round stopped at its limit with units left to look at."""
+    wake_at: float | None = None
+    """When to come back even if nothing happens."""
+
+    def wake(self, at: float) -> None:
+        """Ask to be back at some time at the latest."""
+        self.wake_at = at if self.wake_at is None else min(at, self.wake_at)
