@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.support.faults import Break, Faults, Kill, Only, Plan, nothing
 
-from lockstep.api.core import Device
+from lockstep.api.devices import Device
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.transport import Request

@@ -13,40 +13,6 @@ from lockstep.api.wire import Wire
 Quantity = str | int | float
 
 
-class Device(Wire, frozen=True):
-    """One GPU or NIC of a node, as the node states it in ``lockstep.dev/devices``.
-
-    ``memory`` is in MiB, ``speed`` in Gb/s. ``nvlink`` numbers the NVLink domain inside the node;
-    devices with the same ``pcie`` share a PCIe root; ``numa`` is -1 where nothing tells it.
-    ``name`` is what programs call it (``mlx5_0``). ``healthy`` is false for a device that must not
-    be used.
-    """
-
-    index: int
-    kind: Literal["gpu", "nic"] = "gpu"
-    model: str = ""
-    memory: int = 0
-    nvlink: int = 0
-    numa: int = 0
-    pcie: int = 0
-    rail: int = 0
-    speed: int = 0
-    name: str = ""
-    uuid: str = ""
-    healthy: bool = True
-
-
-class NumaNode(Wire, frozen=True):
-    """One NUMA node of a node, as the node states it in ``lockstep.dev/numa-nodes``.
-
-    ``cpus`` and ``memory`` are what pods may have of it; memory that is not stated is not counted.
-    """
-
-    index: int
-    cpus: Quantity
-    memory: Quantity = 0
-
-
 class ResourceRequirements(Wire, frozen=True):
     """What a container asks for and may use at most."""
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.api.core import Device, NumaNode
+from lockstep.api.devices import Device, NumaNode
 from lockstep.nodes.process import connections
 
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.api import names
-from lockstep.api.core import Device, Node, NumaNode
+from lockstep.api.core import Node
+from lockstep.api.devices import Device, NumaNode
 from lockstep.api.wire import convert
 from lockstep.nodes.simulated import fleet
 from lockstep.nodes.simulated.spec import parse

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from lockstep.api.core import Device, NumaNode
+from lockstep.api.devices import Device, NumaNode
 
 SYSFS = Path("/sys")
 UNKNOWN = -1

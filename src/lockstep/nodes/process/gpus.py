@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Sequence
 
-from lockstep.api.core import Device
+from lockstep.api.devices import Device
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from lockstep.api import names
-from lockstep.api.core import LEASES, NODES, Device, NumaNode
+from lockstep.api.core import LEASES, NODES
+from lockstep.api.devices import Device, NumaNode
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.nodes.process import machine_info

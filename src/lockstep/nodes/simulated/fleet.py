@@ -12,7 +12,8 @@ from typing import Any, Literal
 import msgspec
 
 from lockstep.api import names
-from lockstep.api.core import Device, Node, NumaNode, Taint
+from lockstep.api.core import Node, Taint
+from lockstep.api.devices import Device, NumaNode
 from lockstep.api.timestamp import show
 from lockstep.nodes.simulated.spec import MIB, NodeGroup
 

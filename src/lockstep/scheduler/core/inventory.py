@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lockstep.api.core import Device, NumaNode
+from lockstep.api.devices import Device, NumaNode
 from lockstep.api.names import DEVICES_ANNOTATION, NUMA_NODES_ANNOTATION
 from lockstep.api.quantity import to_int, to_milli
 from lockstep.scheduler.core.masks import MAX_DEVICES, mask_of

@@ -9,7 +9,6 @@ import msgspec
 from lockstep.api.core import (
     Affinity,
     Container,
-    Device,
     Node,
     NodeAffinity,
     NodeSelector,
@@ -22,6 +21,7 @@ from lockstep.api.core import (
     Quantity,
     ResourceRequirements,
 )
+from lockstep.api.devices import Device
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import (
     CPU,
