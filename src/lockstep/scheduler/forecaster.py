@@ -33,6 +33,9 @@ SPARING = 10
 """Times as long as a look took until the next one: it costs at most a tenth of a processor."""
 LONGEST = 30.0
 """Seconds after which a look is broken off; who is further back in line is told nothing."""
+STUCK = LONGEST + 15.0
+"""Seconds after which a look is ended from outside: it was forked beside threads, and one of them
+may have held a lock that nobody holds there."""
 NICE = 19
 
 Found = Callable[[dict[UnitKey, Estimate], float], None]
@@ -103,10 +106,14 @@ class Forecaster:
         finally:
             os.close(writing)
         try:
-            text = await _read(reading)
-            # Taking its memory apart may take it a while, for which nobody is to wait.
-            while not _ended(pid):  # noqa: ASYNC110 - no event tells it
-                await asyncio.sleep(PACE)
+            async with asyncio.timeout(STUCK):
+                text = await _read(reading)
+                # Taking its memory apart may take it a while, for which nobody is to wait.
+                while not _ended(pid):  # noqa: ASYNC110 - no event tells it
+                    await asyncio.sleep(PACE)
+        except TimeoutError:
+            _kill(pid)
+            raise TimeoutError(f"looking ahead took more than {STUCK:g} s") from None
         except BaseException:
             _kill(pid)
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 
 import pytest
 from tests.support.running import Running
@@ -94,6 +95,30 @@ async def test_what_was_said_before_it_was_killed_counts(monkeypatch: pytest.Mon
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
     assert [key.name for key in looks[0]] == ["y"]
+
+
+async def test_one_that_is_stuck_is_ended_and_the_next_is_taken(monkeypatch: pytest.MonkeyPatch):
+    world = Running.on("s/l: a:8 b:8")
+    world.run("x: 2x8")
+    world.run("y: 1x8")
+    looks = list[dict[UnitKey, Estimate]]()
+    one = Forecaster(world.decider, lambda found, _: looks.append(found))
+    task = asyncio.create_task(one.run())
+    try:
+        with monkeypatch.context() as stuck:
+            ended = asyncio.Event()
+            real = module._kill
+            stuck.setattr(module, "_work", lambda *_: signal.pause())
+            stuck.setattr(module, "STUCK", 0.05)
+            stuck.setattr(module, "_kill", lambda pid: (real(pid), ended.set()))
+            one.note()
+            await ended.wait()
+        assert childless()
+        one.note()
+        await eventually(lambda: bool(looks))
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_a_defect_in_it_ends_nothing_else(monkeypatch: pytest.MonkeyPatch):
