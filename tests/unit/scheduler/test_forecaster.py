@@ -22,16 +22,31 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SPARING", 0)
 
 
-def childless() -> bool:
-    """Return whether no forked process is left, not even its body."""
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The processes forked in this test; what others have started may still run."""
+    pids, real = list[int](), os.fork
+
+    def fork() -> int:
+        pid = real()
+        if pid:
+            pids.append(pid)
+        return pid
+
+    monkeypatch.setattr(os, "fork", fork)
+    return pids
+
+
+def gone(pid: int) -> bool:
+    """Return whether nothing is left of a forked process, not even its body."""
     try:
-        os.waitpid(-1, os.WNOHANG)
+        os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:
         return True
     return False
 
 
-async def test_what_is_found_comes_back_and_the_state_stays_as_it_was():
+async def test_what_is_found_comes_back_and_the_state_stays_as_it_was(forked: list[int]):
     world = Running.on("s/l: a:8 b:8")
     world.run("x: 2x8")
     world.run("y: 1x8")
@@ -47,7 +62,7 @@ async def test_what_is_found_comes_back_and_the_state_stays_as_it_was():
     expected = Estimate(None, "gang x has no expected run time")
     assert seen == {UnitKey("Gang", "default", "y"): expected}
     assert world.places("x") == before
-    assert childless()
+    assert forked and all(gone(pid) for pid in forked)
 
 
 async def test_without_memory_for_it_the_scheduler_goes_on(monkeypatch: pytest.MonkeyPatch):
@@ -97,7 +112,9 @@ async def test_what_was_said_before_it_was_killed_counts(monkeypatch: pytest.Mon
     assert [key.name for key in looks[0]] == ["y"]
 
 
-async def test_one_that_is_stuck_is_ended_and_the_next_is_taken(monkeypatch: pytest.MonkeyPatch):
+async def test_one_that_is_stuck_is_ended_and_the_next_is_taken(
+    monkeypatch: pytest.MonkeyPatch, forked: list[int]
+):
     world = Running.on("s/l: a:8 b:8")
     world.run("x: 2x8")
     world.run("y: 1x8")
@@ -113,7 +130,7 @@ async def test_one_that_is_stuck_is_ended_and_the_next_is_taken(monkeypatch: pyt
             stuck.setattr(module, "_kill", lambda pid: (real(pid), ended.set()))
             one.note()
             await ended.wait()
-        assert childless()
+        assert forked and all(gone(pid) for pid in forked)
         one.note()
         await eventually(lambda: bool(looks))
     finally:
