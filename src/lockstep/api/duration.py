@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
+
+from msgspec import Meta
 
 _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 PATTERN = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h|d))+$"
+Duration = Annotated[str, Meta(pattern=PATTERN)]
 
 
 def parse(text: str) -> float:

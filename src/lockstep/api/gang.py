@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from lockstep.api.duration import PATTERN as DURATION
+from lockstep.api.duration import Duration
 from lockstep.api.meta import Condition, LabelSelector, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.parallelism import Parallelism
@@ -15,7 +15,6 @@ from lockstep.api.wire import Wire
 
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
-Duration = Annotated[str, Meta(pattern=DURATION)]
 Strategy = Literal["Binpack", "Spread", "Fragmentation"]
 
 

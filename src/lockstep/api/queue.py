@@ -7,14 +7,12 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from lockstep.api.core import Quantity
-from lockstep.api.duration import PATTERN as DURATION
+from lockstep.api.duration import Duration
 from lockstep.api.gang import Strategy
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
-
-Duration = Annotated[str, Meta(pattern=DURATION)]
 
 
 class DefragmentationPolicy(Wire, frozen=True):

@@ -7,15 +7,13 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from lockstep.api.alignment import AlignmentWish
-from lockstep.api.duration import PATTERN as DURATION
+from lockstep.api.duration import Duration
 from lockstep.api.gang import Positive, Strategy, TopologyWish
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.parallelism import Parallelism
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
-
-Duration = Annotated[str, Meta(pattern=DURATION)]
 
 
 class Role(Wire, frozen=True):

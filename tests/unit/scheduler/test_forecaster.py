@@ -23,6 +23,36 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def world() -> Running:
+    """Return two nodes, a gang that holds both for nobody knows how long, and one that waits."""
+    running = Running.on("s/l: a:8 b:8")
+    running.run("x: 2x8")
+    running.run("y: 1x8")
+    return running
+
+
+class Looking:
+    """A forecaster at work, and what each of its looks found."""
+
+    def __init__(self, world: Running) -> None:
+        self.looks: list[dict[UnitKey, Estimate]] = []
+        self.forecaster = Forecaster(world.decider, lambda found, _: self.looks.append(found))
+
+    async def see(self) -> None:
+        """Let it know of a change, and wait for what it finds."""
+        self.forecaster.note()
+        await eventually(lambda: bool(self.looks))
+
+    async def __aenter__(self) -> Looking:
+        self._task = asyncio.create_task(self.forecaster.run())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+@pytest.fixture
 def forked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The processes forked in this test; what others have started may still run."""
     pids, real = list[int](), os.fork
@@ -46,116 +76,71 @@ def gone(pid: int) -> bool:
     return False
 
 
-async def test_what_is_found_comes_back_and_the_state_stays_as_it_was(forked: list[int]):
-    world = Running.on("s/l: a:8 b:8")
-    world.run("x: 2x8")
-    world.run("y: 1x8")
-    before, seen = world.places("x"), dict[UnitKey, Estimate]()
-    one = Forecaster(world.decider, lambda found, _: seen.update(found))
-    task = asyncio.create_task(one.run())
-    try:
-        one.note()
-        await eventually(lambda: bool(seen))
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+async def test_what_is_found_comes_back_and_the_state_stays_as_it_was(
+    world: Running, forked: list[int]
+):
+    before = world.places("x")
+    async with Looking(world) as looking:
+        await looking.see()
     expected = Estimate(None, "gang x has no expected run time")
-    assert seen == {UnitKey("Gang", "default", "y"): expected}
+    assert looking.looks[0] == {UnitKey("Gang", "default", "y"): expected}
     assert world.places("x") == before
     assert forked and all(gone(pid) for pid in forked)
 
 
-async def test_without_memory_for_it_the_scheduler_goes_on(monkeypatch: pytest.MonkeyPatch):
-    world = Running.on("s/l: a:8 b:8")
-    world.run("x: 2x8")
-    world.run("y: 1x8")
-    looks = list[dict[UnitKey, Estimate]]()
-    one = Forecaster(world.decider, lambda found, _: looks.append(found))
-    task = asyncio.create_task(one.run())
+async def test_without_memory_for_it_the_scheduler_goes_on(
+    world: Running, monkeypatch: pytest.MonkeyPatch
+):
     tried = asyncio.Event()
 
     def refuse() -> int:
         tried.set()
         raise OSError(12, "Cannot allocate memory")
 
-    try:
+    async with Looking(world) as looking:
         with monkeypatch.context() as full:
             full.setattr(os, "fork", refuse)
-            one.note()
+            looking.forecaster.note()
             await tried.wait()
-        one.note()
-        await eventually(lambda: bool(looks))
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await looking.see()
 
 
-async def test_what_was_said_before_it_was_killed_counts(monkeypatch: pytest.MonkeyPatch):
-    world = Running.on("s/l: a:8 b:8")
-    world.run("x: 2x8")
-    world.run("y: 1x8")
+async def test_what_was_said_before_it_was_killed_counts(
+    world: Running, monkeypatch: pytest.MonkeyPatch
+):
     real = module._read
 
     async def cut(descriptor: int) -> bytes:
         return await real(descriptor) + b'["Gang","default","z",nu'
 
     monkeypatch.setattr(module, "_read", cut)
-    looks = list[dict[UnitKey, Estimate]]()
-    one = Forecaster(world.decider, lambda found, _: looks.append(found))
-    task = asyncio.create_task(one.run())
-    try:
-        one.note()
-        await eventually(lambda: bool(looks))
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    assert [key.name for key in looks[0]] == ["y"]
+    async with Looking(world) as looking:
+        await looking.see()
+    assert [key.name for key in looking.looks[0]] == ["y"]
 
 
 async def test_one_that_is_stuck_is_ended_and_the_next_is_taken(
-    monkeypatch: pytest.MonkeyPatch, forked: list[int]
+    world: Running, monkeypatch: pytest.MonkeyPatch, forked: list[int]
 ):
-    world = Running.on("s/l: a:8 b:8")
-    world.run("x: 2x8")
-    world.run("y: 1x8")
-    looks = list[dict[UnitKey, Estimate]]()
-    one = Forecaster(world.decider, lambda found, _: looks.append(found))
-    task = asyncio.create_task(one.run())
-    try:
+    ended, real = asyncio.Event(), module._kill
+    async with Looking(world) as looking:
         with monkeypatch.context() as stuck:
-            ended = asyncio.Event()
-            real = module._kill
             stuck.setattr(module, "_work", lambda *_: signal.pause())
             stuck.setattr(module, "STUCK", 0.05)
             stuck.setattr(module, "_kill", lambda pid: (real(pid), ended.set()))
-            one.note()
+            looking.forecaster.note()
             await ended.wait()
         assert forked and all(gone(pid) for pid in forked)
-        one.note()
-        await eventually(lambda: bool(looks))
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await looking.see()
 
 
-async def test_a_defect_in_it_ends_nothing_else(monkeypatch: pytest.MonkeyPatch):
-    world = Running.on("s/l: a:8 b:8")
-    world.run("x: 2x8")
-    world.run("y: 1x8")
-    looks = list[dict[UnitKey, Estimate]]()
-    one = Forecaster(world.decider, lambda found, _: looks.append(found))
-    task = asyncio.create_task(one.run())
-    try:
+async def test_a_defect_in_it_ends_nothing_else(world: Running, monkeypatch: pytest.MonkeyPatch):
+    tried, real = asyncio.Event(), module._ended
+    async with Looking(world) as looking:
         with monkeypatch.context() as broken:
             broken.setattr(module, "Outlook", None)
-            tried = asyncio.Event()
-            real = module._ended
             broken.setattr(module, "_ended", lambda pid: tried.set() or real(pid))
-            one.note()
+            looking.forecaster.note()
             await tried.wait()
-        one.note()
-        await eventually(lambda: bool(looks))
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    assert [len(found) for found in looks] == [1]
+        await looking.see()
+    assert [len(found) for found in looking.looks] == [1]
