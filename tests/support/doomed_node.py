@@ -115,6 +115,7 @@ async def main(kubeconfig: str, data: str, *plan: str) -> None:
 
     told: list[Request] = []
     faults = Faults(_read(list(plan)), on_kill=die, on_change=tell)
+    # The node itself is to notice nothing of it, and has no way to be given another transport.
     node.Client = partial(Client, transport=faults.transport)  # type: ignore[misc, assignment]
     node.gpus.find = lambda: [(Device(index=i, memory=80 * 1024), "") for i in range(GPUS)]
     with contextlib.suppress(asyncio.CancelledError):

@@ -69,16 +69,21 @@ class ProcessNode:
 
     def shims(self) -> list[int]:
         """Return the processes that watch over containers of this node."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    targets = [str(fd.readlink()) for fd in (entry / "fd").iterdir()]
-                except OSError:
-                    continue
-                if any(target.startswith(str(self.data / "logs")) for target in targets):
-                    found.append(int(entry.name))
-        return found
+        return shims_of(self.data)
+
+
+def shims_of(data: Path) -> list[int]:
+    """Return the processes that watch over containers of the node on a directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                targets = [str(fd.readlink()) for fd in (entry / "fd").iterdir()]
+            except OSError:
+                continue
+            if any(target.startswith(str(data / "logs")) for target in targets):
+                found.append(int(entry.name))
+    return found
 
 
 def pod(name: str, script: str | list[str], **spec: Any) -> Json:

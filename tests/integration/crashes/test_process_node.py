@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.doomed_node import DoomedNode
-from tests.support.process_node import ProcessNode, pod
+from tests.support.process_node import ProcessNode, pod, shims_of
 
 from lockstep.api.names import GPU
 from lockstep.kube.errors import NotFound
@@ -61,7 +61,6 @@ class Day:
         found = (await stage.client.list(POD_RUNS, "default")).items
         lines = self.runs.read_text().splitlines() if self.runs.exists() else []
         cards = dict(line.split(" ", 1) for line in lines)
-        left = ProcessNode(server=None, data=self.node)  # type: ignore[arg-type]
         return {
             "pods": {
                 p.metadata.name: (
@@ -74,7 +73,7 @@ class Day:
             "runs": dict(Counter(line.split()[0] for line in lines)),
             "cards": sorted((cards.get("stays"), cards.get("follows"))),
             "freed": cards.get("leaves") == cards.get("follows"),
-            "shims": len(left.shims()),
+            "shims": len(shims_of(self.node)),
             "homes": len(list(self.node.glob("pods/*"))),
         }
 

@@ -42,7 +42,7 @@ def pod(name: str) -> dict[str, Any]:
         "env": env,
         "resources": {"limits": {"cpu": "2000m", "memory": "1Gi"}},
         "ports": [{"containerPort": 29500}],
-        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108
+        "volumeMounts": [{"name": "shm", "mountPath": "/dev/shm"}],  # noqa: S108  of the container
     }
     volume = {"name": "shm", "emptyDir": {"medium": "Memory"}}
     spec = {"hostname": name, "containers": [worker], "volumes": [volume]}
