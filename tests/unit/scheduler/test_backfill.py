@@ -91,6 +91,50 @@ def test_an_older_one_of_its_queue_that_lost_its_place_goes_before_it():
     assert world.there() == {"old"}
 
 
+LENDS = {"q": {"guaranteed": {"nvidia.com/gpu": 16}}, "r": {}}
+
+
+def borrowing() -> Running:
+    """Queue r has borrowed node a for so long; its gang ``big`` waits for both nodes."""
+    world = Running.on(TWO, LENDS)
+    world.run("x: 1x8", "r", **runs(600))
+    world.run("big: 2x8", "r", **runs(100))
+    held = world.cluster.reservation
+    assert held is not None
+    assert held.unit.name == "big"
+    return world
+
+
+@pytest.mark.parametrize(
+    ("text", "evicted"),
+    [("owner: 1x8", []), ("owner: 2x8", ["x"])],
+    ids=["free", "lent"],
+)
+def test_what_is_guaranteed_is_not_kept_for_who_would_borrow_it(text: str, evicted: list[str]):
+    world = borrowing()
+    world.run(text, "q")
+    assert "owner" in world.there()
+    assert world.evicted == evicted
+
+
+def test_what_is_beyond_the_guaranteed_amount_heeds_the_place_that_is_kept():
+    world = Running.on(TWO, {"q": {"guaranteed": {"nvidia.com/gpu": 4}}, "r": {}})
+    world.run("x: 1x8", "r", **runs(600))
+    world.run("big: 2x8", "r", **runs(100))
+    world.run("more: 1x8", "q")
+    assert world.there() == {"x"}
+
+
+def test_one_claim_does_not_go_before_another():
+    gpus = {"nvidia.com/gpu": 16}
+    queues = {"q": {"guaranteed": gpus, "preemption": "Never"}, "p": {"guaranteed": gpus}}
+    world = Running.on(TWO, queues)
+    world.run("x: 1x8", "q", "low", **runs(600))
+    world.run("big: 2x8", "q", **runs(100))
+    world.run("other: 1x8", "p")
+    assert world.there() == {"x"}
+
+
 @pytest.mark.parametrize("gone", ["big", "node"])
 def test_nothing_is_kept_for_what_is_gone(gone: str):
     world = busy()

@@ -7,7 +7,7 @@ free now as will not be freed by then. What will itself have ended by then may u
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.nodes import IntArray, natural
+from lockstep.scheduler.core.preemption.rights import has_claim
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
@@ -75,8 +76,10 @@ def _hold(cluster: Cluster, held: Reservation, times: int) -> None:
 class Backfill:
     """The one reservation there is, and who may ignore it."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, problem_of: Callable[[Unit], Problem | None]) -> None:
+        """*problem_of* says what a unit asks for; None where it is blocked by itself."""
         self._cluster = cluster
+        self._problem_of = problem_of
         self._retry_at = float("-inf")
         self._moment: tuple[int, ...] = ()
 
@@ -140,12 +143,23 @@ class Backfill:
     def _before(self, unit: Unit, held: Reservation) -> bool:
         """Return whether a unit's turn comes before that of the one waited for, whatever is kept.
 
-        Of its own queue that may also be an older one, which has lost its place and waits again.
+        Of its own queue that may also be an older one, which has lost its place and waits again. Of
+        another queue it may be one that claims what is guaranteed there from who would borrow it.
         """
         priority = self._cluster.priority(unit)
-        if priority != held.priority or unit.queue != held.queue:
+        if unit.queue != held.queue:
+            return priority > held.priority or self._claims(unit, held)
+        if priority != held.priority:
             return priority > held.priority
         return _turn(unit) < held.turn
+
+    def _claims(self, unit: Unit, held: Reservation) -> bool:
+        waits = self._cluster.units.get(held.unit)
+        return self._has_claim(unit) and (waits is None or not self._has_claim(waits))
+
+    def _has_claim(self, unit: Unit) -> bool:
+        problem = self._problem_of(unit)
+        return problem is not None and has_claim(self._cluster, unit, problem)
 
     @contextmanager
     def lifted(self, unit: Unit, now: float) -> Iterator[None]:

@@ -53,7 +53,7 @@ class Decider:
         self.broken: dict[UnitKey, Verdict] = {}
         """Units that cannot be decided about until they change, and what happened."""
         self.preemptor = Preemptor(cluster)
-        self.backfill = Backfill(cluster)
+        self.backfill = Backfill(cluster, self.problem)
         self.timeouts = TimeOuts()
         self.defragmenter = Defragmenter(cluster, self.preemptor, costs)
         self.defragmentation = Turn(self.defragmenter, self.backfill, Due(cluster, policy))

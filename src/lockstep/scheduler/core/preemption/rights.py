@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.problem import Problem
+from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.queues.account import Account, Amounts
 from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
 
@@ -183,6 +185,17 @@ class Rights:
                 if found is not None:
                     found.add(holder.key)
         return left
+
+
+def has_claim(cluster: Cluster, unit: Unit, problem: Problem) -> bool:
+    """Return whether what a unit needs is within what a queue around its own, or it, guarantees."""
+    if not cluster.ledger.active:
+        return False
+    account = cluster.ledger.account(unit.queue)
+    if not any(one.guaranteed for one in account.chain):
+        return False
+    asked = admission.asked(cluster, problem)
+    return Rights(cluster, account, cluster.priority(unit), asked, may=True).guaranteed()
 
 
 def _parts(holder: Holder) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
