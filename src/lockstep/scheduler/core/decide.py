@@ -15,6 +15,7 @@ from lockstep.scheduler.core.defrag.movers import Costs
 from lockstep.scheduler.core.defrag.turn import Turn
 from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.fit import members_fit
+from lockstep.scheduler.core.gathering import Gathering
 from lockstep.scheduler.core.line import Kind, Line, Turns
 from lockstep.scheduler.core.musters import Muster
 from lockstep.scheduler.core.placement import Assignment, Placement, place_on
@@ -55,13 +56,14 @@ class Decider:
         self.preemptor = Preemptor(cluster)
         self.backfill = Backfill(cluster, self.problem)
         self.timeouts = TimeOuts()
+        self._gathering = Gathering()
         self.defragmenter = Defragmenter(cluster, self.preemptor, costs)
         self.defragmentation = Turn(self.defragmenter, self.backfill, Due(cluster, policy))
         self._plans_left = 0
         self._last = 0.0
         self._streak = Streak(cluster.table)
         self._resting: set[UnitKey] = set()
-        """Units stepped over because their bindings are under way."""
+        """Units stepped over because bindings or pods of theirs are under way."""
         self._failed: set[tuple[object, ...]] = set()
         self._freed = -1
         self._ground: tuple[object, ...] = ()
@@ -82,7 +84,7 @@ class Decider:
             if placed >= limit:
                 result.more = True
                 break
-            if key in busy or key in self._resting:
+            if key in busy or key in self._resting or self._gathers(key, now, result):
                 self._resting.add(key)
                 self.line.step_aside(key)
                 continue
@@ -99,6 +101,13 @@ class Decider:
         if self.timeouts.next is not None:
             result.wake(self.timeouts.next)
         return result
+
+    def _gathers(self, key: UnitKey, now: float, result: Round) -> bool:
+        """Return whether more pods of a gang are on their way; then ask to be back for it."""
+        until = self._gathering.until(self.cluster.units[key], now)
+        if until is not None:
+            result.wake(until)
+        return until is not None
 
     def _defragment(self, now: float, busy: Container[UnitKey], result: Round) -> None:
         """Let others move for one gang that waits, where that was asked for or is due."""
@@ -265,6 +274,7 @@ class Decider:
         if not self.defragmenter.awaits(key):
             self.cluster.nominations.drop(key)
         self._resting.discard(key)
+        self._gathering.forget(key)
         self._stuck_since.pop(key, None)
         self._problems.pop(key, None)
         self.broken.pop(key, None)
