@@ -12,7 +12,7 @@ from typing import Any
 from lockstep.api.core import PODS, Pod
 from lockstep.api.gang import GANGS, Gang
 from lockstep.kube.client import Client, Patch
-from lockstep.kube.errors import ApiError, NotFound
+from lockstep.kube.errors import ApiError, Conflict, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
 from lockstep.scheduler.binder import Binder
@@ -185,7 +185,7 @@ class StatusWriter:
         change = difference(gang.status, stumbled_status(verdict))
         if change:
             key = UnitKey("Gang", gang.metadata.namespace, gang.metadata.name)
-            writes.calls.append(self._write_gang(key, change))
+            writes.calls.append(self._write_gang(key, gang, change))
             self._recorder.event(gang, "Warning", verdict.reason, verdict.message)
 
     def cannot_read(self, obj: Any, error: Exception) -> None:
@@ -227,7 +227,7 @@ class StatusWriter:
         change = difference(gang.status, status)
         if not change:
             return
-        writes.calls.append(self._write_gang(unit.key, change))
+        writes.calls.append(self._write_gang(unit.key, gang, change))
         if "reason" in change and verdict is not None:
             self._recorder.event(gang, "Warning", "FailedScheduling", verdict.message)
         elif change.get("placedAt"):
@@ -263,13 +263,23 @@ class StatusWriter:
         shown = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
         return shown is None or shown.message != verdict.message
 
-    async def _write_gang(self, key: UnitKey, change: Json) -> None:
+    async def _write_gang(self, key: UnitKey, seen: Gang, change: Json) -> None:
+        """Change a gang's status, if the gang is still as it was *seen*.
+
+        What a leader wrote may arrive late, after its successor has written something newer.
+        """
+        body: Json = {"status": change}
+        if version := seen.metadata.resource_version:
+            body["metadata"] = {"resourceVersion": version}
         async with self._slots:
             try:
                 gang = await self._client.patch(
-                    GANGS, key.name, {"status": change}, key.namespace, subresource="status"
+                    GANGS, key.name, body, key.namespace, subresource="status"
                 )
             except NotFound:
+                return
+            except Conflict:
+                self._again(key)
                 return
             except ApiError as error:
                 log.warning("status of gang %s/%s: %s", key.namespace, key.name, error)
@@ -283,8 +293,12 @@ class StatusWriter:
 
     async def _write_pod(self, member: Member, verdict: Verdict, now: str) -> None:
         status = unscheduled_status(member, verdict, now)
-        # The uid makes the server refuse it for a new pod of the same name.
-        body: Json = {"metadata": {"uid": member.uid}, "status": status}
+        # The uid makes the server refuse it for a new pod of that name; the version, once the
+        # pod has a node: what is late would say of a pod that runs that it waits, or has failed.
+        meta = {"uid": member.uid}
+        if member.version:
+            meta["resourceVersion"] = str(member.version)
+        body: Json = {"metadata": meta, "status": status}
         async with self._slots:
             if member.node:
                 return
@@ -298,6 +312,10 @@ class StatusWriter:
                     subresource="status",
                 )
             except NotFound:
+                return
+            except Conflict:
+                if member.unit is not None:
+                    self._again(member.unit)
                 return
             except ApiError as error:
                 log.warning("condition of pod %s/%s: %s", member.namespace, member.name, error)

@@ -17,7 +17,7 @@ from tests.support.waiting import eventually
 from lockstep.api.core import PODS, Pod
 from lockstep.api.gang import Gang
 from lockstep.api.wire import convert, to_builtins
-from lockstep.kube.errors import ApiError
+from lockstep.kube.errors import ApiError, Conflict
 from lockstep.scheduler import status as module
 from lockstep.scheduler.binder import MOMENT, Batch, Binder
 from lockstep.scheduler.core.blocked import Verdict
@@ -41,12 +41,19 @@ class Server:
         self.failures = 0
         self.unknown: set[str] = set()
         """Status fields that the server's CRD does not have."""
+        self.versions: dict[str, str] = {}
+        """By gang or pod that somebody else has changed, its version; nobody has seen it yet."""
+        self.refused: list[str] = []
 
     async def patch(self, res: Any, name: str, body: Any, namespace: str, **_: Any) -> Any:
         await asyncio.sleep(0)
         if self.failures:
             self.failures -= 1
             raise ApiError(500, "InternalError", "down")
+        meta = body.get("metadata", {})
+        if name in self.versions and meta.get("resourceVersion") != self.versions[name]:
+            self.refused.append(name)
+            raise Conflict(409, "Conflict", "the object has been modified")
         if res is PODS:
             self.pods[name] += 1
             old = self.shown[namespace, name]
@@ -141,6 +148,26 @@ async def test_positions_follow_when_those_before_are_placed():
         world.decide()
         await eventually(lambda: world.gang("g29").status.position == 29)
     assert world.gang("g0").status.position is None
+
+
+async def test_what_somebody_else_has_changed_is_looked_at_before_it_is_written_again():
+    world = World("s/l: a:8-8", 1)
+    world.server.versions = {"g0": "7", "g0-0": "8"}
+    world.decide()
+    async with world.writing():
+        await eventually(lambda: {"g0", "g0-0"} <= set(world.server.refused))
+        assert not world.server.gangs
+        # What a late writer would have said is not what the newer one has made of it.
+        gang = world.gang("g0")
+        metadata = replace(gang.metadata, resource_version="7")
+        world.cluster.set_gang(
+            replace(gang, metadata=metadata, status=replace(gang.status, position=9))
+        )
+        one = world.server.shown["default", "g0-0"]
+        world.cluster.set_pod(replace(one, metadata=replace(one.metadata, resource_version="8")))
+        del world.server.versions["g0"]  # from here on it moves with each write
+        await eventually(lambda: world.gang("g0").status.position == 1)
+        await eventually(lambda: world.words("g0-0"))
 
 
 async def test_what_could_not_be_written_is_written_later():
