@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from lockstep.api.alignment import AlignmentWish
 from lockstep.api.duration import Duration
 from lockstep.api.meta import Condition, LabelSelector, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
@@ -47,6 +48,13 @@ class GangGroup(Wire, frozen=True):
     topology: Annotated[
         TopologyWish | None, Meta(description="A wish of this group alone, inside the gang's.")
     ] = None
+    alignment: Annotated[
+        AlignmentWish | None,
+        Meta(
+            description="How close together the devices of each member must be, in place of what "
+            "the gang says; a pod's own annotations go before both."
+        ),
+    ] = None
     template: Annotated[
         dict[str, Any] | None,
         Meta(
@@ -74,6 +82,13 @@ class GangSpec(Wire, frozen=True):
     ] = []
     topology: Annotated[
         TopologyWish | None, Meta(description="How close together all members must be.")
+    ] = None
+    alignment: Annotated[
+        AlignmentWish | None,
+        Meta(
+            description="How close together the devices of each member must be, where neither its "
+            "group nor its own annotations say so."
+        ),
     ] = None
     parallelism: Annotated[
         Parallelism | None,

@@ -40,6 +40,13 @@ class Role(Wire, frozen=True):
         Positive | None,
         Meta(description="Processes a pod starts; by default one for each of its GPUs."),
     ] = None
+    alignment: Annotated[
+        AlignmentWish | None,
+        Meta(
+            description="How close together the devices of each pod of the role must be, in place "
+            "of what the job says; the template may say otherwise in its annotations."
+        ),
+    ] = None
 
 
 class Recovery(Wire, frozen=True):
@@ -81,8 +88,8 @@ class TrainingJobSpec(Wire, frozen=True):
     alignment: Annotated[
         AlignmentWish | None,
         Meta(
-            description="How close together the devices of each pod must be; a role's template "
-            "may say otherwise in its annotations."
+            description="How close together the devices of each pod must be; a role may say "
+            "otherwise, and its template in its annotations."
         ),
     ] = None
     strategy: Annotated[

@@ -212,7 +212,7 @@ def report(outcome: Outcome) -> Json:
         "seed": result.seed,
         **outcome.figures,
         "placements": [
-            {**stay._asdict(), "gpus": list(stay.gpus)}
+            {**stay._asdict(), "gpus": list(stay.gpus), "nics": list(stay.nics)}
             for stay in sorted(result.stays, key=lambda stay: (stay.start, stay.job, stay.rank))
         ],
         "waiting": [

@@ -10,7 +10,7 @@ from lockstep.api.names import (
     HCAS_ANNOTATION,
     NICS,
 )
-from lockstep.api.training import TrainingJob
+from lockstep.api.training import Role, TrainingJob
 
 Json = dict[str, Any]
 HCAS = "LOCKSTEP_HCAS"
@@ -18,9 +18,12 @@ HCAS = "LOCKSTEP_HCAS"
 NCCL_HCAS = "NCCL_IB_HCA"
 
 
-def alignment(job: TrainingJob) -> dict[str, str]:
-    """Return the annotations by which the job's pods ask for aligned devices."""
-    wish = job.spec.alignment
+def alignment(job: TrainingJob, role: Role) -> dict[str, str]:
+    """Return the annotations by which pods of a role ask for aligned devices.
+
+    What the role says stands in place of all that the job says.
+    """
+    wish = role.alignment if role.alignment is not None else job.spec.alignment
     found = {
         ALIGN_REQUIRED_ANNOTATION: ",".join(wish.required) if wish else "",
         ALIGN_PREFERRED_ANNOTATION: ",".join(wish.preferred) if wish else "",

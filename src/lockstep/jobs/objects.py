@@ -66,7 +66,7 @@ def pod(job: TrainingJob, framework: Framework, member: Member, everyone: Sequen
         **_member_labels(job, member),
     }
     meta["annotations"] = {
-        **devices.alignment(job),
+        **devices.alignment(job, member.role),
         **(given.get("annotations") or {}),
         SIZE_ANNOTATION: size(job),
         RANK_ANNOTATION: str(framework.rank(job, member)),

@@ -16,6 +16,7 @@ class Stay(NamedTuple):
     rank: int
     node: str
     gpus: tuple[int, ...]
+    nics: tuple[int, ...]
     start: float
     end: float | None
     """None: it was still there at the end of the simulation."""

@@ -168,8 +168,8 @@ class Run:
         ]
 
     def _stay(self, name: str, spot: Spot, since: float, end: float | None) -> Stay:
-        gpus = indices_of(spot.gpus)
-        return Stay(self.work.name, name, self._numbers[name], spot.node, gpus, since, end)
+        gpus, nics = indices_of(spot.gpus), indices_of(spot.grant.nics)
+        return Stay(self.work.name, name, self._numbers[name], spot.node, gpus, nics, since, end)
 
     def _enough(self, names: Collection[str]) -> bool:
         if len(names) == len(self._pods):

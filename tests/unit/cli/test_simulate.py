@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.support.simulated_jobs import job
+from tests.support.simulated_jobs import job, training_job
 from typer.testing import CliRunner
 
 from lockstep.api.names import CHECKPOINT_ANNOTATION
@@ -46,3 +46,23 @@ def test_a_policy_that_is_none_is_refused(scattered, text):
     done = CliRunner().invoke(app, [*scattered, "--defrag", text])
     assert done.exit_code == 2
     assert "--defrag" in done.output
+
+
+@pytest.mark.parametrize("made", [job, training_job], ids=["gang", "job"])
+def test_placements_name_the_nics_beside_the_gpus(tmp_path, made):
+    """Two GPUs share a root: a pod of one GPU and NIC gets both there, as its job asks."""
+    jobs = [
+        made("one", "1x1", runs=50),
+        made("two", "1x2", runs=50, alignment={"required": ["pcie"]}),
+    ]
+    for one in jobs:
+        [part] = one["spec"].get("groups") or one["spec"]["roles"]
+        limits = part["template"]["spec"]["containers"][0]["resources"]["limits"]
+        limits["lockstep.dev/nics"] = limits["nvidia.com/gpu"]
+    file = tmp_path / "jobs.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": jobs}))
+    options = ["--cluster", "1x8,gpus-per-root=2", "--jobs", str(file), "-o", "json"]
+    done = CliRunner().invoke(app, options)
+    assert done.exit_code == 0, done.output
+    got = {p["job"]: (p["gpus"], p["nics"]) for p in json.loads(done.output)["placements"]}
+    assert got == {"one": ([0], [0]), "two": ([2, 3], [2, 3])}

@@ -10,6 +10,7 @@ from tests.unit.cli.objects import NOW, event, gang, job, node, pod, queue
 from lockstep.api.gang import Gang
 from lockstep.api.training import TrainingJob
 from lockstep.cli.views import amounts, catalog
+from lockstep.cli.views.describe import describe_pod
 from lockstep.cli.views.gangs import gang_table, minimum
 from lockstep.cli.views.jobs import job_table
 from lockstep.cli.views.nodes import natural, node_table
@@ -217,3 +218,10 @@ def test_a_watch_prints_rows_that_changed_and_not_those_that_aged() -> None:
     after = job_table([job("a"), job("b", phase="Running"), job("c")], {}, NOW + 100)
     changed = catalog.changed(before, after)
     assert [row[1] for row in changed] == ["b", "c"]
+
+
+def test_the_page_of_a_pod_tells_its_devices():
+    held = {"lockstep.dev/gpus": "0,1", "lockstep.dev/nics": "2", "lockstep.dev/numa": "0"}
+    page = describe_pod(pod("p", annotations=held), [], NOW)
+    shown = {line.split(":")[0]: line.split(":")[1].strip() for line in page if ":" in line}
+    assert (shown["GPUs"], shown["NICs"], shown["NUMA node"]) == ("0,1", "2", "0")

@@ -7,8 +7,8 @@ from lockstep.api.wire import convert
 from lockstep.jobs.devices import alignment, tell_nics
 
 
-def job(**spec: object) -> TrainingJob:
-    role = {"name": "worker", "template": {}}
+def job(of_role: object = None, **spec: object) -> TrainingJob:
+    role = {"name": "worker", "template": {}, "alignment": of_role}
     return convert(
         {"metadata": {"name": "j"}, "spec": {"framework": "plain", "roles": [role], **spec}},
         TrainingJob,
@@ -30,7 +30,21 @@ def job(**spec: object) -> TrainingJob:
     ],
 )
 def test_what_the_job_says_is_written_on_its_pods(spec, annotations):
-    assert alignment(job(**spec)) == annotations
+    asked = job(**spec)
+    assert alignment(asked, asked.spec.roles[0]) == annotations
+
+
+@pytest.mark.parametrize(
+    ("of_role", "annotations"),
+    [
+        (None, {"lockstep.dev/align-required": "numa"}),
+        ({}, {}),
+        ({"preferred": ["pcie"]}, {"lockstep.dev/align-preferred": "pcie"}),
+    ],
+)
+def test_a_role_speaks_in_place_of_its_job(of_role, annotations):
+    asked = job(of_role, alignment={"required": ["numa"]})
+    assert alignment(asked, asked.spec.roles[0]) == annotations
 
 
 def test_a_container_with_nics_is_told_which():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.support.drawn import gang, node, pod
 
 from lockstep.api.core import Node, Pod
+from lockstep.scheduler.core.alignment import Alignment
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.explain import explain
@@ -178,6 +179,46 @@ def test_groups_of_a_gang_share_a_node_only_where_both_are_aligned():
     assert [socket for *_, socket in taken] == [0, 1, 1]
     assert [gpus for _, gpus, _, _ in taken] == ["0123", "45", "67"]
     assert all(gpus == nics for _, gpus, nics, _ in taken)
+
+
+SAID = [
+    # what is shown, of the gang, of its group, the pod's annotations, what goes by it
+    ("the gang for all members", "nvlink", None, {}, "nvlink"),
+    ("a group in place of its gang", "nvlink", "numa", {}, "numa"),
+    ("a group that asks for nothing", "nvlink", "", {}, ""),
+    ("a pod before both", "nvlink", "numa", {"lockstep.dev/align-required": "pcie"}, "pcie"),
+    ("a pod that asks for nothing", "nvlink", None, {"lockstep.dev/align-required": ""}, ""),
+]
+
+
+@pytest.mark.parametrize("case", SAID, ids=[c[0] for c in SAID])
+@pytest.mark.parametrize("order", ["gang first", "pod first", "gang late", "gang changed"])
+def test_who_says_how_devices_are_aligned(case, order):
+    _, of_gang, of_group, told, expected = case
+    group: dict[str, Any] = {"name": "g", "min": 1}
+    if of_group is not None:
+        group["alignment"] = {"required": [of_group] if of_group else []}
+    stated = gang("g", groups=[group], alignment={"required": [of_gang]})
+    cluster, one = cluster_of(machine("n")), aligned("p", 2, 2, 4, gang="g", annotations=told)
+    if order in ("gang first", "gang changed"):
+        before = gang("g", minMember=1, alignment={"required": ["numa", "pcie"]})
+        cluster.set_gang(before if order == "gang changed" else stated)
+    cluster.set_pod(one)
+    if order == "gang late":
+        cluster.set_gang(gang("g", minMember=1, alignment={"preferred": ["numa"]}))
+        cluster.remove_gang("default", "g")
+        assert not (cluster.pods["default", "p"].shape.alignment.preferred)
+    cluster.set_gang(stated)
+    wish = cluster.pods["default", "p"].shape.alignment
+    assert wish == Alignment(frozenset([expected] if expected else []))
+
+
+def test_what_a_gang_requires_of_its_members_is_kept():
+    cluster = cluster_of(machine("a"), machine("b"))
+    for name, held in (("a", "0,4"), ("b", "1")):
+        cluster.set_pod(pod(f"on-{name}", gpus=len(held) // 2 + 1, on=name, held=held))
+    cluster.set_gang(gang("g", minMember=1, alignment={"required": ["nvlink"]}))
+    assert placed(cluster, aligned("p", 4, gang="g"))["p"] == ("b", "4567", "", -1)
 
 
 def test_what_a_pod_holds_is_counted_again_from_its_annotations():

@@ -116,7 +116,7 @@ def describe_node(
 
 def describe_pod(pod: Pod, events: Iterable[Event], now: float) -> list[str]:
     """Return a page about a pod."""
-    labels = pod.metadata.labels
+    labels, told = pod.metadata.labels, pod.metadata.annotations
     facts: list[Fact] = [
         *_identity(pod.metadata, now),
         ("State", state(pod)),
@@ -125,7 +125,9 @@ def describe_pod(pod: Pod, events: Iterable[Event], now: float) -> list[str]:
         ("Address", pod.status.pod_ip),
         ("Job", labels.get(names.JOB_LABEL)),
         ("Gang", labels.get(names.GANG_LABEL)),
-        ("GPUs", pod.metadata.annotations.get(names.GPUS_ANNOTATION)),
+        ("GPUs", told.get(names.GPUS_ANNOTATION)),
+        ("NICs", told.get(names.NICS_ANNOTATION)),
+        ("NUMA node", told.get(names.NUMA_ANNOTATION)),
         *((f"Container {c.name}", c.container_id) for c in pod.status.container_statuses),
     ]
     return [*_facts(facts), *_conditions(pod.status.conditions, now), *_events(events, now)]

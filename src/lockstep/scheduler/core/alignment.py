@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from lockstep.api.alignment import AlignmentWish
 from lockstep.api.names import ALIGN_PREFERRED_ANNOTATION, ALIGN_REQUIRED_ANNOTATION
 from lockstep.scheduler.core.inventory import Card, Layout, Nic
 
@@ -31,6 +32,14 @@ class Alignment(NamedTuple):
     preferred: frozenset[str] = frozenset()
     unknown: tuple[str, ...] = ()
     """Words that name no relation."""
+
+    @classmethod
+    def asked(cls, wish: AlignmentWish | None) -> Alignment:
+        """Take it from what a gang or one of its groups says."""
+        if wish is None:
+            return NO_ALIGNMENT
+        must = frozenset[str](wish.required)
+        return cls(must, frozenset[str](wish.preferred) - must)
 
     @classmethod
     def of(cls, annotations: Mapping[str, str]) -> Alignment:

@@ -132,7 +132,11 @@ class Cluster:
 
         A placement that the API server does not show yet outlives updates of the same pod.
         """
-        member = Member.of(pod, self.shapes.of(pod.spec, pod.metadata.annotations))
+        shape = self.shapes.of(pod.spec, pod.metadata.annotations)
+        member = Member.of(pod, shape)
+        unit = self.units.get(member.unit) if member.unit is not None else None
+        if unit is not None and unit.aligns and not member.aligns:
+            member.shape = self.shapes.aligned(shape, unit.alignment_for(member))
         self.table.open_for(member.shape)
         old = self.pods.get(member.key)
         if old is not None and old.uid == member.uid and member.version < old.version:
@@ -142,7 +146,7 @@ class Cluster:
         if old is not None and old.assumed and old.uid == member.uid and not member.node:
             member.node, member.grant, member.assumed = old.node, old.grant, True
         if member.ours and (old is None or old.uid != member.uid):
-            self.past.note(member.shape, member.created)
+            self.past.note(shape, member.created)
         self.timed |= member.runtime is not None
         if old is not None and old.uid == member.uid and member.since is None:
             member.since = old.since
@@ -218,7 +222,10 @@ class Cluster:
         if unit.gang is not None and older(gang, unit.gang):
             return
         moved = unit.gang is None or unit.gang.spec.queue != gang.spec.queue
+        aligned = unit.aligns
         unit.adopt(gang)
+        if aligned or unit.aligns:
+            self._align(unit)
         self.timed |= RUNTIME_ANNOTATION in gang.metadata.annotations
         self.touched.add(key)
         if moved:
@@ -230,10 +237,20 @@ class Cluster:
         unit = self.units.get(key)
         if unit is None:
             return
+        aligned = unit.aligns
         unit.adopt(None)
+        if aligned:
+            self._align(unit)
         self._drop_if_empty(unit)
         self.touched.add(key)
         self._recount_queue(unit)
+
+    def _align(self, unit: Unit) -> None:
+        """Have the members whose pods say nothing of alignment follow what their gang says."""
+        for member in unit.members.values():
+            if not member.aligns:  # what is counted of it stays: it takes what it took
+                member.shape = self.shapes.aligned(member.shape, unit.alignment_for(member))
+                self.table.open_for(member.shape)
 
     def set_priority_class(self, priority_class: PriorityClass) -> None:
         """Take in a priority class."""

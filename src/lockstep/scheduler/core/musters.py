@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from lockstep.api.gang import Gang, TopologyWish
 from lockstep.api.names import GANG_GROUP_LABEL
 from lockstep.api.selectors import LabelMatch, SelectorError, from_selector
+from lockstep.scheduler.core.alignment import NO_ALIGNMENT, Alignment
 
 if TYPE_CHECKING:
     from lockstep.scheduler.core.units import Member, UnitKey
@@ -25,6 +26,8 @@ class Group:
     match: LabelMatch | None = None
     processes: int | None = None
     """Ranks that a member runs; None stands for one for each of its GPUs."""
+    alignment: Alignment = NO_ALIGNMENT
+    """Of the devices of members that say nothing of it themselves."""
 
     def has(self, labels: dict[str, str], *, only: bool) -> bool:
         """Return whether a pod with these labels belongs to the group; *only* one takes all."""
@@ -75,8 +78,11 @@ def groups_of(key: UnitKey, gang: Gang | None) -> tuple[list[Group], str]:
     """Return the groups of a unit, and what is wrong with their selectors."""
     if key.kind == "Pod":
         return [_ALONE], ""
-    if gang is None or not gang.spec.groups:
-        return [Group("", (gang.spec.min_member if gang else None) or 1, None, NO_WISH)], ""
+    if gang is None:
+        return [Group("", 1, None, NO_WISH)], ""
+    stated = Alignment.asked(gang.spec.alignment)
+    if not gang.spec.groups:
+        return [Group("", gang.spec.min_member or 1, None, NO_WISH, alignment=stated)], ""
     groups, problems = [], []
     for group in gang.spec.groups:
         match = None
@@ -95,6 +101,7 @@ def groups_of(key: UnitKey, gang: Gang | None) -> tuple[list[Group], str]:
                 group.topology or NO_WISH,
                 match,
                 group.processes,
+                stated if group.alignment is None else Alignment.asked(group.alignment),
             )
         )
     return groups, "; ".join(problems)

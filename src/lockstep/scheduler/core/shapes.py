@@ -173,6 +173,13 @@ class Shapes:
         selector = {**first.selector, NAME_FIELD: node} if node else first.selector
         return self._of(request, first.whereabouts._replace(selector=selector), None)
 
+    def aligned(self, shape: PodShape, alignment: Alignment) -> PodShape:
+        """Return the shape of pods that differ in how their devices are to be aligned."""
+        here = _where_it_matters(alignment, shape.request, shape.share)
+        if here == shape.alignment:
+            return shape
+        return self._of(shape.request, shape.whereabouts, shape.share, here)
+
     def asking(self, request: dict[str, int]) -> PodShape:
         """Return the shape of a pod of which only what it takes is known."""
         return self._of(request, Whereabouts({}, None, [], []), None)
@@ -184,9 +191,7 @@ class Shapes:
         required = affinity.required if affinity else None
         preferred = affinity.preferred if affinity else []
         where = Whereabouts(spec.node_selector, required, preferred, spec.tolerations)
-        cards = share.cards if share is not None else request.get(GPU, 0)
-        here = alignment.where_it_matters(cards, request.get(NICS, 0), cpus=bool(request.get(CPU)))
-        return self._of(request, where, share, here)
+        return self._of(request, where, share, _where_it_matters(alignment, request, share))
 
     def _of(
         self,
@@ -226,3 +231,10 @@ class Shapes:
         )
         self._by_content[key] = shape
         return shape
+
+
+def _where_it_matters(
+    alignment: Alignment, request: Mapping[str, int], share: Share | None
+) -> Alignment:
+    cards = share.cards if share is not None else request.get(GPU, 0)
+    return alignment.where_it_matters(cards, request.get(NICS, 0), cpus=bool(request.get(CPU)))

@@ -10,6 +10,8 @@ from lockstep.api import timestamp
 from lockstep.api.core import Pod
 from lockstep.api.gang import Gang, Strategy, TopologyWish
 from lockstep.api.names import (
+    ALIGN_PREFERRED_ANNOTATION,
+    ALIGN_REQUIRED_ANNOTATION,
     CHECKPOINT_ANNOTATION,
     GANG_LABEL,
     QUEUE_LABEL,
@@ -18,6 +20,7 @@ from lockstep.api.names import (
     SCHEDULER_NAME,
 )
 from lockstep.api.parallelism import Parallelism
+from lockstep.scheduler.core.alignment import NO_ALIGNMENT, Alignment
 from lockstep.scheduler.core.grants import Grant, granted
 from lockstep.scheduler.core.musters import NO_WISH, Muster, groups_of
 from lockstep.scheduler.core.nodes import natural
@@ -26,6 +29,7 @@ from lockstep.scheduler.core.shapes import PodShape
 if TYPE_CHECKING:
     from lockstep.scheduler.core.queues.account import Account
 
+_ALIGNING = frozenset((ALIGN_REQUIRED_ANNOTATION, ALIGN_PREFERRED_ANNOTATION))
 DEFAULT_QUEUE = "default"
 """The queue of whatever names none; it need not exist."""
 
@@ -73,6 +77,8 @@ class Member:
     runtime: float | None = None
     """Seconds that it is expected to run; None where nobody says so."""
     preempts: bool = True
+    aligns: bool = False
+    """Whether it says itself how its devices are to be aligned, whatever its gang says."""
     nominated: str = ""
     """The node that was being made free for it when it was last heard of."""
     account: Account | None = field(default=None, repr=False)
@@ -107,6 +113,7 @@ class Member:
             since=_moment(pod.status.start_time),
             runtime=_seconds(meta.annotations.get(RUNTIME_ANNOTATION, "")),
             preempts=pod.spec.preemption_policy != "Never",
+            aligns=not _ALIGNING.isdisjoint(meta.annotations),
             nominated=pod.status.nominated_node_name,
         )
 
@@ -294,6 +301,18 @@ class Unit:
         self.gang = gang
         self._groups, self.unreadable = groups
         self.changed()
+
+    @property
+    def aligns(self) -> bool:
+        """Return whether the gang says of any members how their devices are to be aligned."""
+        return any(group.alignment != NO_ALIGNMENT for group in self._groups)
+
+    def alignment_for(self, member: Member) -> Alignment:
+        """Return what the gang says of how a member's devices are to be aligned."""
+        only = len(self._groups) == 1
+        homes = (group for group in self._groups if group.has(member.labels, only=only))
+        home = next(homes, None)
+        return home.alignment if home is not None else NO_ALIGNMENT
 
     @property
     def musters(self) -> list[Muster]:
