@@ -362,3 +362,26 @@ def _check(cluster: Cluster) -> None:
             cpus[member.grant.socket] += shape.cpu
     assert max(cpus) <= 32000
     assert sum(member.shape.cpu for member in standing) <= 64000
+
+
+@pytest.mark.parametrize("devices", [None, [{"index": i} for i in range(4)]])
+def test_nics_that_a_node_counts_and_does_not_describe_are_equal_ones(devices):
+    told = {} if devices is None else {"devices": devices}
+    cluster = cluster_of(node("n", gpus=4, extended={"lockstep.dev/nics": 2}, **told))
+    for number in range(2):
+        cluster.set_pod(aligned(f"p{number}", 2, 1, gang="g"))
+    cluster.set_gang(gang("g", minMember=2))
+    Decider(cluster).decide(0.0)
+    assert [_shown(cluster, f"p{number}")[1:3] for number in range(2)] == [("01", "0"), ("23", "1")]
+    assert placed(cluster, aligned("late", 0, 1))["late"][0] == ""
+
+
+def test_more_nics_than_a_node_counts_are_refused_in_words():
+    cluster = cluster_of(node("n", gpus=4, extended={"lockstep.dev/nics": 2}))
+    for number in range(4):
+        cluster.set_pod(aligned(f"p{number}", 1, 2, gang="g"))
+    cluster.set_gang(gang("g", minMember=4))
+    Decider(cluster).decide(0.0)
+    reason = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+    assert reason is not None
+    assert "needs 4 pods x 1 GPU, 2 NICs; the cluster has room for 1 of 4" in reason.message

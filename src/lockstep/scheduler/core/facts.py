@@ -33,6 +33,7 @@ class NodeFacts:
             stated.get(DEVICES_ANNOTATION, ""),
             allocatable.get(GPU, 0),
             stated.get(NUMA_NODES_ANNOTATION, ""),
+            allocatable.get(NICS, 0),
         )
         if layout.nics:  # few kubelets count NICs, and those that do count ill ones too
             healthy = layout.healthy_nics.bit_count()

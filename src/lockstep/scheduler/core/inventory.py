@@ -1,7 +1,7 @@
 """What devices a node states that it has, and where they sit inside it.
 
 A statement that cannot be read, or that contradicts itself, counts as not made: the node then has
-as many equal GPUs as its status counts, and nothing is known of how they are connected.
+as many equal GPUs and NICs as its status counts, and nothing is known of how they are connected.
 """
 
 from __future__ import annotations
@@ -101,8 +101,11 @@ class _Flaw(ValueError):
 
 
 @lru_cache(maxsize=4096)
-def layout_of(annotation: str, count: int, numa_nodes: str = "") -> Layout:
-    """Return a node's devices from its annotations, or *count* equal GPUs where it has none."""
+def layout_of(annotation: str, count: int, numa_nodes: str = "", nic_count: int = 0) -> Layout:
+    """Return a node's devices from its annotations.
+
+    GPUs of which they say nothing are *count* equal ones, and NICs are *nic_count* equal ones.
+    """
     flaws = []
     devices: list[Device] = []
     sockets: tuple[Socket, ...] = ()
@@ -122,12 +125,17 @@ def layout_of(annotation: str, count: int, numa_nodes: str = "") -> Layout:
     if not gpus and count > 0:
         cards = tuple(Card(i, 0, -1, -1, "", 0) for i in range(min(count, MAX_DEVICES)))
         healthy = mask_of(card.number for card in cards)
+    ports = tuple(Nic(d.index, d.numa, d.pcie, d.rail, d.speed, d.name) for d in nics)
+    healthy_ports = mask_of(d.index for d in nics if d.healthy)
+    if not nics and nic_count > 0:
+        ports = tuple(Nic(i, -1, -1, -1, 0, "") for i in range(min(nic_count, MAX_DEVICES)))
+        healthy_ports = mask_of(port.number for port in ports)
     return _interned(
         Layout(
             cards,
             healthy,
-            tuple(Nic(d.index, d.numa, d.pcie, d.rail, d.speed, d.name) for d in nics),
-            mask_of(d.index for d in nics if d.healthy),
+            ports,
+            healthy_ports,
             sockets,
             bool(gpus),
             "; ".join(flaws),
