@@ -92,6 +92,33 @@ class QueueSpec(Wire, frozen=True):
     ] = None
 
 
+class UsualRequest(Wire, frozen=True):
+    """What pods that are gone had asked for, and how often."""
+
+    requests: Annotated[
+        dict[str, Quantity], Meta(description="What one of them asked for of each resource.")
+    ] = {}
+    models: Annotated[
+        list[str], Meta(description="GPU models that would do for them; none means any.")
+    ] = []
+    pods: Annotated[Quantity, Meta(description="How many there were, the old ones in part.")] = 0
+
+
+class Usual(Wire, frozen=True):
+    """What usually comes, as far as pods tell that are no longer there."""
+
+    day: Annotated[
+        str,
+        Meta(
+            description="Day as of which pods are counted: one made seven days before it counts "
+            "half."
+        ),
+    ] = ""
+    asked: Annotated[
+        list[UsualRequest], Meta(description="Kinds of requests, the commonest first.")
+    ] = []
+
+
 class QueueStatus(Wire, frozen=True):
     """What the queue uses and holds back."""
 
@@ -117,6 +144,12 @@ class QueueStatus(Wire, frozen=True):
     average_at: Annotated[
         str | None,
         Meta(description="When that was so; since then it has used much the same all the time."),
+    ] = None
+    usual: Annotated[
+        Usual | None,
+        Meta(
+            description="What its pods asked for that are gone, by which shares of GPUs are placed."
+        ),
     ] = None
     observed_generation: int = 0
     conditions: list[Condition] = []

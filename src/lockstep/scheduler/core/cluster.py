@@ -19,6 +19,7 @@ from lockstep.api.topology import Topology
 from lockstep.scheduler.core.facts import NodeFacts
 from lockstep.scheduler.core.fit import Fits
 from lockstep.scheduler.core.grants import NOTHING, Spot
+from lockstep.scheduler.core.memory import Memory
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.occupancy import Occupancy
 from lockstep.scheduler.core.past import Past
@@ -45,6 +46,7 @@ class Cluster:
         self.table = NodeTable(self.columns)
         self.shapes = Shapes(self.columns)
         self.past = Past()
+        self.memory = Memory(self.past)
         self.fits = Fits(self.table, self.past)
         self.occupancy = Occupancy(self.table)
         self.pods: dict[PodKey, Member] = {}
@@ -145,8 +147,6 @@ class Cluster:
             return self._confirm(old, member.version)
         if old is not None and old.assumed and old.uid == member.uid and not member.node:
             member.node, member.grant, member.assumed = old.node, old.grant, True
-        if member.ours and (old is None or old.uid != member.uid):
-            self.past.note(shape, member.created)
         self.timed |= member.runtime is not None
         if old is not None and old.uid == member.uid and member.since is None:
             member.since = old.since
@@ -274,6 +274,7 @@ class Cluster:
         Raises:
             ValueError: when one of its amounts is not a quantity.
         """
+        self.memory.recall(queue)
         if self.ledger.set(queue):
             self.freed += 1
             for key, unit in self.units.items():  # what a queue says may reach those below it
@@ -339,6 +340,7 @@ class Cluster:
     # Bookkeeping.
 
     def _replace(self, old: Member | None, new: Member | None) -> None:
+        self.memory.follow(old, new, self._queue)
         if old is not None and new is not None and same_room(old, new):
             self.occupancy.renew(new)
             self.ledger.renew(old, new)

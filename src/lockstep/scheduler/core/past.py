@@ -1,8 +1,8 @@
 """What pods have asked for so far: what usually comes, as far as can be told.
 
 Each pod counts once, when it is first seen, the more the later it was made. The sum does not depend
-on the order in which pods are seen, so a scheduler that starts again knows as much as the pods that
-are still there tell it.
+on the order in which pods are seen, so a scheduler that starts again counts the pods that are there
+and adds what is kept of those that are gone (``memory``).
 """
 
 from __future__ import annotations
@@ -61,46 +61,87 @@ def _listed(term: NodeSelectorTerm) -> frozenset[str]:
     return frozenset()
 
 
-class Past:
-    """How often each kind of request has come, late ones counting more."""
+class Tally:
+    """How often each kind of request has come, late ones counting more.
 
-    def __init__(self) -> None:
+    Weights are sums, so they do not depend on the order in which requests are counted.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Tell *most* kinds apart, and for a while twice as many."""
+        self._most = most
         self._weights: dict[Ask, float] = {}
-        self._asks: dict[int, Ask] = {}
-        """By the number of a shape; those of shapes no longer in use are dropped now and then."""
-        self._base = 0.0
+        self.base = 0.0
+        """The moment, in half-lives, by which the weights are expressed."""
         self.total = 0.0
-        """Moves with every pod: the weight of all of them, in pods of the first day."""
-        self.sharing = False
-        """Whether anything has ever asked for a share of a GPU."""
+        """Moves with every request: the weight of all of them."""
+        self.latest = -REBASE
+        """The moment of the latest of them; of older ones nobody needs to know how old."""
 
-    def note(self, shape: PodShape, created: str) -> None:
-        """Count a pod that was made at a time (RFC 3339; only the day matters)."""
-        ask = self._asks.get(shape.id)
-        if ask is None:
-            if len(self._asks) >= 16 * MOST:
-                self._asks.clear()
-            ask = self._asks[shape.id] = ask_of(shape)
-        age = _half_lives(created[:10]) - self._base
+    def add(self, ask: Ask, moment: float, pods: float = 1.0) -> None:
+        """Count requests that were made at a moment."""
+        age = moment - self.base
         if age > REBASE:
             self._rebase(age)
             age = 0.0
-        self.sharing |= ask.share is not None
-        weight = 2.0**age
+        weight = pods * 2.0**age
         self._weights[ask] = self._weights.get(ask, 0.0) + weight
         self.total += weight
-        if len(self._weights) > 2 * MOST:
-            self._weights = dict(self.usual())
-            self.total = sum(self._weights.values())
+        self.latest = max(self.latest, moment)
+        if len(self._weights) > 2 * self._most:
+            self.prune()
+
+    def prune(self) -> None:
+        """Forget the rarest kinds."""
+        self._weights = dict(self.usual())
+        self.total = sum(self._weights.values())
 
     def _rebase(self, later: float) -> None:
-        self._base += later
+        self.base += later
         self._weights = {ask: weight * 2.0**-later for ask, weight in self._weights.items()}
         self.total *= 2.0**-later
 
     def usual(self) -> Iterator[tuple[Ask, float]]:
         """Yield the kinds of requests that come most, and how much of what came they are."""
-        yield from sorted(self._weights.items(), key=_by_weight)[:MOST]
+        yield from sorted(self._weights.items(), key=_by_weight)[: self._most]
+
+
+class Past:
+    """How often each kind of request has come: of pods that are there and of those before them."""
+
+    def __init__(self) -> None:
+        self._tally = Tally(MOST)
+        self._asks: dict[int, Ask] = {}
+        """By the number of a shape; those of shapes no longer in use are dropped now and then."""
+        self.sharing = False
+        """Whether anything has ever asked for a share of a GPU."""
+
+    @property
+    def total(self) -> float:
+        """Return the weight of all that came; it moves with every pod."""
+        return self._tally.total
+
+    def note(self, shape: PodShape, created: str) -> None:
+        """Count a pod that was made at a time (RFC 3339; only the day matters)."""
+        self.recall(self.ask(shape), moment_of(created), 1.0)
+
+    def recall(self, ask: Ask, moment: float, pods: float) -> None:
+        """Count pods that were made at a moment, in half-lives."""
+        self.sharing |= ask.share is not None
+        self._tally.add(ask, moment, pods)
+
+    def ask(self, shape: PodShape) -> Ask:
+        """Return what pods of a shape ask for."""
+        found = self._asks.get(shape.id)
+        if found is None:
+            if len(self._asks) >= 16 * MOST:
+                self._asks.clear()
+            found = self._asks[shape.id] = ask_of(shape)
+        return found
+
+    def usual(self) -> Iterator[tuple[Ask, float]]:
+        """Yield the kinds of requests that come most, and how much of what came they are."""
+        yield from self._tally.usual()
 
 
 def _by_weight(item: tuple[Ask, float]) -> tuple[object, ...]:
@@ -109,9 +150,24 @@ def _by_weight(item: tuple[Ask, float]) -> tuple[object, ...]:
     return -weight, ask.gpus, share, ask.cpu, ask.memory, sorted(ask.models)
 
 
-@lru_cache(maxsize=1024)
-def _half_lives(day: str) -> float:
+def moment_of(created: str) -> float:
+    """Return the day of a time (RFC 3339) in half-lives; 0 where it says no day."""
     try:
-        return (date.fromisoformat(day).toordinal() - FIRST_DAY) / HALF_LIFE
+        return moment_on(created[:10])
     except ValueError:  # a pod that does not say when it was made
         return 0.0
+
+
+@lru_cache(maxsize=1024)
+def moment_on(day: str) -> float:
+    """Return a day (2026-01-31) in half-lives.
+
+    Raises:
+        ValueError: when it is no day.
+    """
+    return (date.fromisoformat(day).toordinal() - FIRST_DAY) / HALF_LIFE
+
+
+def day_of(moment: float) -> str:
+    """Return the day that a moment, in half-lives, is in."""
+    return date.fromordinal(FIRST_DAY + round(moment * HALF_LIFE)).isoformat()

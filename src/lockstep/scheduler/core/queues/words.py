@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockstep.api.names import CPU, GPU, MEMORY
+from lockstep.api.wire import to_builtins
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
@@ -117,6 +118,7 @@ def queue_status(cluster: Cluster, name: str, pending: Mapping[str, int]) -> dic
         if value > account.guaranteed.get(resource, value)
     }
     beyond, part, _ = share(account, cluster.capacity())
+    usual = cluster.memory.kept(name, queue.status.usual, cluster.ledger.specs)
     return {
         "pending": sum(pending.get(one, 0) for one in _names(account)),
         "running": running(account),
@@ -124,6 +126,7 @@ def queue_status(cluster: Cluster, name: str, pending: Mapping[str, int]) -> dic
         "borrowed": {r: quantity(r, borrowed[r]) for r in sorted(borrowed)},
         "share": f"{100 * part:.1f}%" if beyond else "0.0%",
         **history(queue.status, account, cluster.ledger.aged or 0.0, cluster.capacity()),
+        "usual": to_builtins(usual) if usual is not None else None,
         "observedGeneration": queue.metadata.generation,
         "conditions": [
             {
