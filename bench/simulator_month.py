@@ -25,7 +25,6 @@ def run() -> list[Figure]:
         until=DAYS * DAY,
         period=PERIOD,
         faults=Faults(node_mtbf=NODE_MTBF_HOURS),
-        stays=False,
     )
     start = time.perf_counter()
     result = Simulation(world, month(gpus, DAYS, SEED), options).run()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -183,13 +182,14 @@ def _run(cluster: str, jobs: Path, policy: Policy | None, options: Options) -> O
             f"the simulation broke off: {error}",
             "this is a defect of the scheduler: please report it with the input",
         ) from None
-    result.communication = compared(world, result.lives)
+    result.communication = compared(world, result)
     weights = {queue.metadata.name: queue.spec.weight for queue in world.queues}
     return Outcome(result, figures(result, simulation.cluster.table, weights))
 
 
 def _show(outcome: Outcome, chart: Path | None, output: Output) -> None:
     from lockstep.sim import chart as charts
+    from lockstep.sim.report import pieces
 
     result, shown = outcome.result, outcome.figures
     if chart is not None:
@@ -199,29 +199,9 @@ def _show(outcome: Outcome, chart: Path | None, output: Output) -> None:
         except OSError as error:
             raise CommandFailed(f"--chart {chart}: {error.strerror}", "name another file") from None
     if output is Output.JSON:
-        json.dump(report(outcome), sys.stdout, indent=1)
-        print()
+        sys.stdout.writelines(pieces(result, shown))
     else:
         print("\n".join(summary(shown, result)))
-
-
-def report(outcome: Outcome) -> Json:
-    """Return the run as a tree for JSON."""
-    result = outcome.result
-    return {
-        "seed": result.seed,
-        **outcome.figures,
-        "placements": [
-            {**stay._asdict(), "gpus": list(stay.gpus), "nics": list(stay.nics)}
-            for stay in sorted(result.stays, key=lambda stay: (stay.start, stay.job, stay.rank))
-        ],
-        "waiting": [
-            {"job": life.work.name, "reason": life.waiting} for life in result.lives if life.waiting
-        ],
-        "communication": [
-            {**one._asdict(), "ratio": round(one.ratio, 4)} for one in result.communication
-        ],
-    }
 
 
 def _world(cluster: str) -> World:

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from lockstep.sim.figures import size_class
-from lockstep.sim.record import Compared, Life, Result, Sample
+import numpy as np
+
+from lockstep.sim.figures import CLASSES, size_classes
+from lockstep.sim.lives import Lives
+from lockstep.sim.record import Compared, Result, Sample
 
 WIDTH, HEIGHT = 860, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 34
@@ -123,21 +126,20 @@ def _time_axis(end: float) -> str:
     return "".join(parts)
 
 
-def _waits(lives: Sequence[Life]) -> str:
+def _waits(lives: Lives) -> str:
     """Return bars: the median and the 95th percentile of waits by size of job."""
-    by_class: dict[str, list[float]] = {}
-    for life in sorted(lives, key=lambda one: one.work.gpus):
-        if life.started is not None:
-            wait = life.started - life.work.arrival
-            by_class.setdefault(size_class(life.work.gpus), []).append(wait)
-    shown = {name: sorted(found) for name, found in by_class.items()}
-    tall = max((found[int(0.95 * (len(found) - 1))] for found in shown.values()), default=0) or 1
+    waited = lives.column("started") - lives.column("arrival")
+    classes = size_classes(lives.column("gpus"))
+    by_class = ((name, waited[classes == number]) for number, name in enumerate(CLASSES))
+    shown = {name: found for name, there in by_class if len(found := there[~np.isnan(there)])}
+    bars = {name: np.percentile(found, (50, 95)).tolist() for name, found in shown.items()}
+    tall = max((high for _, high in bars.values()), default=0) or 1
     parts = [_title("Wait until the first start by GPUs of the job: median, and 95 % (pale)")]
     parts += [_level(_up(tall * part / 4, tall), _duration(tall * part / 4)) for part in range(5)]
     room = (WIDTH - LEFT - RIGHT) / max(1, len(shown))
     for number, (name, found) in enumerate(shown.items()):
         at = LEFT + room * (number + 0.5)
-        high, middle = found[int(0.95 * (len(found) - 1))], found[(len(found) - 1) // 2]
+        middle, high = bars[name]
         parts += [_bar(at, high, tall, 0.35), _bar(at, middle, tall, 1.0)]
         parts.append(
             f'<text x="{at:.1f}" y="{HEIGHT - 12}" text-anchor="middle">{escape(name)} '

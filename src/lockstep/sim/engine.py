@@ -28,7 +28,7 @@ from lockstep.scheduler.core.units import Unit, UnitKey
 from lockstep.sim.communication import paid
 from lockstep.sim.faults import Dice, Faults
 from lockstep.sim.meter import Meter
-from lockstep.sim.record import Life, Rearranged, Result
+from lockstep.sim.record import Rearranged, Result
 from lockstep.sim.running import Run
 from lockstep.sim.unsettled import Unsettled
 from lockstep.sim.workload import EPOCH, Workload
@@ -72,8 +72,6 @@ class Options:
     faults: Faults = NO_FAULTS
     defrag: DefragmentationPolicy | None = None
     """By which running jobs are moved for the queues that do not say so themselves."""
-    stays: bool = True
-    """Whether to keep the placement of every pod."""
     rounds: int = 10_000
     """Rounds of decisions at one moment, after which it is an error that there is more."""
 
@@ -182,10 +180,9 @@ class Simulation:
             self._plan(max(0.0, work.arrival - self._now), self._arrive, work)
 
     def _arrive(self, work: Workload) -> None:
-        life = Life(work)
         self._meter.ask(work.gpus)
-        self._result.lives.append(life)
-        run = self._runs[work.key] = Run(life, self._options.faults, self._now)
+        life = self._result.lives.begin(work)
+        run = self._runs[work.key] = Run(work, life, self._options.faults, self._now)
         self.cluster.set_gang(work.gang)
         for pod in run.fresh():
             self.cluster.set_pod(pod)
@@ -225,6 +222,7 @@ class Simulation:
             self.cluster.remove_pod(key.namespace, pod.metadata.name)
         self.cluster.remove_gang(key.namespace, key.name)
         del self._runs[key]
+        self._result.lives.end(run.life)
 
     def _break(self, run: Run, epoch: int) -> None:
         if run.epoch == epoch:
@@ -259,8 +257,7 @@ class Simulation:
     def _leave(self, run: Run, name: str) -> None:
         stay = run.leave(name, self._now)
         self._meter.use(run.work.queue, -self._held(run, name, stay.node))
-        if self._options.stays:
-            self._result.stays.append(stay)
+        self._result.stays.add(run.life.number, stay)
 
     def _held(self, run: Run, name: str, node: str) -> float:
         """Return the GPUs that a pod holds on a node, shares as fractions."""
@@ -312,7 +309,7 @@ class Simulation:
             again |= not run.complete
             run.started(self._now)
             if run.life.started == self._now and run.life.paid is None:
-                run.life.paid = paid(self.cluster, placement.unit)
+                run.life.paid = paid(self.cluster, run.work, self._result.shapes)
             self._follow(run)
         for rollback in found.rollbacks:
             run = self._runs[rollback.unit]
@@ -388,6 +385,6 @@ class Simulation:
             if unit is not None and unit.open:
                 verdict = self._decider.broken.get(key) or explain(self.cluster, unit)
                 run.life.waiting = verdict.message or verdict.reason
-            if self._options.stays:
-                result.stays += run.open_stays()
+            for stay in run.open_stays():
+                result.stays.add(run.life.number, stay)
         return result

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.topology import NO_DOMAIN
-from lockstep.sim.record import Compared, Life, Result, Stay
+from lockstep.sim.record import Compared, Result
+from lockstep.sim.stays import Stays
 
-CLASSES = ((0, "no GPU"), (1, "1 GPU"), (8, "2 to 8"), (64, "9 to 64"), (512, "65 to 512"))
-LARGEST = "over 512"
+FloatArray = NDArray[np.float64]
+
+MOST = (0, 1, 8, 64, 512)
+CLASSES = ("no GPU", "1 GPU", "2 to 8", "9 to 64", "65 to 512", "over 512")
+"""The classes of jobs by their GPUs, each up to the most of it."""
 EVERYWHERE = "cluster"
 
 
@@ -30,75 +34,72 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
     tells of the jobs that state their parallelism the mean seconds of communication a step, the
     same at the best place that there is (``ideal``), and by how much they are above it.
     """
-    total, lives = result.total, result.lives
+    total, lives, column = result.total, result.lives, result.lives.column
     # Shares of memory and of compute may lie on one card: what jobs hold is not what cards miss.
     held = sum(result.queue_use.values())
+    waited = column("started") - column("arrival")
+    queues = lives.queues
     return {
         "seconds": round(result.end, 3),
         "jobs": len(lives),
-        "ended": sum(life.ended is not None for life in lives),
-        "stillWaiting": sum(bool(life.waiting) for life in lives),
+        "ended": int((~np.isnan(column("ended"))).sum()),
+        "stillWaiting": len(lives.waiting),
         "allocation": _percent(total.used, total.capacity),
         "pressedAllocation": _percent(total.pressed_used, total.pressed_capacity),
         "fragmentation": _percent(total.stranded, total.free),
-        "waits": waits(lives),
-        "waitsByQueue": _by(sorted(lives, key=_queue), _queue),
-        "waitsByClass": _by(sorted(lives, key=lambda life: life.work.gpus), _class),
+        "waits": waits(waited),
+        "waitsByQueue": _by(
+            column("queue"), queues, sorted(range(len(queues)), key=queues.__getitem__), waited
+        ),
+        "waitsByClass": _by(size_classes(column("gpus")), CLASSES, range(len(CLASSES)), waited),
         "fairness": fairness(result.queue_use, weights),
         "gpuHoursByQueue": {
             queue: round(used / 3600, 3) for queue, used in sorted(result.queue_use.items())
         },
         "communicationCost": communication_cost(result.communication),
-        "preemptions": sum(life.preemptions for life in lives),
+        "preemptions": int(column("preemptions").sum()),
         "rearrangements": len(result.rearrangements),
-        "moves": sum(life.moves for life in lives),
+        "moves": int(column("moves").sum()),
         "movedGpuHours": round(sum(one.price for one in result.rearrangements) / 3600, 3),
-        "restarts": sum(life.restarts for life in lives),
+        "restarts": int(column("restarts").sum()),
         "nodeFaults": result.node_faults,
-        "goodput": _percent(sum(life.useful for life in lives), held),
-        "lostGpuHours": round(sum(life.lost for life in lives) / 3600, 3),
+        "goodput": _percent(float(column("useful").sum()), held),
+        "lostGpuHours": round(float(column("lost").sum()) / 3600, 3),
         "span": spans(result.stays, table),
         "decisions": result.decisions,
     }
 
 
-def size_class(gpus: float) -> str:
-    """Return the class of a job by its GPUs."""
-    return next((name for most, name in CLASSES if gpus <= most), LARGEST)
+def size_classes(gpus: FloatArray) -> NDArray[np.intp]:
+    """Return the number of the class of each job by its GPUs."""
+    return np.searchsorted(MOST, gpus)
 
 
-def waits(lives: Iterable[Life]) -> dict[str, Any]:
-    """Return how long jobs waited from their arrival to their first start.
+def waits(waited: FloatArray) -> dict[str, Any]:
+    """Return how long jobs waited from their arrival to their first start, given in seconds.
 
-    Those that never started are counted by themselves and in no mean; where none did the times
-    are None.
+    Those that never started (NaN) are counted by themselves and in no mean; where none did the
+    times are None.
     """
-    lives = list(lives)
-    found = [life.started - life.work.arrival for life in lives if life.started is not None]
+    found = waited[~np.isnan(waited)]
     times: dict[str, float | None] = dict.fromkeys(("mean", "p50", "p95", "max"))
-    if found:
+    if len(found):
         p50, p95 = np.percentile(found, (50, 95))
-        times = {"mean": float(np.mean(found)), "p50": p50, "p95": p95, "max": max(found)}
+        times = {"mean": found.mean(), "p50": p50, "p95": p95, "max": found.max()}
     return {
-        "jobs": len(lives),
-        "neverStarted": len(lives) - len(found),
+        "jobs": len(waited),
+        "neverStarted": len(waited) - len(found),
         **{
             name: None if value is None else round(float(value), 3) for name, value in times.items()
         },
     }
 
 
-def _queue(life: Life) -> str:
-    return life.work.queue
-
-
-def _class(life: Life) -> str:
-    return size_class(life.work.gpus)
-
-
-def _by(lives: Sequence[Life], key: Callable[[Life], str]) -> dict[str, Any]:
-    """Return the waits by what *key* says of the *lives*, which are in its order."""
-    return {name: waits(group) for name, group in groupby(lives, key)}
+def _by(
+    of: NDArray[Any], names: Sequence[str], order: Iterable[int], waited: FloatArray
+) -> dict[str, Any]:
+    """Return the waits of the jobs *of* each number that there is, in an order of the numbers."""
+    return {names[number]: waits(waited[of == number]) for number in order if number in of}
 
 
 def fairness(use: Mapping[str, float], weights: Mapping[str, int]) -> float:
@@ -126,21 +127,20 @@ def communication_cost(found: Sequence[Compared]) -> dict[str, Any]:
     }
 
 
-def spans(stays: Sequence[Stay], table: NodeTable) -> dict[str, int]:
+def spans(stays: Stays, table: NodeTable) -> dict[str, int]:
     """Return by tier how many jobs of several pods it held, narrowest first."""
     tiers = table.tiers.indices
     found = {tier.name: 0 for tier in reversed(tiers)} | {EVERYWHERE: 0}
-    ordered = sorted(stays, key=lambda stay: (stay.job, stay.start))
-    for _, group in groupby(ordered, key=lambda stay: stay.job):
-        first = list(group)
-        first = [stay for stay in first if stay.start == first[0].start]
-        rows = [table.rows[stay.node] for stay in first if stay.node in table.rows]
+    row_of = np.array([table.rows.get(node, -1) for node in stays.nodes], np.intp)
+    for nodes in stays.first():
+        rows = row_of[nodes]
+        rows = rows[rows >= 0]
         if len(rows) < 2:
             continue
         held = EVERYWHERE
         for tier in reversed(tiers):
-            domains = set(tier.ids[rows].tolist())
-            if len(domains) == 1 and NO_DOMAIN not in domains:
+            ids = tier.ids[rows]
+            if ids[0] != NO_DOMAIN and (ids == ids[0]).all():
                 held = tier.name
                 break
         found[held] += 1

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lockstep.sim.engine import Options, Simulation
-from lockstep.sim.record import Life, Result
+from lockstep.sim.lives import Life
+from lockstep.sim.record import Result
 from lockstep.sim.workload import Workload
 from lockstep.sim.world import World
 
@@ -39,19 +40,19 @@ def forecast(
     options = Options(until=0.0) if now_only else Options()
     simulation = Simulation(world, [*works, wanted], options)
     result = simulation.run(stop=lambda: simulation.has_started(wanted.key))
-    life = next(one for one in result.lives if one.work is wanted)
-    stays = [stay for stay in result.stays if stay.job == wanted.name and stay.end is None]
+    life = next(one for one in result.lives if one.name == wanted.name)
+    stays = [stay for stay in result.stays.of(life.number) if stay.end is None]
     nodes: dict[str, int] = {}
     for stay in stays:
         nodes[stay.node] = nodes.get(stay.node, 0) + 1
+    endless = sum(one.started is not None and one.runtime is None for one in result.lives)
     return Forecast(
         starts=life.started,
         nodes=nodes,
         after=_ended_then(result, life),
         preempts=tuple(sorted({victim for who, victim in result.evictions if who == wanted.name})),
         reason=life.waiting,
-        endless=sum(one.started is not None and one.work.runtime is None for one in result.lives)
-        - (life.started is not None and wanted.runtime is None),
+        endless=endless - (life.started is not None and wanted.runtime is None),
     )
 
 
@@ -83,4 +84,4 @@ def smaller(
 def _ended_then(result: Result, life: Life) -> tuple[str, ...]:
     if not life.started:
         return ()
-    return tuple(one.work.name for one in result.lives if one.ended == life.started)
+    return tuple(one.name for one in result.lives if one.ended == life.started)

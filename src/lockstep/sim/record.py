@@ -5,54 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lockstep.sim.workload import Workload
-
-
-class Stay(NamedTuple):
-    """One pod's stay on one node; times in seconds after the start."""
-
-    job: str
-    pod: str
-    rank: int
-    node: str
-    gpus: tuple[int, ...]
-    nics: tuple[int, ...]
-    start: float
-    end: float | None
-    """None: it was still there at the end of the simulation."""
-
-
-class Paid(NamedTuple):
-    """What a job that states its parallelism paid where it first stood."""
-
-    seconds: float
-    """Communication a step, averaged over its ranks, without overlap."""
-    pods: frozenset[str]
-    """The members that it started with."""
-
-
-@dataclass(slots=True)
-class Life:
-    """How one job fared."""
-
-    work: Workload
-    started: float | None = None
-    """When it first had all the members that it needs."""
-    paid: Paid | None = None
-    """What its communication cost there; None where it states no parallelism."""
-    ended: float | None = None
-    restarts: int = 0
-    """Fresh starts after a fault of a node or of its own."""
-    preemptions: int = 0
-    """Times it had to give way, in whole or in part."""
-    moves: int = 0
-    """Times it was moved so that another job fitted."""
-    useful: float = 0.0
-    """GPU-seconds of work that was kept."""
-    lost: float = 0.0
-    """GPU-seconds of work done again, because it came after the last checkpoint."""
-    waiting: str = ""
-    """Why it waits, when it waits at the end."""
+from lockstep.sim.lives import Lives
+from lockstep.sim.shapes import Shapes
+from lockstep.sim.stays import Stays
 
 
 class Rearranged(NamedTuple):
@@ -113,8 +68,10 @@ class Result:
 
     seed: int
     end: float = 0.0
-    stays: list[Stay] = field(default_factory=list)
-    lives: list[Life] = field(default_factory=list)
+    lives: Lives = field(default_factory=Lives)
+    stays: Stays = field(init=False)
+    shapes: Shapes = field(default_factory=Shapes)
+    """What stood where communication was paid."""
     samples: list[Sample] = field(default_factory=list)
     total: Integral = field(default_factory=Integral)
     queue_use: dict[str, float] = field(default_factory=dict)
@@ -126,3 +83,6 @@ class Result:
     rearrangements: list[Rearranged] = field(default_factory=list)
     decisions: int = 0
     node_faults: int = 0
+
+    def __post_init__(self) -> None:
+        self.stays = Stays(self.lives.names)

@@ -14,7 +14,9 @@ from lockstep.api.names import GANG_GROUP_LABEL
 from lockstep.scheduler.core.grants import Spot, annotations_of
 from lockstep.scheduler.core.masks import indices_of
 from lockstep.sim.faults import Faults
-from lockstep.sim.record import Life, Stay
+from lockstep.sim.lives import Life
+from lockstep.sim.stays import Stay
+from lockstep.sim.workload import Workload
 
 _VERSIONS = count(1)
 
@@ -26,20 +28,20 @@ class Run:
     there: half of an elastic job takes twice as long.
     """
 
-    def __init__(self, life: Life, faults: Faults, now: float) -> None:
+    def __init__(self, work: Workload, life: Life, faults: Faults, now: float) -> None:
         self.life = life
-        self.work = life.work
+        self.work = work
         self.epoch = 0
         """Moves when what was planned for the job no longer holds."""
         self.standing: dict[str, tuple[Spot, float]] = {}
         """Where its placed pods are, and since when."""
         self._faults = faults
-        self._pods = {pod.metadata.name: pod for pod in life.work.pods}
-        self._numbers = dict(zip(self._pods, life.work.ranks, strict=True))
+        self._pods = {pod.metadata.name: pod for pod in work.pods}
+        self._numbers = dict(zip(self._pods, work.ranks, strict=True))
         self._group = {
             name: pod.metadata.labels.get(GANG_GROUP_LABEL, "") for name, pod in self._pods.items()
         }
-        self._minimum = _minimum(life)
+        self._minimum = _minimum(work)
         self._since = now
         runtime = inf if self.work.runtime is None else self.work.runtime
         self._left = max(0.0, runtime - self.work.elapsed)
@@ -178,8 +180,8 @@ class Run:
         return bool(names) and all(there[g] >= least for g, least in self._minimum.items())
 
 
-def _minimum(life: Life) -> dict[str, int]:
-    spec = life.work.gang.spec
+def _minimum(work: Workload) -> dict[str, int]:
+    spec = work.gang.spec
     if spec.groups:
         return {group.name: group.min for group in spec.groups}
     return {"": spec.min_member or 1}

@@ -194,5 +194,5 @@ def test_whom_it_preempts_loses_its_place(case):
     world, _ = with_others(case)
     works = read_workloads([*case.others, case.asked], world)
     lives = Simulation(world, works, Options(until=0.0)).run().lives
-    hit = tuple(sorted(life.work.name for life in lives if life.preemptions))
+    hit = tuple(sorted(life.name for life in lives if life.preemptions))
     assert hit == case.preempts

@@ -195,7 +195,7 @@ def test_with_exact_run_times_everything_starts_when_it_was_told(asked, promised
     works = read_workloads(jobs, world)
     told = outlook(arrived(world.cluster(), works), EPOCH)
     result = Simulation(world, works, Options(faults=AT_ONCE)).run()
-    started = {life.work.name: life.started for life in result.lives}
+    started = {life.name: life.started for life in result.lives}
     for name, estimate in told.items():
         real = started[name]
         if estimate.at is None:

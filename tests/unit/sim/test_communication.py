@@ -16,7 +16,7 @@ SPLIT = {"tensor": 8}
 def costs(*jobs):
     world = world_of(parse(TWO_LEAVES))
     result = simulate(world, *jobs)
-    result.communication = compared(world, result.lives)
+    result.communication = compared(world, result)
     return {one.job: one for one in result.communication}, result
 
 

@@ -39,7 +39,7 @@ def scattered(policy: DefragmentationPolicy | None, *, own: bool = False, **more
 
 
 def started(result: Result, name: str) -> float | None:
-    return next(life.started for life in result.lives if life.work.name == name)
+    return next(life.started for life in result.lives if life.name == name)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_who_moves_loses_what_the_plan_says_and_goes_on():
     moved = next(life for life in result.lives if life.moves)
     behind = one.time % 40
     assert behind
-    assert (one.job, one.moved) == ("whole", (moved.work.name,))
+    assert (one.job, one.moved) == ("whole", (moved.name,))
     assert moved.lost == behind * 4
     assert one.price == (behind + 30) * 4
     assert moved.ended == 1000 + behind + 30

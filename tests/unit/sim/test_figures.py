@@ -1,10 +1,11 @@
+import numpy as np
 import pytest
 from tests.support.simulated_jobs import job
 
 from lockstep.nodes.simulated.spec import parse
 from lockstep.sim import chart
 from lockstep.sim.engine import Options, Simulation
-from lockstep.sim.figures import fairness, figures, size_class
+from lockstep.sim.figures import CLASSES, fairness, figures, size_classes
 from lockstep.sim.workload import read_workloads
 from lockstep.sim.world import world_of
 
@@ -35,7 +36,7 @@ def test_fairness_is_even_use_by_weight(use, weights, expected):
     [(0, "no GPU"), (1, "1 GPU"), (2, "2 to 8"), (8, "2 to 8"), (9, "9 to 64"), (513, "over 512")],
 )
 def test_jobs_are_classed_by_their_gpus(gpus, name):
-    assert size_class(gpus) == name
+    assert CLASSES[size_classes(np.array([gpus]))[0]] == name
 
 
 def test_allocation_is_held_over_usable_gpu_time():

@@ -138,7 +138,7 @@ def test_hypernodes_are_tiers_of_the_cluster():
     )
     pair = sorted(stay.node for stay in result.stays if stay.job == "pair")
     assert pair == ["n2", "n4"]
-    assert [life.work.name for life in result.lives if life.waiting] == ["wide"]
+    assert [life.name for life in result.lives if life.waiting] == ["wide"]
 
 
 def test_a_hypernode_whose_members_cannot_be_told_is_named():

@@ -70,8 +70,8 @@ def _wait(seconds: float | None) -> str:
 
 
 def _waiting(result: Result) -> list[str]:
-    left = [life for life in result.lives if life.waiting]
-    lines = [f"{life.work.name} waits: {life.waiting}" for life in left[:NAMED]]
+    left = result.lives.waiting
+    lines = [f"{life.name} waits: {life.waiting}" for life in left[:NAMED]]
     if len(left) > NAMED:
         lines.append(f"and {len(left) - NAMED} more; -o json names them all")
     return ["", *lines] if lines else []
