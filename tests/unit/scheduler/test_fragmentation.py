@@ -186,6 +186,32 @@ def test_a_model_that_more_demand_falls_on_is_dearer_and_equals_cost_the_same() 
     assert plain.price == pytest.approx([1.0, 1.0])
 
 
+def test_the_last_nodes_for_several_cards_are_left_though_no_gpu_was_given_out_since() -> None:
+    big, poor = NodeOffer(128_000, 1000, 8, "A"), NodeOffer(24_000, 1000, 2, "A")
+    nodes = nodes_of(*10 * [big], *4 * [poor])
+    foresight = Foresight(nodes, Demand({whole(8, 120_000): 1.0, whole(1, 10_000): 20.0}))
+
+    def favourite() -> int:
+        foresight.keep_up(nodes)
+        rows = np.flatnonzero(nodes.fits(Request(12_000, 1), slice(None)))
+        rating, _ = foresight.rate(nodes, rows, Request(12_000, 1))
+        return int(rows[rating.argmax()])
+
+    assert favourite() < 10
+    for row in range(8):
+        nodes.take(row, Request(128_000, 1), ())
+    assert favourite() >= 10
+
+
+def test_room_that_hardly_moved_is_not_weighed_anew() -> None:
+    nodes = nodes_of(*40 * [NodeOffer(128_000, 1000, 8, "A")])
+    foresight = Foresight(nodes, Demand({whole(8, 120_000): 1.0, whole(1, 10_000): 20.0}))
+    before = foresight.weighed
+    nodes.take(0, Request(12_000, 1), ())
+    foresight.keep_up(nodes)
+    assert foresight.weighed == before
+
+
 def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
     nodes = two_cards(500, 1000)
     for request, cards in (

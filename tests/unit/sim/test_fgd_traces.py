@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from bench.support import openb
+from bench.support import openb, openb_made
 
 from lockstep.sim.fgd.run import Wanted, run
 
@@ -46,3 +46,10 @@ def test_foresight_goes_beyond_the_published_policies(
     outcome = run(Wanted(openb.nodes(LISTS), openb.pods(LISTS, name), "lockstep", seed=42))
     assert outcome.allocation["100"] >= at_100
     assert outcome.allocation["130"] >= at_130
+
+
+def test_pods_without_gpus_leave_the_nodes_that_eight_gpus_need(tmp_path: Path) -> None:
+    openb_made.complete(LISTS, tmp_path)
+    outcome = run(Wanted(openb.nodes(tmp_path), openb.pods(tmp_path, "cpu250"), "lockstep", 43))
+    assert outcome.first_drop_at is not None
+    assert outcome.first_drop_at >= 90.0

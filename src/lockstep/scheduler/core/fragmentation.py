@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lockstep.scheduler.core.fragmentation_cards import worth_of_rest
-from lockstep.scheduler.core.fragmentation_demand import Demand
+from lockstep.scheduler.core.fragmentation_demand import Demand, Shape
 from lockstep.scheduler.core.fragmentation_shortage import Shortage
 from lockstep.scheduler.core.fragmentation_state import WHOLE, IntArray, Request, SharedNodes
 
@@ -45,6 +45,12 @@ REWEIGH = 0.05
 whom."""
 REPRICE = 0.01
 """The same for how sought-after each model is."""
+LOOK = 0.002
+"""Part of the GPUs or of the CPUs that is given out or back between two looks at whether the room
+for requests of several cards shrinks faster than that."""
+MOVED = 0.25
+"""By how much the weight of such a request moves, with one the part of what it was, before all are
+weighed anew: pods that take no GPU can fill the last nodes for it between two strides."""
 
 
 class Spots(NamedTuple):
@@ -110,11 +116,13 @@ class Foresight:
         self._tidy_cpu = TIDINESS / max(extent.largest_cpu, 1)
         self._tidy_gpu = TIDINESS / max(extent.largest_gpu, 1)
         self._weights = np.zeros((len(nodes.models), len(shapes)))
+        self._several: dict[tuple[Shape, frozenset[str]], float] = {}
         self.price: FloatArray = np.ones(len(nodes.models))
         """What an idle milli of each model costs whoever takes it, beside what places cost."""
         self.weighed = self.priced = 0
         """Move with the weights and with the price: ratings of before do not compare."""
         self._weighed_at = self._priced_at = 0
+        self._seen = (0, 0)
         self._reweigh(nodes, int(nodes.idle.sum()))
         self._reprice(nodes, self._weighed_at)
 
@@ -123,25 +131,43 @@ class Foresight:
         idle = int(nodes.idle.sum())
         if abs(idle - self._priced_at) >= REPRICE * nodes.capacity:
             self._reprice(nodes, idle)
-        if abs(idle - self._weighed_at) >= REWEIGH * nodes.capacity:
+        far = abs(idle - self._weighed_at) >= REWEIGH * nodes.capacity
+        if far or self._room_moved(nodes, idle):
             self._reweigh(nodes, idle)
+
+    def _room_moved(self, nodes: SharedNodes, idle: int) -> bool:
+        """Return whether requests of several cards weigh clearly more or less than last time."""
+        cpu = int(nodes.cpu.sum())
+        gpu_seen, cpu_seen = self._seen
+        near = abs(idle - gpu_seen) < LOOK * nodes.capacity
+        if near and abs(cpu - cpu_seen) < LOOK * nodes.extent.cpu:
+            return False
+        self._seen = idle, cpu
+        return any(
+            abs(self._weight(nodes, shape, models, idle) - then) >= MOVED * (1.0 + then)
+            for (shape, models), then in self._several.items()
+        )
 
     def _reweigh(self, nodes: SharedNodes, total: int) -> None:
         """Weigh whole-card demand by the room that is left for it now."""
         self._weighed_at = total
         self.weighed += 1
         self._weights[:] = 0.0
-        for (shape, models), share in self._whole.items():
-            allowed = nodes.of_models(models)
-            holds = (nodes.whole >= shape.cards) & allowed[nodes.model]
-            holds &= (nodes.cpu >= shape.cpu) & (nodes.memory >= shape.memory)
-            room = int(nodes.whole[holds].sum()) * WHOLE
-            if not room:
-                continue
-            density = share * total / room
+        for shape, models in self._whole:
+            weight = self._weight(nodes, shape, models, total)
+            self._weights[nodes.of_models(models), self._place[shape]] += weight
             if shape.cards > 1:
-                density = SEVERAL_WEIGHT * density**2
-            self._weights[allowed, self._place[shape]] += density
+                self._several[shape, models] = weight
+
+    def _weight(
+        self, nodes: SharedNodes, shape: Shape, models: frozenset[str], total: int
+    ) -> float:
+        """Return how much a milli counts of what holds *shape*; none where nothing does."""
+        holds = (nodes.whole >= shape.cards) & nodes.of_models(models)[nodes.model]
+        holds &= (nodes.cpu >= shape.cpu) & (nodes.memory >= shape.memory)
+        room = int(nodes.whole[holds].sum()) * WHOLE
+        density = self._whole[shape, models] * total / room if room else 0.0
+        return float(SEVERAL_WEIGHT * density**2 if shape.cards > 1 else density)
 
     def _reprice(self, nodes: SharedNodes, total: int) -> None:
         """Find how sought-after each model is now; one is the average over idle GPUs."""
