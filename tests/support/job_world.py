@@ -119,7 +119,8 @@ class FakeCluster:
     def _create(self, action: Create) -> None:
         self._uids += 1
         body = dict(action.body)
-        body["metadata"] = {**body["metadata"], "uid": f"u{self._uids}"}
+        given = {"uid": f"u{self._uids}", "creationTimestamp": timestamp.show(self.now)}
+        body["metadata"] = {**body["metadata"], **given}
         name = body["metadata"]["name"]
         if "stringData" in body:
             strings = body.pop("stringData")

@@ -87,6 +87,12 @@ class Running:
         drawn.gang = replace(drawn.gang, metadata=metadata)
         self.cluster.set_gang(drawn.gang)
 
+    def show(self, name: str, **status: Any) -> None:
+        """Let a gang show these fields in its status."""
+        drawn = self.gangs[name]
+        drawn.gang = replace(drawn.gang, status=replace(drawn.gang.status, **status))
+        self.cluster.set_gang(drawn.gang)
+
     def step(self) -> Round:
         """Decide once and carry it out."""
         result = self.decider.decide(self.now)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from lockstep.api.alignment import AlignmentWish
+from lockstep.api.checkpoint import Checkpoint, LastCheckpoint, QueuedAt
 from lockstep.api.duration import Duration
 from lockstep.api.meta import Condition, LabelSelector, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
@@ -113,6 +114,7 @@ class GangSpec(Wire, frozen=True):
             "can use; the queue's when left out."
         ),
     ] = None
+    checkpoint: Checkpoint | None = None
 
 
 class GroupStatus(Wire, frozen=True):
@@ -206,6 +208,8 @@ class GangStatus(Wire, frozen=True):
             "names come."
         ),
     ] = {}
+    queued_at: QueuedAt = None
+    last_checkpoint: LastCheckpoint = None
     waiting_since: str | None = None
     placed_at: str | None = None
     observed_generation: int = 0

@@ -47,8 +47,8 @@ ARRIVAL_ANNOTATION: Final = "lockstep.dev/arrival"
 ELAPSED_ANNOTATION: Final = "lockstep.dev/elapsed"
 """On a job in a snapshot: how long it had run, in seconds."""
 CHECKPOINT_ANNOTATION: Final = "lockstep.dev/checkpoint"
-"""On a TrainingJob, whose gang gets it too, or a Gang: when its state was last saved (RFC 3339);
-work since then is lost with it."""
+"""On a TrainingJob or a Gang: when its state was last saved (RFC 3339), for those who may not write
+its status; work since then is lost with its place."""
 DEFRAGMENT_ANNOTATION: Final = "lockstep.dev/defragment"
 """On a waiting Gang: move others so that it fits, if no more work is lost than that: a duration of
 one GPU (``8h``). Words after it are a remark; every new value is a new request."""

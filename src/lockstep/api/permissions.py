@@ -113,6 +113,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule(GROUP, "trainingjobs/status", "patch"),
             rule(GROUP, "trainingjobs/finalizers", "update"),
             rule(GROUP, "gangs", "create", "delete", "get", "patch", *_FOLLOW),
+            rule(GROUP, "gangs/status", "patch"),
             rule("", "pods", "create", "delete", "get", *_FOLLOW),
             rule("", "configmaps", "create", "get", "patch", *_FOLLOW),
             rule("", "secrets", "create", "get", "patch"),

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import Annotated
+
+from msgspec import Meta
+
+PATTERN = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$"
+Time = Annotated[str, Meta(pattern=PATTERN)]
+"""A time that others than Lockstep write."""
 
 
 def show(seconds: float) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from lockstep.api.alignment import AlignmentWish
+from lockstep.api.checkpoint import Checkpoint, LastCheckpoint, QueuedAt
 from lockstep.api.duration import Duration
 from lockstep.api.gang import Positive, Strategy, TopologyWish
 from lockstep.api.meta import Condition, ObjectMeta
@@ -106,6 +107,7 @@ class TrainingJobSpec(Wire, frozen=True):
     parallelism: Annotated[
         Parallelism, Meta(description="How its ranks are split; they are laid out by that.")
     ] = Parallelism()
+    checkpoint: Checkpoint | None = None
     recovery: Recovery = Recovery()
     run_policy: RunPolicy = RunPolicy()
     max_wait: Annotated[
@@ -148,6 +150,8 @@ class TrainingJobStatus(Wire, frozen=True):
         Meta(description="Failures counted already: pods being replaced, with their uids."),
     ] = {}
     replica_statuses: dict[str, ReplicaStatus] = {}
+    queued_at: QueuedAt = None
+    last_checkpoint: LastCheckpoint = None
     start_time: str | None = None
     completion_time: str | None = None
     observed_generation: int = 0

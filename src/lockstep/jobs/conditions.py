@@ -19,8 +19,19 @@ RESTARTING: Final = "Restarting"
 SUSPENDED: Final = "Suspended"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
+CHECKPOINT_UNREADABLE: Final = "CheckpointUnreadable"
+"""What is said of the last save is no time."""
 
-_ORDER: Final = (CREATED, PLACED, RUNNING, RESTARTING, SUSPENDED, SUCCEEDED, FAILED)
+_ORDER: Final = (
+    CREATED,
+    PLACED,
+    RUNNING,
+    RESTARTING,
+    SUSPENDED,
+    SUCCEEDED,
+    FAILED,
+    CHECKPOINT_UNREADABLE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +95,14 @@ def drop(status: TrainingJobStatus, type_: str) -> TrainingJobStatus:
     return structs.replace(status, conditions=[c for c in status.conditions if c.type != type_])
 
 
-_TOLD: Final = {PLACED: False, RUNNING: False, SUSPENDED: False, SUCCEEDED: False, FAILED: True}
+_TOLD: Final = {
+    PLACED: False,
+    RUNNING: False,
+    SUSPENDED: False,
+    SUCCEEDED: False,
+    FAILED: True,
+    CHECKPOINT_UNREADABLE: True,
+}
 
 
 def notes(old: TrainingJobStatus, new: TrainingJobStatus) -> tuple[Note, ...]:

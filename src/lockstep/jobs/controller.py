@@ -247,7 +247,13 @@ class JobController:
         )
 
     async def _change(self, job: TrainingJob, action: Change) -> None:
-        await self.client.patch(action.resource, action.name, action.patch, job.metadata.namespace)
+        await self.client.patch(
+            action.resource,
+            action.name,
+            action.patch,
+            job.metadata.namespace,
+            subresource=action.subresource,
+        )
 
 
 def _refused(action: Action, error: ApiError) -> str:

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import structs
 
-from lockstep.api import duration, timestamp
+from lockstep.api import checkpoint, duration, timestamp
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.validation import Problem
 from lockstep.jobs import conditions as cond
@@ -44,7 +44,8 @@ def decide(seen: Seen, now: float) -> Decision:
         return _invalid(job, status, wrong, now)
     if job.spec.suspend:
         return _suspended(seen, status, now)
-    return _active(seen, FRAMEWORKS[job.spec.framework], _resumed(status, now), now)
+    status = _saved(job, _queued(seen, _resumed(status, now), now), now)
+    return _active(seen, FRAMEWORKS[job.spec.framework], status, now)
 
 
 def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: float) -> Decision:
@@ -179,6 +180,30 @@ def _resumed(status: TrainingJobStatus, now: float) -> TrainingJobStatus:
     if not cond.holds(status, cond.SUSPENDED):
         return status
     return cond.clear(status, cond.SUSPENDED, cond.Why("Resumed"), now)
+
+
+def _queued(seen: Seen, status: TrainingJobStatus, now: float) -> TrainingJobStatus:
+    """Return *status* with the time at which the job stood in line for the first time."""
+    if status.queued_at is not None:
+        return status
+    gang = seen.gang
+    known = None
+    if gang is not None and owns(seen.job, gang.metadata):
+        known = gang.metadata.creation_timestamp
+    return structs.replace(status, queued_at=known or timestamp.show(now))
+
+
+def _saved(job: TrainingJob, status: TrainingJobStatus, now: float) -> TrainingJobStatus:
+    """Return *status* with the last save, as far as anybody tells it in words that can be read."""
+    annotations, shown = job.metadata.annotations, status.last_checkpoint
+    odd = checkpoint.unreadable(annotations, shown)
+    if odd:
+        why = cond.Why(cond.CHECKPOINT_UNREADABLE, odd)
+        status = cond.put(status, cond.CHECKPOINT_UNREADABLE, True, why, now)
+    else:
+        status = cond.drop(status, cond.CHECKPOINT_UNREADABLE)
+    last = checkpoint.last(annotations, shown)
+    return status if last is None else structs.replace(status, last_checkpoint=timestamp.show(last))
 
 
 def _concluded(seen: Seen, status: TrainingJobStatus, now: float) -> Decision:

@@ -34,7 +34,7 @@ def running(seen: Seen, framework: Framework, roster: Roster, now: float) -> Ite
         if job.status.replacing.get(name) == pod.metadata.uid
     ]
     yield from removal([*roster.stale, *roster.surplus, *replaced], now)
-    yield from _surroundings(seen, framework, roster)
+    yield from _surroundings(seen, framework, roster, now)
     waits = job.status.retry_at is not None and timestamp.parse(job.status.retry_at) > now
     if not (roster.stale or roster.foreign or waits):
         everyone = list(roster.wanted.values())
@@ -90,7 +90,7 @@ def _without_gang(seen: Seen) -> Iterator[Action]:
         yield Delete(GANGS, gang.metadata.name, gang.metadata.uid)
 
 
-def _surroundings(seen: Seen, framework: Framework, roster: Roster) -> Iterator[Action]:
+def _surroundings(seen: Seen, framework: Framework, roster: Roster, now: float) -> Iterator[Action]:
     job = seen.job
     if framework.logs_in:
         yield from _secret(seen, framework.ssh_files(job))
@@ -98,6 +98,7 @@ def _surroundings(seen: Seen, framework: Framework, roster: Roster) -> Iterator[
     if seen.service is None or not owns(job, seen.service.metadata):
         yield Create(SERVICES, objects.service(job))
     yield from _gang(seen)
+    yield from _place_in_line(seen, now)
 
 
 def _gang(seen: Seen) -> Iterator[Action]:
@@ -114,6 +115,26 @@ def _gang(seen: Seen) -> Iterator[Action]:
         patch["metadata"] = {"annotations": told}
     if patch:
         yield Change(GANGS, there.metadata.name, patch)
+
+
+def _place_in_line(seen: Seen, now: float) -> Iterator[Action]:
+    """Yield what tells the gang since when its job is queued, and when that was last saved.
+
+    A resumed job has a new gang: it is told before there are pods that could be placed.
+    """
+    job, there = seen.job, seen.gang
+    known = there if there is not None and owns(job, there.metadata) else None
+    since = timestamp.show(now)
+    if known is not None:
+        since = known.status.queued_at or known.metadata.creation_timestamp or since
+    status = {}
+    queued, saved = job.status.queued_at, job.status.last_checkpoint
+    if queued is not None and queued < since:
+        status["queuedAt"] = queued
+    if saved is not None and (known is None or known.status.last_checkpoint != saved):
+        status["lastCheckpoint"] = saved
+    if status:
+        yield Change(GANGS, job.metadata.name, {"status": status}, subresource="status")
 
 
 def _secret(seen: Seen, files: dict[str, str]) -> Iterator[Action]:

@@ -13,7 +13,6 @@ from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import (
     API_VERSION,
     ATTEMPT_LABEL,
-    CHECKPOINT_ANNOTATION,
     GANG_GROUP_LABEL,
     GANG_LABEL,
     INDEX_LABEL,
@@ -87,19 +86,15 @@ def gang(job: TrainingJob) -> Json:
 
 
 def foreseen(job: TrainingJob) -> dict[str, str]:
-    """Return the annotations that tell the scheduler how long the job runs, and what is saved.
+    """Return the annotation that tells the scheduler how long the job runs.
 
-    How long is what the job says itself, else its deadline.
+    That is what the job says itself, else its deadline.
     """
-    told: dict[str, str] = {
-        name: job.metadata.annotations[name]
-        for name in (RUNTIME_ANNOTATION, CHECKPOINT_ANNOTATION)
-        if name in job.metadata.annotations
-    }
+    stated = job.metadata.annotations.get(RUNTIME_ANNOTATION)
     deadline = job.spec.run_policy.active_deadline
-    if deadline is not None:
-        told.setdefault(RUNTIME_ANNOTATION, f"{duration.parse(deadline):g}")
-    return told
+    if stated is None and deadline is not None:
+        stated = f"{duration.parse(deadline):g}"
+    return {} if stated is None else {RUNTIME_ANNOTATION: stated}
 
 
 def gang_spec(job: TrainingJob) -> GangSpec:
@@ -121,6 +116,7 @@ def gang_spec(job: TrainingJob) -> GangSpec:
         topology=job.spec.topology,
         queue=job.spec.queue,
         priority_class_name=job.spec.priority_class_name,
+        checkpoint=job.spec.checkpoint,
     )
 
 

@@ -45,11 +45,12 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Merge *patch* into an object."""
+    """Merge *patch* into an object, or into what one of its subresources holds."""
 
     resource: Resource[Any]
     name: str
     patch: Json
+    subresource: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

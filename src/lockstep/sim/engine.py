@@ -22,6 +22,7 @@ from lockstep.scheduler.core.defrag.movers import elastic
 from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.grants import Spot, granted
+from lockstep.scheduler.core.lost_work import checkpointed
 from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.round import Round
 from lockstep.scheduler.core.units import Unit, UnitKey
@@ -55,7 +56,7 @@ class _Costs:
     def seconds(self, unit: Unit, now: float) -> float | None:
         """Return the seconds of work since the last simulated checkpoint, and of a restart."""
         run = self.runs.get(unit.key)
-        if run is None or (unit.saved is None and not elastic(unit)):
+        if run is None or not (checkpointed(unit) or elastic(unit)):
             return None
         return run.at_stake(now - EPOCH)
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from lockstep.api import timestamp
+from lockstep.api import checkpoint, timestamp
 from lockstep.api.core import Pod, PodSpec
-from lockstep.api.gang import Gang, GangSpec, Strategy
+from lockstep.api.gang import Gang, GangSpec, GangStatus, Strategy
 from lockstep.api.meta import ObjectMeta, OwnerReference
 from lockstep.api.names import (
     API_VERSION,
     ARRIVAL_ANNOTATION,
-    CHECKPOINT_ANNOTATION,
     ELAPSED_ANNOTATION,
     GANG_GROUP_LABEL,
     GANG_LABEL,
@@ -92,7 +91,7 @@ def read_workloads(
     found: dict[UnitKey, Workload] = {}
     for obj in ours:
         if obj.get("kind") == "TrainingJob":
-            # It waits since its gang was made, not since it was.
+            # It waits since its gang does, not since it was made.
             work = _of_job(obj, behind.get(_named(obj), obj), world)
         elif obj.get("kind") == "Gang" and not _owned(obj):
             work = _of_gang(obj, world)
@@ -128,25 +127,32 @@ def _owned(obj: Json) -> bool:
 def _of_job(obj: Json, gang_of: Json, world: World) -> Workload:
     job = view(obj, TrainingJob)
     meta = job.metadata
-    since = (gang_of.get("metadata") or {}).get("creationTimestamp")
     if wrong := problems(job):
         raise InputError(f"TrainingJob {meta.name}: " + "; ".join(map(str, wrong)))
     framework = FRAMEWORKS[job.spec.framework]
     job = msgspec.structs.replace(job, metadata=_placed(meta))
     everyone = members(job)
     bodies = [objects.pod(job, framework, member, everyone) for member in everyone]
+    since, saved = _history(gang_of)
     placed = msgspec.structs.replace(job.metadata, creation_timestamp=since)
-    saved = ((gang_of.get("metadata") or {}).get("annotations") or {}).get(CHECKPOINT_ANNOTATION)
-    if saved is not None:
-        annotations = {**placed.annotations, CHECKPOINT_ANNOTATION: saved}
-        placed = msgspec.structs.replace(placed, annotations=annotations)
-    gang = Gang(metadata=placed, spec=objects.gang_spec(job))
+    status = GangStatus(last_checkpoint=saved or _history(obj)[1])
+    gang = Gang(metadata=placed, spec=objects.gang_spec(job), status=status)
     return _workload(obj, gang, bodies, world)
+
+
+def _history(obj: Json) -> tuple[str | None, str | None]:
+    """Return since when a job or gang is queued, and when its work was last saved."""
+    meta, status = obj.get("metadata") or {}, obj.get("status") or {}
+    saved = checkpoint.last(meta.get("annotations") or {}, status.get("lastCheckpoint"))
+    since = status.get("queuedAt") or meta.get("creationTimestamp")
+    return since, None if saved is None else timestamp.show(saved)
 
 
 def _of_gang(obj: Json, world: World) -> Workload:
     gang = view(obj, Gang)
-    gang = msgspec.structs.replace(gang, metadata=_placed(gang.metadata))
+    since, saved = _history(obj)
+    placed = msgspec.structs.replace(_placed(gang.metadata), creation_timestamp=since)
+    gang = msgspec.structs.replace(gang, metadata=placed, status=GangStatus(last_checkpoint=saved))
     bodies: list[Json] = []
     for number, group in enumerate(gang.spec.groups):
         if group.template is None:
@@ -208,7 +214,7 @@ def _workload(obj: Json, gang: Gang, bodies: Sequence[Json], world: World) -> Wo
         arrival=arrival or 0.0,
         runtime=runtime,
         elapsed=_seconds(where, annotations, ELAPSED_ANNOTATION) or 0.0,
-        gang=Gang(metadata=meta, spec=spec),
+        gang=Gang(metadata=meta, spec=spec, status=gang.status),
         pods=pods,
         ranks=tuple(int(pod.metadata.annotations.get(RANK_ANNOTATION, 0)) for pod in pods),
         gpus=sum(_gpus(pod.spec, world) for pod in pods),

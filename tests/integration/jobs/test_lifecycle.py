@@ -10,6 +10,7 @@ from tests.support.waiting import eventually
 
 from lockstep.api.core import SERVICES
 from lockstep.api.gang import GANGS
+from lockstep.api.names import CHECKPOINT_ANNOTATION
 from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS, TrainingJobStatus
 from lockstep.kube.errors import NotFound
@@ -99,7 +100,9 @@ async def test_a_suspended_job_gives_its_place_back_and_goes_on_when_resumed(
     cluster: Cluster,
 ) -> None:
     await cluster.submit("sleeper", role(FOREVER))
-    await cluster.reaches("sleeper", "Running")
+    before = await cluster.reaches("sleeper", "Running")
+    saved = {"metadata": {"annotations": {CHECKPOINT_ANNOTATION: "2026-01-01T00:00:00Z"}}}
+    await cluster.client.patch(TRAINING_JOBS, "sleeper", saved, "default")
     await cluster.edit("sleeper", suspend=True)
     await cluster.reaches("sleeper", "Suspended")
 
@@ -110,7 +113,14 @@ async def test_a_suspended_job_gives_its_place_back_and_goes_on_when_resumed(
     assert await gone(cluster, GANGS, "sleeper")
     await cluster.edit("sleeper", suspend=False)
     status = await cluster.reaches("sleeper", "Running")
-    assert status.restarts == 0
+    assert (status.restarts, status.queued_at) == (0, before.queued_at)
+
+    async def told() -> bool:
+        gang = (await cluster.client.get(GANGS, "sleeper", "default")).status
+        known = gang.queued_at, gang.last_checkpoint
+        return known == (before.queued_at, "2026-01-01T00:00:00Z")
+
+    await eventually(told, 40, "what the gang is told of the job")
 
 
 async def test_a_job_over_its_deadline_fails_and_its_pods_end(cluster: Cluster) -> None:

@@ -1,12 +1,17 @@
 """From creation to the end: what a job's status says and what is there, step by step."""
 
 from base64 import b64decode
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.support.job_world import FakeCluster
+from msgspec import structs
+from tests.support.job_world import Crash, FakeCluster
 from tests.support.jobs import job, mpi_roles, role
 
+from lockstep.api import timestamp
+from lockstep.api.checkpoint import Checkpoint
+from lockstep.api.gang import Gang
 from lockstep.api.training import TrainingJob
 
 
@@ -18,6 +23,12 @@ def phase(world: FakeCluster) -> str:
 def true_conditions(world: FakeCluster) -> set[str]:
     assert world.job is not None
     return {c.type for c in world.job.status.conditions if c.status == "True"}
+
+
+def gang(world: FakeCluster) -> Gang:
+    found = world.objects["Gang", "digits"]
+    assert isinstance(found, Gang)
+    return found
 
 
 def test_a_job_goes_from_pending_to_succeeded() -> None:
@@ -202,15 +213,93 @@ def test_an_elastic_job_is_scaled_while_it_runs(replicas: int, indices: str) -> 
 def test_the_gang_is_told_what_the_job_says_of_its_run() -> None:
     world = FakeCluster(job(runPolicy={"activeDeadline": "1h"}))
     world.run()
-    told = world.objects["Gang", "digits"].metadata.annotations
-    assert told == {"lockstep.dev/runtime": "3600"}
-    for saved in ("2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z"):
-        world.annotate("lockstep.dev/checkpoint", saved)
-        world.run()
-        told = world.objects["Gang", "digits"].metadata.annotations
-        assert told == {"lockstep.dev/runtime": "3600", "lockstep.dev/checkpoint": saved}
+    assert gang(world).metadata.annotations == {"lockstep.dev/runtime": "3600"}
+
+
+EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z"
+
+
+@pytest.mark.parametrize(
+    ("says", "shown", "known"),
+    [
+        (EARLY, None, EARLY),
+        (None, EARLY, EARLY),
+        (LATE, EARLY, LATE),
+        (EARLY, LATE, LATE),
+        ("2026-01-01T01:10:00.5+01:00", None, LATE),
+        ("soon", EARLY, EARLY),
+        ("soon", None, None),
+    ],
+)
+def test_the_gang_is_told_when_the_job_was_last_saved(
+    says: str | None, shown: str | None, known: str | None
+) -> None:
+    world = FakeCluster(job())
+    world.run()
+    if says is not None:
+        world.annotate("lockstep.dev/checkpoint", says)
     assert world.job is not None
-    assert (world.job.status.restarts, phase(world)) == (0, "Running")
+    saved = structs.replace(world.job.status, last_checkpoint=shown)
+    world.job = structs.replace(world.job, status=saved)
+    world.settle()
+    assert world.job.status.last_checkpoint == gang(world).status.last_checkpoint == known
+    odd = [c for c in world.job.status.conditions if c.type == "CheckpointUnreadable"]
+    assert ["'soon', which is not a time" in c.message for c in odd] == [True] * (says == "soon")
+    assert ("CheckpointUnreadable" in world.told) == bool(odd)
+    world.annotate("lockstep.dev/checkpoint", LATE)
+    world.settle()
+    assert true_conditions(world) == {"Created", "Placed", "Running"}
+
+
+def test_that_a_job_saves_its_state_is_said_on_its_gang() -> None:
+    world = FakeCluster(job(checkpoint={"interval": "10m"}))
+    world.run()
+    assert gang(world).spec.checkpoint == Checkpoint(interval="10m")
+
+
+def test_a_resumed_job_keeps_its_place_in_line_from_before_its_pods_are_there() -> None:
+    world = FakeCluster(job())
+    world.run()
+    first = timestamp.show(world.now)
+    writes = world.calls
+    world.settle()
+    assert world.calls == writes
+    assert world.job is not None
+    assert world.job.status.queued_at == gang(world).metadata.creation_timestamp == first
+    world.edit(suspend=True)
+    world.settle()
+    world.now += 3600
+    world.edit(suspend=False)
+    while not world.pods:  # one write at a time
+        world.calls_left = 1
+        with suppress(Crash):
+            world.reconcile()
+    assert gang(world).status.queued_at == first
+    world.calls_left = None
+    world.run()
+    assert gang(world).metadata.creation_timestamp != first
+    assert world.job.status.queued_at == gang(world).status.queued_at == first
+
+
+def test_a_job_created_suspended_is_queued_from_its_first_resumption() -> None:
+    world = FakeCluster(job(suspend=True))
+    world.settle()
+    world.now += 3600
+    world.edit(suspend=False)
+    world.run()
+    assert world.job is not None
+    assert world.job.status.queued_at == timestamp.show(world.now)
+
+
+def test_a_gang_from_before_keeps_the_place_that_it_had() -> None:
+    world = FakeCluster(job())
+    world.run()
+    assert world.job is not None
+    made = timestamp.show(world.now)
+    world.job = structs.replace(world.job, status=structs.replace(world.job.status, queued_at=None))
+    world.now += 3600
+    world.settle()
+    assert world.job.status.queued_at == made
 
 
 def test_a_fixed_job_that_is_resized_starts_anew_and_no_restart_is_counted() -> None:

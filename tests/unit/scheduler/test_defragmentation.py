@@ -136,6 +136,17 @@ def test_the_price_is_the_work_since_the_last_save_and_a_restart() -> None:
     assert plan.price == sum(gone.values())
 
 
+def test_a_gang_that_promises_to_save_its_work_may_move_at_the_price_of_what_it_promises() -> None:
+    world = standing(THREE, {"y: 1x4": ("b", 700), "z: 1x4": ("c", 800)})
+    name = world.submit("x: 1x4", checkpoint={"interval": "10m"})
+    world.stand(name, ["a"])
+    world.now = LATER + 1000
+    plan = proposed(world, world.submit("w: 1x8"))
+    assert isinstance(plan, Plan)
+    assert [move.mover.key.name for move in plan.moves] == ["x"]
+    assert plan.price == (600 + RESTART) * 4
+
+
 def ask(world: Running, name: str, request: str) -> None:
     """Ask on a gang that others move for it."""
     world.annotate(name, {ASKED: request})

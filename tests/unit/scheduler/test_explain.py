@@ -287,12 +287,14 @@ def test_what_is_odd_but_does_not_block_is_a_warning():
     cluster = draw(Cluster(), TWO_SPINES)
     wish = {"preferred": "rack"}
     odd = gang("g", minMember=1, queue="nope", priorityClassName="vip", topology=wish)
+    odd.metadata.annotations["lockstep.dev/checkpoint"] = "soon"
     cluster.set_gang(odd)
     cluster.set_pod(pod("g-0", gpus=8, gang="g"))
     unit = cluster.units[UnitKey("Gang", "default", "g")]
     assert [w.reason for w in warnings(cluster, unit)] == [
         "QueueMissing",
         "PriorityClassMissing",
+        "CheckpointUnreadable",
         "UnknownTier",
     ]
     assert len(Decider(cluster).decide(0.0).placements) == 1

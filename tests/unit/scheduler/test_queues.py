@@ -8,7 +8,7 @@ import pytest
 from tests.support.drawn import Drawn, add, draw, draw_gang, gang, node, places, pod, queue
 
 from lockstep.api.core import Pod, PriorityClass
-from lockstep.api.gang import Gang
+from lockstep.api.gang import Gang, GangStatus
 from lockstep.api.meta import ObjectMeta
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
@@ -193,6 +193,25 @@ def test_priority_and_age_order_a_queue_but_not_queues():
     decider.decide(0.0)
     assert placed(cluster) == {"q2", "r1"}
     assert {k.name: place for k, place in decider.line.places().items()} == {"q1": 1, "r2": 1}
+
+
+def test_a_resumed_gang_stands_in_line_where_it_stood_before():
+    cluster = cluster_with("s/l: a:8", {"q": {}})
+    for second, name in ((1, "first"), (5, "second"), (9, "resumed")):
+        created = f"2026-01-01T00:00:0{second}Z"
+        add(cluster, draw_gang(f"{name}: 1x8", created=created, queue="q"))
+    decider = Decider(cluster)
+    decider.waiting()
+    assert [k.name for k in decider.line.all()] == ["first", "second", "resumed"]
+    old = cluster.units[UnitKey("Gang", "default", "resumed")].gang
+    status = GangStatus(queued_at="2026-01-01T00:00:03Z")
+    cluster.set_gang(Gang(metadata=old.metadata, spec=old.spec, status=status))
+    decider.decide(0.0)
+    assert placed(cluster) == {"first"}
+    assert {k.name: place for k, place in decider.line.places().items()} == {
+        "resumed": 1,
+        "second": 2,
+    }
 
 
 def test_only_the_first_of_a_kind_is_tried_again_until_something_is_freed():

@@ -78,6 +78,14 @@ def test_times_are_kept_and_cleared():
     assert (status["placedAt"], status["waitingSince"]) == (None, EARLIER)
 
 
+def test_since_when_it_is_queued_is_when_it_was_made_unless_its_job_says_otherwise():
+    cluster, unit = loaded([("", "Pending")] * 2)
+    created = unit.gang.metadata.creation_timestamp
+    assert gang_status(cluster, unit, SHORT, 1, NOW)["queuedAt"] == created
+    cluster, unit = loaded([("", "Pending")] * 2, queued_at=EARLIER)
+    assert gang_status(cluster, unit, SHORT, 1, NOW)["queuedAt"] == EARLIER
+
+
 def test_that_a_gang_stood_whole_is_known_to_the_next_leader_while_part_of_it_stands():
     cluster, unit = loaded([("a1", "Running")], phase="Placing", placed_at=EARLIER)
     assert gang_status(cluster, unit, SHORT, None, NOW)["placedAt"] == EARLIER

@@ -109,6 +109,22 @@ def test_the_gang_of_a_training_job_is_not_counted_twice():
     assert [len(work.pods) for work in works] == [2]
 
 
+def of_a_snapshot(obj, queued_at, made):
+    meta = {**obj["metadata"], "annotations": {}, "creationTimestamp": made}
+    status = {"queuedAt": queued_at, "lastCheckpoint": "2026-01-01T05:00:00Z"}
+    return {**obj, "metadata": meta, "status": status}
+
+
+@pytest.mark.parametrize("kind", [training_job, job], ids=["TrainingJob", "Gang"])
+def test_a_snapshot_says_since_when_a_job_is_queued_and_when_it_was_saved(kind):
+    resumed = of_a_snapshot(
+        kind("a", "1x1", runs=5), "2026-01-01T00:00:00Z", "2026-01-01T04:00:00Z"
+    )
+    (work,) = read_workloads([resumed], world_of(parse("1x1")))
+    assert work.gang.metadata.creation_timestamp == "2026-01-01T00:00:00Z"
+    assert work.gang.status.last_checkpoint == "2026-01-01T05:00:00Z"
+
+
 def hypernode(name, tier, *selectors, kind="Node", tier_name=""):
     members = [{"type": kind, "selector": selector} for selector in selectors]
     return {

@@ -256,7 +256,7 @@ class Backfill:
 
 
 def _turn(unit: Unit) -> Turn:
-    return unit.created, unit.key.namespace, natural(unit.key.name)
+    return unit.queued_at, unit.key.namespace, natural(unit.key.name)
 
 
 def wanted_as_wide(amounts: IntArray, width: int) -> IntArray:

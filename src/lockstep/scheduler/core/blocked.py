@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lockstep.api import checkpoint
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.alignment import RELATIONS
 from lockstep.scheduler.core.cluster import Cluster
@@ -150,6 +151,8 @@ def warnings(cluster: Cluster, unit: Unit) -> list[Verdict]:
                 f"NodePolicy {unit.node_policy} does not exist; no nodes are filled first",
             )
         )
+    if odd := checkpoint.unreadable(gang.metadata.annotations, gang.status.last_checkpoint):
+        found.append(Verdict("CheckpointUnreadable", odd))
     preferred = unit.wish.preferred
     if preferred and cluster.table.tiers.level(preferred) is None:
         tiers = ", ".join(cluster.table.tiers.names)

@@ -116,7 +116,7 @@ class Line:
         if priority:
             self._cluster.ledger.activate()
         half = unit.half_placed
-        new = (not half, -priority, unit.created, key.namespace, natural(key.name), key)
+        new = (not half, -priority, unit.queued_at, key.namespace, natural(key.name), key)
         self._keys[key] = new
         insort(self._sorted, new)
         if half:

@@ -65,6 +65,7 @@ def gang_status(
         "preempted": _replaced(unit, old.preempted) or None,
         "domain": _instead(old.domain, domain_of(cluster, unit)) or None,
         "position": position if waits else None,
+        "queuedAt": unit.queued_at or None,
         "waitingSince": (old.waiting_since or now) if waits else None,
         "placedAt": (old.placed_at or now) if placed else _since_whole(unit),
         "observedGeneration": unit.gang.metadata.generation,

@@ -12,7 +12,6 @@ from lockstep.api.gang import Gang, Strategy, TopologyWish
 from lockstep.api.names import (
     ALIGN_PREFERRED_ANNOTATION,
     ALIGN_REQUIRED_ANNOTATION,
-    CHECKPOINT_ANNOTATION,
     GANG_LABEL,
     QUEUE_LABEL,
     RANK_ANNOTATION,
@@ -215,13 +214,6 @@ class Unit:
         return min([*known, *([placed] if placed is not None else [])], default=None)
 
     @property
-    def saved(self) -> float | None:
-        """Return when the unit's work was last saved; None where that is not known."""
-        if self.gang is None:
-            return None
-        return _moment(self.gang.metadata.annotations.get(CHECKPOINT_ANNOTATION))
-
-    @property
     def runtime(self) -> float | None:
         """Return the seconds that the unit is expected to run: its gang's, else its longest pod's.
 
@@ -258,10 +250,10 @@ class Unit:
         return self.gang.spec.strategy if self.gang is not None else None
 
     @property
-    def created(self) -> str:
-        """Return since when the unit exists."""
+    def queued_at(self) -> str:
+        """Return since when the unit stands in line: of a suspended job, from before that."""
         if self.gang is not None:
-            return self.gang.metadata.creation_timestamp or ""
+            return self.gang.status.queued_at or self.gang.metadata.creation_timestamp or ""
         return min((m.created for m in self.members.values()), default="")
 
     def changed(self) -> None:

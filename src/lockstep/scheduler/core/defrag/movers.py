@@ -1,9 +1,9 @@
 """Which gangs may be moved for another, and what moving each of them costs.
 
-Only who says that it can be moved is: a gang that saves its work (annotation
-``lockstep.dev/checkpoint``) or that is elastic, and behind which stands a controller that makes its
-pods again. Nobody more important than the one that waits moves for it, and nobody whose queue
-guarantees its place moves for one that is beyond what is guaranteed.
+Only who says that it can be moved is: a gang that saves its work (``spec.checkpoint``, or a time of
+its last save) or that is elastic, and behind which stands a controller that makes its pods again.
+Nobody more important than the one that waits moves for it, and nobody whose queue guarantees its
+place moves for one that is beyond what is guaranteed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Protocol
 
 from lockstep.api.meta import controller_of
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.lost_work import checkpointed, last_saved, lost_work
 from lockstep.scheduler.core.preemption.budgets import Allowance
 from lockstep.scheduler.core.preemption.rights import Rights
 from lockstep.scheduler.core.problem import Problem
@@ -39,11 +40,10 @@ class Stated:
 
     def seconds(self, unit: Unit, now: float) -> float | None:
         """Return the seconds since the last checkpoint, or the start, and those of a restart."""
-        saved, since = unit.saved, unit.since
-        if (saved is None and not elastic(unit)) or (saved is None and since is None):
+        since = unit.since if unit.since is not None else last_saved(unit)
+        if since is None or not (checkpointed(unit) or elastic(unit)):
             return None
-        begun = max(moment for moment in (saved, since) if moment is not None)
-        return max(0.0, now - begun) + self.restart
+        return lost_work(unit, since, now) + self.restart
 
 
 @dataclass(frozen=True, slots=True)

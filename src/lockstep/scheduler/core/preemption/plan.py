@@ -18,6 +18,7 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.device_columns import held
 from lockstep.scheduler.core.grants import Grant
 from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.lost_work import lost_work
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement
@@ -147,10 +148,12 @@ class Planner:
 
     def _chunk(self, holder: Holder, members: tuple[Member, ...], *, whole: bool) -> Chunk:
         unit = self._cluster.units.get(holder.key)
-        saved = unit.saved if unit is not None else None
         size = sum(m.shape.gpus or 1 for m in members)
-        begun = max(holder.since, saved) if saved is not None else holder.since
-        lost = max(0.0, self._now - begun) * size if whole and begun else 0.0
+        at_stake = 0.0
+        if whole and holder.since:
+            since, now = holder.since, self._now
+            at_stake = lost_work(unit, since, now) if unit is not None else max(0.0, now - since)
+        lost = at_stake * size
         cost = (whole, holder.priority, lost, size, holder.key, members[0].key)
         return Chunk(holder.key, holder.account, members, cost, whole)
 
