@@ -166,6 +166,15 @@ class Defragmentation(Wire, frozen=True):
     moves: list[GangMove] = []
 
 
+class GangReservation(Wire, frozen=True):
+    """The time and the place that are kept for the first gang that does not fit."""
+
+    time: Annotated[str, Meta(description="When it starts at the latest, by the run times stated.")]
+    place: Annotated[
+        dict[str, str], Meta(description="By pod, the node on which room is kept for it.")
+    ] = {}
+
+
 class GangStatus(Wire, frozen=True):
     """How far the gang is, and why it waits."""
 
@@ -198,6 +207,10 @@ class GangStatus(Wire, frozen=True):
     nominated: Annotated[
         dict[str, str], Meta(description="By pod, the node that is being made free for it.")
     ] = {}
+    reservation: Annotated[
+        GangReservation | None,
+        Meta(description="What is kept for it, as the first in line that does not fit."),
+    ] = None
     defragmentation: Annotated[
         Defragmentation | None, Meta(description="Moves of others so that this gang fits.")
     ] = None

@@ -9,68 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-
-import numpy as np
+from math import ceil
 
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.nodes import IntArray, natural
 from lockstep.scheduler.core.preemption.rights import has_claim
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
+from lockstep.scheduler.core.reservation import Reservation, end_of, hold, keep, turn_of
+from lockstep.scheduler.core.succession import promised
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
-
-Turn = tuple[str, str, tuple[tuple[int, int | str], ...]]
 
 RETRY_SECONDS = 1.0
 """Time after which a unit whose time could not be told is looked at again."""
 GRACE = 0.5
 """Seconds past its time for which a place is still kept: ends are seen a moment after they come."""
-
-
-@dataclass(slots=True)
-class Reservation:
-    """When and where a waiting unit is to start at the latest, as far as is known."""
-
-    unit: UnitKey
-    at: float
-    queue: str
-    priority: int
-    turn: Turn
-    """Age and name: what orders units of one priority in one queue."""
-    wanted: dict[str, IntArray]
-    """By node, what the unit takes there: an amount for each column of the table."""
-    kept: dict[str, tuple[IntArray, IntArray]]
-    """By node where anything is kept free now: the columns of the table, and how much of each."""
-
-
-def end_of(cluster: Cluster, member: Member) -> float | None:
-    """Return when a pod that has a node will have ended; None where that is not known."""
-    unit = cluster.units.get(member.unit) if member.unit is not None else None
-    runtime = unit.runtime if unit is not None and unit.is_gang else member.runtime
-    since = member.since
-    return since + runtime if since is not None and runtime is not None else None
-
-
-@contextmanager
-def own_place(cluster: Cluster, key: UnitKey) -> Iterator[None]:
-    """Let what is kept for a unit be free for a moment, as it is for the unit itself."""
-    held = cluster.reservation
-    if held is None or held.unit != key:
-        yield
-        return
-    _hold(cluster, held, -1)
-    try:
-        yield
-    finally:
-        _hold(cluster, held, 1)
-
-
-def _hold(cluster: Cluster, held: Reservation, times: int) -> None:
-    for node, (columns, amounts) in held.kept.items():
-        row = cluster.table.rows.get(node)
-        if row is not None:
-            cluster.table.hold(row, columns, amounts, times)
 
 
 class Backfill:
@@ -82,12 +34,16 @@ class Backfill:
         self._problem_of = problem_of
         self._retry_at = float("-inf")
         self._moment: tuple[int, ...] = ()
+        self._begun = False
 
     def refresh(self, now: float, *, released: bool) -> None:
         """Keep what must be kept now; give up a reservation that has come to nothing.
 
         *released*: nothing is kept in the table any more, because its rows have changed.
         """
+        if not self._begun:
+            self._begun = True
+            self._take_up(now)
         held = self.reservation
         if held is None:
             return
@@ -102,6 +58,13 @@ class Backfill:
         if moment != self._moment:
             self._moment = moment
             self._keep_again(held, now)
+
+    def _take_up(self, now: float) -> None:
+        """Keep what an earlier leader has promised; nothing has been decided since."""
+        found = promised(self._cluster, now - GRACE)
+        if found is not None:
+            self._cluster.reservation = found
+            keep(self._cluster, found, now)
 
     @property
     def reservation(self) -> Reservation | None:
@@ -119,7 +82,8 @@ class Backfill:
     def drop(self) -> None:
         """Keep nothing for anybody."""
         if self.reservation is not None:
-            _hold(self._cluster, self.reservation, -1)
+            hold(self._cluster, self.reservation, -1)
+            self._cluster.touched.add(self.reservation.unit)  # what is shown of it is not so
             self._cluster.reservation = None
             self._cluster.freed += 1
 
@@ -151,7 +115,7 @@ class Backfill:
             return priority > held.priority or self._claims(unit, held)
         if priority != held.priority:
             return priority > held.priority
-        return _turn(unit) < held.turn
+        return turn_of(unit) < held.turn
 
     def _claims(self, unit: Unit, held: Reservation) -> bool:
         waits = self._cluster.units.get(held.unit)
@@ -168,12 +132,12 @@ class Backfill:
         if held is None or not self.exempt(unit, now):
             yield
             return
-        _hold(self._cluster, held, -1)
+        hold(self._cluster, held, -1)
         try:
             yield
         finally:
             if self.reservation is held:
-                _hold(self._cluster, held, 1)
+                hold(self._cluster, held, 1)
 
     def placed(self, unit: Unit, nodes: set[str], now: float) -> None:
         """Take note of a placement; one that goes before the reservation may bring it to naught."""
@@ -195,7 +159,7 @@ class Backfill:
             self._retry_at = now + RETRY_SECONDS
             return
         self._cluster.reservation = found
-        self._keep(found, now)
+        keep(self._cluster, found, now)
 
     def _earliest(self, unit: Unit, problem: Problem, now: float) -> Reservation | None:
         """Find by halving after how many of the stated ends the unit fits."""
@@ -224,41 +188,10 @@ class Backfill:
                 low = middle + 1
             else:
                 high, placement = middle, found
-        at = ends[high - 1] if high else now
-        wanted: dict[str, IntArray] = {}
-        for one in placement.assignments:
-            total = wanted.setdefault(one.spot.node, self._nothing())
-            total[one.member.shape.columns] += one.member.shape.amounts
-        priority = self._cluster.priority(unit)
-        return Reservation(unit.key, at, unit.queue, priority, _turn(unit), wanted, {})
-
-    def _nothing(self) -> IntArray:
-        return np.zeros(len(self._cluster.table.free), dtype=np.int64)
+        at = ceil(ends[high - 1] if high else now)
+        place = {one.member: one.spot.node for one in placement.assignments}
+        return Reservation.of(self._cluster, unit, at, place)
 
     def _keep_again(self, held: Reservation, now: float) -> None:
-        _hold(self._cluster, held, -1)
-        self._keep(held, now)
-
-    def _keep(self, held: Reservation, now: float) -> None:
-        """Keep of the place what those that end in time do not free."""
-        held.kept = {}
-        for node, wanted in held.wanted.items():
-            ending = self._nothing()
-            for member in self._cluster.on_node(node):
-                end = end_of(self._cluster, member)
-                if member.terminating or (end is not None and now < end <= held.at):
-                    ending[member.shape.columns] += member.shape.amounts
-            missing = np.maximum(wanted_as_wide(wanted, len(ending)) - ending, 0)
-            columns = np.flatnonzero(missing)
-            if len(columns):
-                held.kept[node] = columns, missing[columns]
-        _hold(self._cluster, held, 1)
-
-
-def _turn(unit: Unit) -> Turn:
-    return unit.queued_at, unit.key.namespace, natural(unit.key.name)
-
-
-def wanted_as_wide(amounts: IntArray, width: int) -> IntArray:
-    """Return amounts with a zero for each column that has come since."""
-    return np.pad(amounts, (0, width - len(amounts)))
+        hold(self._cluster, held, -1)
+        keep(self._cluster, held, now)

@@ -28,14 +28,14 @@ from lockstep.scheduler.core.preemption.nominations import Nominations
 from lockstep.scheduler.core.queues.account import Amounts, Card
 from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.queues.offer import Offer
-from lockstep.scheduler.core.renewal import confirms, older, same_room
+from lockstep.scheduler.core.renewal import confirms, dated, older, same_room
 from lockstep.scheduler.core.resources import Columns
 from lockstep.scheduler.core.shapes import Shapes
 from lockstep.scheduler.core.topology import Topologies
 from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
 
 if TYPE_CHECKING:
-    from lockstep.scheduler.core.backfill import Reservation
+    from lockstep.scheduler.core.reservation import Reservation
 
 
 class Cluster:
@@ -148,8 +148,8 @@ class Cluster:
         if old is not None and old.assumed and old.uid == member.uid and not member.node:
             member.node, member.grant, member.assumed = old.node, old.grant, True
         self.timed |= member.runtime is not None
-        if old is not None and old.uid == member.uid and member.since is None:
-            member.since = old.since
+        if dated(member, old):
+            self.freed += 1  # when it ends can be told only now
         self._replace(old, member)
         return True
 

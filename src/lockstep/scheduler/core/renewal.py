@@ -32,6 +32,19 @@ def confirms(new: Member, assumed: Member) -> bool:
     return assumed.assumed and new.since is None and _SAID(new) == _SAID(assumed)
 
 
+def dated(new: Member, old: Member | None) -> bool:
+    """Let a pod be there since when it was so far, where a new view does not say it.
+
+    Return whether it was there already and only this view tells since when.
+    """
+    same = old is not None and old.uid == new.uid
+    if new.since is None:
+        new.since = old.since if old is not None and same else None
+    if new.since is None:
+        new.since = new.scheduled
+    return old is not None and same and old.holds and old.since is None and new.since is not None
+
+
 def same_room(old: Member, new: Member) -> bool:
     """Return whether a pod takes what it took, where it took it, and for the same unit."""
     return (

@@ -61,6 +61,7 @@ def gang_status(
         **_counts(unit),
         **(_estimate(cluster, unit.gang, foreseen) if waits else NO_ESTIMATE),
         "nominated": _nominated(cluster, unit),
+        "reservation": _reservation(cluster, unit),
         "defragmentation": _defragmentation(cluster, unit),
         "preempted": _replaced(unit, old.preempted) or None,
         "domain": _instead(old.domain, domain_of(cluster, unit)) or None,
@@ -126,6 +127,16 @@ def _nominated(cluster: Cluster, unit: Unit) -> dict[str, str | None] | None:
     nomination = cluster.nominations.get(unit.key)
     before = unit.gang.status.nominated if unit.gang is not None else {}
     return _instead(before, nomination.nodes if nomination is not None else {}) or None
+
+
+def _reservation(cluster: Cluster, unit: Unit) -> Json | None:
+    """Return what is kept for it until its time; a later leader goes by what is written here."""
+    held = cluster.reservation
+    if held is None or held.unit != unit.key:
+        return None
+    shown = unit.gang.status.reservation if unit.gang is not None else None
+    place = _instead(shown.place if shown is not None else {}, held.place)
+    return {"time": timestamp.show(held.at), "place": place}
 
 
 def _since_whole(unit: Unit) -> str | None:

@@ -73,6 +73,8 @@ class Member:
     """Its place among the pods of its job, as whoever made it says; None where nobody does."""
     since: float | None = None
     """When it got its node or started there, in Unix time; None where that is not known."""
+    scheduled: float | None = None
+    """When it got its node, as the API server says; left out once it is known when it started."""
     runtime: float | None = None
     """Seconds that it is expected to run; None where nobody says so."""
     preempts: bool = True
@@ -110,6 +112,7 @@ class Member:
             unit=_unit_of(pod) if ours else None,
             rank=_rank(meta.annotations.get(RANK_ANNOTATION, "")),
             since=_moment(pod.status.start_time),
+            scheduled=_scheduled(pod),
             runtime=_seconds(meta.annotations.get(RUNTIME_ANNOTATION, "")),
             preempts=pod.spec.preemption_policy != "Never",
             aligns=not _ALIGNING.isdisjoint(meta.annotations),
@@ -160,6 +163,13 @@ def _moment(text: str | None) -> float | None:
         return timestamp.parse(text) if text else None
     except ValueError:
         return None
+
+
+def _scheduled(pod: Pod) -> float | None:
+    if not pod.spec.node_name or pod.status.start_time:
+        return None
+    said = (c for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "True")
+    return next((_moment(condition.last_transition_time) for condition in said), None)
 
 
 def _seconds(text: str) -> float | None:

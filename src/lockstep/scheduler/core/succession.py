@@ -1,0 +1,39 @@
+"""What an earlier leader has promised to the first that does not fit, taken up as it stands.
+
+The promise is on record in the gang's status. Made anew it could only be for later: pods bound just
+now do not say yet since when they run, and whoever has passed since then is in its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lockstep.api import timestamp
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.reservation import Reservation, comes_about
+from lockstep.scheduler.core.units import Unit
+
+
+def promised(cluster: Cluster, now: float) -> Reservation | None:
+    """Return the promise that still holds at a Unix time: it can be kept, and its time has not
+    passed. None where there is none.
+
+    Where several are on record, all but one had come to nothing; the next one in line had the last.
+    """
+    found = [one for unit in cluster.units.values() for one in _recorded(cluster, unit)]
+    found.sort(key=lambda one: (-one.priority, one.turn))
+    return next((one for one in found if one.at >= now and comes_about(cluster, one, now)), None)
+
+
+def _recorded(cluster: Cluster, unit: Unit) -> Iterator[Reservation]:
+    record = unit.gang.status.reservation if unit.gang is not None else None
+    if record is None or not unit.open or unit.bound:
+        return
+    try:
+        at = timestamp.parse(record.time)
+    except ValueError:
+        return  # nobody can keep what nobody can read; it is made anew
+    waiting = {member.name: member for muster in unit.musters for member in muster.pending}
+    place = {waiting[pod]: node for pod, node in record.place.items() if pod in waiting}
+    if place:
+        yield Reservation.of(cluster, unit, at, place)
