@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from typing import Annotated, Any
@@ -10,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from lockstep.api import duration, timestamp
-from lockstep.api.gang import GANGS, Defragmentation
+from lockstep.api.gang import GANGS
 from lockstep.api.names import DEFRAGMENT_ANNOTATION
 from lockstep.cli import kinds
 from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.defrag_wait import follow
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.options import Context, Kubeconfig, Named, Namespace, Output
 from lockstep.cli.output import Format, encode, note, print_lines
@@ -29,7 +29,6 @@ app = typer.Typer(rich_markup_mode=None)
 Json = dict[str, Any]
 TOLERATED = 60.0
 """Seconds of work of those that move by which the price may have grown since it was shown."""
-LOOK_EVERY = 0.2
 
 
 @app.command()
@@ -47,6 +46,12 @@ def defrag(
     wait: Annotated[
         bool, typer.Option(help="Wait until everybody stands, and tell each step.")
     ] = True,
+    answer_within: Annotated[
+        str,
+        typer.Option(
+            metavar="DURATION", help="Longest wait for a scheduler that says nothing at all."
+        ),
+    ] = "1m",
     output: Output = Format.TABLE,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
@@ -71,6 +76,8 @@ def defrag(
             raise ValueError(f"{wanted} does not wait for others; name a job or a gang")
     with usage("--max-price"):
         most = None if max_price is None else duration.parse(max_price)
+    with usage("--answer-within"):
+        within = duration.parse(answer_within)
     target = Target(kubeconfig, context, namespace)
     found = run(target, lambda session: _plan(session, wanted.name))
     if output is Format.JSON:
@@ -81,7 +88,7 @@ def defrag(
     if isinstance(found, str) or not (yes or _agreed(output)):
         return
     agreed = _price(found) if most is None else most
-    run(target, lambda session: _have_done(session, wanted.name, agreed, wait=wait))
+    run(target, lambda session: _have_done(session, wanted.name, agreed, within=within, wait=wait))
 
 
 def _agreed(output: Format) -> bool:
@@ -109,7 +116,9 @@ async def _plan(session: Session, name: str) -> Plan | str:
     return moves_for(cluster, unit, time.time())
 
 
-async def _have_done(session: Session, name: str, agreed: float, *, wait: bool) -> None:
+async def _have_done(
+    session: Session, name: str, agreed: float, *, within: float, wait: bool
+) -> None:
     """Ask for it on the gang, as anybody may who may change it; the scheduler does it."""
     request = f"{agreed:.0f}s asked at {timestamp.show(time.time())}"
     body = {"metadata": {"annotations": {DEFRAGMENT_ANNOTATION: request}}}
@@ -117,22 +126,4 @@ async def _have_done(session: Session, name: str, agreed: float, *, wait: bool) 
     if not wait:
         note(f"asked for; `lockstep explain {name}` says how far it is")
         return
-    said = ""
-    while True:
-        gang = await session.client.get(GANGS, name, session.namespace)
-        answer = gang.status.defragmentation
-        if answer is not None and answer.request == request:
-            if answer.message != said:
-                said = answer.message
-                print_lines([said] if answer.phase != "Refused" else [])
-            if answer.phase != "Moving":
-                _conclude(name, answer)
-                return
-        await asyncio.sleep(LOOK_EVERY)
-
-
-def _conclude(name: str, answer: Defragmentation) -> None:
-    if answer.phase == "Refused":
-        raise CommandFailed(f"nothing was moved: {answer.message}", "look at the plan again")
-    if answer.phase == "Failed":
-        raise CommandFailed(f"{name} did not start: {answer.message}", f"lockstep explain {name}")
+    await follow(session, name, request, within)
