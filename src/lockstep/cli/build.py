@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from lockstep.api import duration, names, quantity
+from lockstep.cli.flags import Flags
 
 Json = dict[str, Any]
 
@@ -24,35 +24,6 @@ class BadFlag(ValueError):
         self.flag = flag
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flags:
-    """The flags, as given."""
-
-    framework: str
-    command: tuple[str, ...]
-    name: str = ""
-    namespace: str = ""
-    workers: int = 1
-    minimum: int | None = None
-    maximum: int | None = None
-    processes: int | None = None
-    image: str = ""
-    gpus: int = 0
-    cpu: str = ""
-    memory: str = ""
-    env: tuple[str, ...] = ()
-    volumes: tuple[str, ...] = ()
-    node_labels: tuple[str, ...] = ()
-    working_dir: str = ""
-    queue: str = "default"
-    priority: str = ""
-    topology: str = ""
-    prefer_topology: str = ""
-    max_restarts: int | None = None
-    max_wait: str = ""
-    suspend: bool = False
-
-
 def training_job(flags: Flags) -> Json:
     """Return the job that the flags describe, as a plain object.
 
@@ -61,9 +32,7 @@ def training_job(flags: Flags) -> Json:
     """
     _check(flags)
     metadata: Json = {"name": flags.name} if flags.name else {"generateName": f"{flags.framework}-"}
-    if flags.namespace:
-        metadata["namespace"] = flags.namespace
-    spec: Json = {"framework": flags.framework, "queue": flags.queue, "roles": _roles(flags)}
+    spec: Json = {"framework": str(flags.framework), "queue": flags.queue, "roles": _roles(flags)}
     if flags.priority:
         spec["priorityClassName"] = flags.priority
     if topology := _topology(flags):
@@ -120,12 +89,12 @@ def _roles(flags: Flags) -> list[Json]:
     if flags.processes is not None:
         worker["processesPerNode"] = flags.processes
     if flags.framework != "mpi":
-        return [{**worker, "template": {"spec": _pod(flags, list(flags.command))}}]
+        return [{**worker, "template": {"spec": _pod(flags, list(flags.command or ()))}}]
     # An MPI job's command runs once, in the launcher; the workers wait for it.
     launcher = {
         "name": "launcher",
         "replicas": 1,
-        "template": {"spec": _pod(flags, list(flags.command), devices=False)},
+        "template": {"spec": _pod(flags, list(flags.command or ()), devices=False)},
     }
     return [launcher, {**worker, "template": {"spec": _pod(flags, [])}}]
 
@@ -147,7 +116,7 @@ def _pod(flags: Flags, command: list[str], *, devices: bool = True) -> Json:
         container["volumeMounts"] = [mount for _, mount in parsed]
     if not flags.image:
         spec["affinity"] = _own_nodes()
-    if labels := dict(_label(given) for given in flags.node_labels):
+    if labels := dict(_label(given) for given in flags.node_labels or ()):
         spec["nodeSelector"] = labels
     return spec
 

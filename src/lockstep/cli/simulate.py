@@ -6,23 +6,22 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
-from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lockstep.api.names import API_VERSION
 from lockstep.cli.failure import CommandFailed
+from lockstep.cli.grouped import grouped
 from lockstep.cli.load import check, documents
 from lockstep.cli.simulate_fgd import fgd
+from lockstep.cli.simulate_options import Breakage, Clock, Input, Output, Showing, options
 from lockstep.cli.usage import usage
 from lockstep.cli.views.simulation import summary
 
 if TYPE_CHECKING:
     from lockstep.api.gang import Strategy
-    from lockstep.api.queue import DefragmentationPolicy
     from lockstep.sim.engine import Options
     from lockstep.sim.record import Result
     from lockstep.sim.workload import Workload
@@ -35,32 +34,6 @@ Json = dict[str, Any]
 PROGRESS_EVERY = 0.5
 
 
-class Output(StrEnum):
-    """What ``-o`` takes."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
-class Policy(StrEnum):
-    """How jobs that name no strategy choose their nodes."""
-
-    BINPACK = "binpack"
-    SPREAD = "spread"
-    FRAGMENTATION = "fragmentation"
-
-
-STRATEGIES: Final[dict[Policy, Strategy]] = {
-    Policy.BINPACK: "Binpack",
-    Policy.SPREAD: "Spread",
-    Policy.FRAGMENTATION: "Fragmentation",
-}
-
-
-def _hours(what: str) -> Any:
-    return typer.Option(min=1e-6, metavar="HOURS", help=what)
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A run and what it showed."""
@@ -70,46 +43,13 @@ class Outcome:
 
 
 @app.callback(invoke_without_command=True)
+@grouped
 def simulate(
-    ctx: typer.Context,
     *,
-    cluster: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE|SPEC",
-            help="Nodes, queues and the like as YAML or JSON (a snapshot is), or 64x8,...",
-        ),
-    ] = None,
-    jobs: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TrainingJob and Gang objects.")
-    ] = None,
-    policy: Annotated[
-        Policy | None, typer.Option(help="Strategy of the jobs that name none.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
-    until: Annotated[
-        float | None, typer.Option(min=0, metavar="SECONDS", help="Stop at this time.")
-    ] = None,
-    period: Annotated[
-        float,
-        typer.Option(min=0, metavar="SECONDS", help="Decide this often; 0: after every event."),
-    ] = 0.0,
-    node_mtbf: Annotated[float | None, _hours("Mean time between failures of a node.")] = None,
-    node_repair: Annotated[float, _hours("Mean time until it is back.")] = 2.0,
-    gpu_mtbf: Annotated[
-        float | None, _hours("Mean time of a GPU's work after which its job breaks by itself.")
-    ] = None,
-    spot: Annotated[
-        str | None, typer.Option(metavar="SELECTOR", help="Labels of nodes that are reclaimed.")
-    ] = None,
-    spot_mtbf: Annotated[float, _hours("Mean time between two reclaims of a spot node.")] = 24.0,
-    spot_return: Annotated[float, _hours("Mean time until it is back.")] = 1.0,
-    restart_cost: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="From a restart to new progress.")
-    ] = 120.0,
-    checkpoint_interval: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Between two checkpoints; 0: all kept.")
-    ] = 1800.0,
+    ctx: typer.Context,
+    given: Input,
+    clock: Clock,
+    breakage: Breakage,
     defrag: Annotated[
         str | None,
         typer.Option(
@@ -117,12 +57,7 @@ def simulate(
             help="Move elastic and checkpointed jobs for one that waits so long (10m,8h,1h).",
         ),
     ] = None,
-    chart: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw it: a .svg or a .html file.")
-    ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = (
-        Output.TABLE
-    ),
+    showing: Showing,
 ) -> None:
     """Run jobs through the scheduler in simulated time, and report what came of it.
 
@@ -139,40 +74,23 @@ def simulate(
     if ctx.invoked_subcommand is not None:
         return
     with usage("--cluster, --jobs"):
-        if cluster is None or jobs is None:
+        if given.cluster is None or given.jobs is None:
             raise ValueError("both are needed: --cluster FILE|SPEC and --jobs FILE")
     with usage("--chart"):
-        if chart is not None and chart.suffix not in (".svg", ".html"):
-            raise ValueError(f"{chart} must end with .svg or .html")
-    from lockstep.sim.faults import Faults
-
-    faults = Faults(
-        node_mtbf=inf if node_mtbf is None else node_mtbf,
-        node_repair=node_repair,
-        spot_mtbf=spot_mtbf,
-        spot_return=spot_return,
-        spot=_selector(spot),
-        gpu_mtbf=inf if gpu_mtbf is None else gpu_mtbf,
-        restart_cost=restart_cost,
-        checkpoint_interval=checkpoint_interval,
-    )
-    from lockstep.sim.engine import Options
-
-    options = Options(
-        seed, inf if until is None else until, period, faults, _defragmentation(defrag)
-    )
-    outcome = _run(cluster, jobs, policy, options)
-    _show(outcome, chart, output)
+        if showing.chart is not None and showing.chart.suffix not in (".svg", ".html"):
+            raise ValueError(f"{showing.chart} must end with .svg or .html")
+    wanted = options(clock, breakage, defrag)
+    world = _world(given.cluster)
+    works = _works(given.jobs, world, given.strategy)
+    _show(_run(world, works, wanted), showing)
 
 
-def _run(cluster: str, jobs: Path, policy: Policy | None, options: Options) -> Outcome:
+def _run(world: World, works: list[Workload], options: Options) -> Outcome:
     from lockstep.sim.communication import compared
     from lockstep.sim.engine import Simulation
     from lockstep.sim.figures import figures
     from lockstep.sim.unsettled import Unsettled
 
-    world = _world(cluster)
-    works = _works(jobs, world, policy)
     simulation = Simulation(world, works, options)
     try:
         with _Progress(len(works)) as progress:
@@ -187,18 +105,18 @@ def _run(cluster: str, jobs: Path, policy: Policy | None, options: Options) -> O
     return Outcome(result, figures(result, simulation.cluster.table, weights))
 
 
-def _show(outcome: Outcome, chart: Path | None, output: Output) -> None:
+def _show(outcome: Outcome, showing: Showing) -> None:
     from lockstep.sim import chart as charts
     from lockstep.sim.report import pieces
 
     result, shown = outcome.result, outcome.figures
-    if chart is not None:
+    if (chart := showing.chart) is not None:
         drawn = charts.svg(result) if chart.suffix == ".svg" else charts.page(result, shown)
         try:
             chart.write_text(drawn)
         except OSError as error:
             raise CommandFailed(f"--chart {chart}: {error.strerror}", "name another file") from None
-    if output is Output.JSON:
+    if showing.output is Output.JSON:
         sys.stdout.writelines(pieces(result, shown))
     else:
         print("\n".join(summary(shown, result)))
@@ -225,11 +143,10 @@ def _holds_objects(path: Path) -> bool:
         return True  # reading it as objects says what is wrong
 
 
-def _works(jobs: Path, world: World, policy: Policy | None) -> list[Workload]:
+def _works(jobs: Path, world: World, strategy: Strategy | None) -> list[Workload]:
     from lockstep.sim.workload import read_workloads
     from lockstep.sim.world import InputError
 
-    strategy = None if policy is None else STRATEGIES[policy]
     try:
         works = read_workloads(_objects(jobs), world, strategy)
     except InputError as error:
@@ -248,34 +165,6 @@ def _objects(path: Path) -> list[Json]:
         if document.obj["apiVersion"] == API_VERSION:
             check(document)
     return [document.obj for document in found]
-
-
-def _selector(text: str | None) -> Any:
-    if text is None:
-        return None
-    from lockstep.api.selectors import SelectorError, parse_labels
-
-    with usage("--spot"):
-        try:
-            return parse_labels(text)
-        except SelectorError as error:
-            raise ValueError(str(error)) from None
-
-
-def _defragmentation(text: str | None) -> DefragmentationPolicy | None:
-    """Return the policy for queues that state none; what is left out is as in a Queue."""
-    if text is None:
-        return None
-    from lockstep.api import duration
-    from lockstep.api.queue import DefragmentationPolicy
-
-    with usage("--defrag"):
-        parts = text.split(",")
-        if len(parts) > 3:
-            raise ValueError(f"{text!r} has {len(parts)} parts; write at most three: 10m,8h,1h")
-        for part in parts:
-            duration.parse(part)
-    return DefragmentationPolicy(*parts)
 
 
 class _Progress:

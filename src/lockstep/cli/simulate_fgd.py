@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lockstep.cli.failure import CommandFailed
+from lockstep.cli.grouped import grouped
 from lockstep.cli.options import Output
 from lockstep.cli.output import Format, encode, print_lines, print_table, structured
 from lockstep.cli.usage import usage
@@ -19,35 +21,54 @@ if TYPE_CHECKING:
     from lockstep.sim.fgd.run import Wanted
 
 
-def fgd(
-    *,
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """What fills the cluster, in which order and by which policy."""
+
     nodes: Annotated[
         Path, typer.Option(metavar="FILE", help="CSV: sn,cpu_milli,memory_mib,gpu,model.")
-    ],
+    ]
     pods: Annotated[
         Path,
         typer.Option(
             metavar="FILE",
             help="CSV: name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec].",
         ),
-    ],
-    seed: Annotated[int | None, typer.Option(help="Draw the order of arrivals from this.")] = None,
+    ]
+    seed: Annotated[int | None, typer.Option(help="Draw the order of arrivals from this.")] = None
     inflate: Annotated[
         float | None,
         typer.Option(
             min=0.01, max=100, help="Demand over the cluster's GPUs, with --seed.  [default: 1.3]"
         ),
-    ] = None,
+    ] = None
     arrivals: Annotated[
         Path | None, typer.Option(metavar="FILE", help="CSV with the order itself: arrival,pod.")
-    ] = None,
+    ] = None
     policy: Annotated[
         str | None,
         typer.Option(
             help="lockstep, fgd, best-fit, dot-product, random, or scheduler: its decisions "
             "as a whole.  [default: lockstep]"
         ),
-    ] = None,
+    ] = None
+
+    @property
+    def wanted(self) -> Wanted:
+        """Return it as the simulator takes it."""
+        from lockstep.sim.fgd.catalog import DEFAULT, policy_named
+        from lockstep.sim.fgd.run import Wanted
+
+        with usage("--policy"):
+            policy = policy_named(self.policy or DEFAULT)
+        with usage("--seed, --arrivals"):
+            return Wanted(self.nodes, self.pods, policy, self.seed, self.inflate, self.arrivals)
+
+
+@grouped
+def fgd(
+    *,
+    protocol: Protocol,
     placements: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write where each arrival went: arrival,pod,node,gpus."),
@@ -65,14 +86,10 @@ def fgd(
       lockstep simulate fgd --nodes nodes.csv --pods pods.csv --arrivals order.csv --policy fgd
     """
     started = time.perf_counter()
-    from lockstep.sim.fgd.catalog import DEFAULT, policy_named
     from lockstep.sim.fgd.lists import BadList, write_placements
-    from lockstep.sim.fgd.run import Wanted, run
+    from lockstep.sim.fgd.run import run
 
-    with usage("--policy"):
-        chosen = policy_named(policy or DEFAULT)
-    with usage("--seed, --arrivals"):
-        wanted = Wanted(nodes, pods, chosen, seed, inflate, arrivals)
+    wanted = protocol.wanted
     try:
         outcome = run(wanted, _progress if sys.stderr.isatty() else None)
         if placements is not None:

@@ -35,8 +35,6 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
     same at the best place that there is (``ideal``), and by how much they are above it.
     """
     total, lives, column = result.total, result.lives, result.lives.column
-    # Shares of memory and of compute may lie on one card: what jobs hold is not what cards miss.
-    held = sum(result.queue_use.values())
     waited = column("started") - column("arrival")
     queues = lives.queues
     return {
@@ -57,6 +55,18 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
             queue: round(used / 3600, 3) for queue, used in sorted(result.queue_use.items())
         },
         "communicationCost": communication_cost(result.communication),
+        **_disturbances(result),
+        "span": spans(result.stays, table),
+        "decisions": result.decisions,
+    }
+
+
+def _disturbances(result: Result) -> dict[str, Any]:
+    """Return how often jobs were disturbed, and what they lost by it."""
+    column = result.lives.column
+    # Shares of memory and of compute may lie on one card: what jobs hold is not what cards miss.
+    held = sum(result.queue_use.values())
+    return {
         "preemptions": int(column("preemptions").sum()),
         "rearrangements": len(result.rearrangements),
         "moves": int(column("moves").sum()),
@@ -65,8 +75,6 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
         "nodeFaults": result.node_faults,
         "goodput": _percent(float(column("useful").sum()), held),
         "lostGpuHours": round(float(column("lost").sum()) / 3600, 3),
-        "span": spans(result.stays, table),
-        "decisions": result.decisions,
     }
 
 

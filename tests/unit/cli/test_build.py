@@ -6,7 +6,8 @@ import pytest
 
 from lockstep.api.training import TrainingJob
 from lockstep.api.wire import convert
-from lockstep.cli.build import BadFlag, Flags, training_job
+from lockstep.cli.build import BadFlag, training_job
+from lockstep.cli.flags import Flags
 from lockstep.cli.load import problems
 
 
@@ -39,7 +40,6 @@ def test_the_least_job_is_valid_and_says_only_what_was_given() -> None:
 def test_every_flag_lands_in_its_field() -> None:
     built = job(
         name="bert",
-        namespace="team",
         workers=4,
         minimum=2,
         maximum=8,
@@ -62,7 +62,7 @@ def test_every_flag_lands_in_its_field() -> None:
     assert problems(built) == []
     read = convert(built, TrainingJob)
     role = read.spec.roles[0]
-    assert (read.metadata.name, read.metadata.namespace) == ("bert", "team")
+    assert read.metadata.name == "bert"
     assert (role.replicas, role.min, role.max, role.processes_per_node) == (4, 2, 8, 2)
     assert (read.spec.queue, read.spec.priority_class_name) == ("research", "train")
     assert read.spec.topology is not None

@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ import typer
 
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.foreground import watch_leash
+from lockstep.cli.grouped import grouped
 from lockstep.cli.options import Leashed
 from lockstep.cli.up import lock
 from lockstep.cli.up.parts import HOST, Settings
@@ -36,16 +38,17 @@ Data = Annotated[
 ]
 
 
-@app.command()
-def up(
-    *,
-    data: Data = None,
+@dataclass(frozen=True, slots=True)
+class Plane:
+    """What runs, and where."""
+
+    data: Data = None
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port on loopback; 0 chooses a free one.")
-    ] = DEFAULT_PORT,
+    ] = DEFAULT_PORT
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Write the kubeconfig here too, besides DATA/kubeconfig.")
-    ] = None,
+    ] = None
     simulate: Annotated[
         str | None,
         typer.Option(
@@ -53,13 +56,25 @@ def up(
             help="Simulate nodes: NODESxGPUS with options, or a file.",
             show_default=False,
         ),
-    ] = None,
+    ] = None
     process_node: Annotated[
         bool,
         typer.Option(
             "--process-node/--no-process-node", help="Let this machine run pods as processes."
         ),
-    ] = True,
+    ] = True
+
+    @property
+    def directory(self) -> Path:
+        """Return where everything lies that lasts."""
+        return (self.data or embedded_data()).absolute()
+
+
+@app.command()
+@grouped
+def up(
+    *,
+    plane: Plane,
     detach: Annotated[
         bool, typer.Option("--detach", help="Return when it is ready and go on in the background.")
     ] = False,
@@ -76,26 +91,29 @@ def up(
       lockstep up --data ./cluster --port 0 --simulate 64x8,nodes-per-leaf=8,leaves-per-spine=4
       lockstep up --detach && lockstep list; lockstep down
     """
-    directory = (data or embedded_data()).absolute()
-    if simulate is not None:
-        _check_spec(simulate)
+    if plane.simulate is not None:
+        _check_spec(plane.simulate)
     if detach:
         from lockstep.cli.up.detach import start
 
         start(
-            directory,
-            port=port,
-            kubeconfig=kubeconfig,
-            simulate=simulate,
-            process_node=process_node,
+            plane.directory,
+            port=plane.port,
+            kubeconfig=plane.kubeconfig,
+            simulate=plane.simulate,
+            process_node=plane.process_node,
         )
         return
-    held = lock.take(directory)
+    held = lock.take(plane.directory)
     try:
-        settings = Settings(directory, choose_port(port), kubeconfig, simulate, process_node)
-        asyncio.run(_foreground(settings, held.fd, leashed=leashed))
+        asyncio.run(_foreground(_settings(plane), held.fd, leashed=leashed))
     finally:
         held.release()
+
+
+def _settings(plane: Plane) -> Settings:
+    port = choose_port(plane.port)
+    return Settings(plane.directory, port, plane.kubeconfig, plane.simulate, plane.process_node)
 
 
 @app.command()

@@ -1,0 +1,73 @@
+"""The options of ``lockstep submit`` that describe a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Framework(StrEnum):
+    """Whose launch convention the pods get."""
+
+    PYTORCH = "pytorch"
+    MPI = "mpi"
+    PLAIN = "plain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """The flags, as given."""
+
+    framework: Annotated[
+        Framework | None, typer.Argument(help="Whose launch convention the pods get.")
+    ] = None
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="-- COMMAND...", help="What each pod runs.")
+    ] = None
+    name: Annotated[str, typer.Option(help="Name of the job; made up when left out.")] = ""
+    workers: Annotated[int, typer.Option(min=1, help="Pods of the job.")] = 1
+    minimum: Annotated[
+        int | None, typer.Option("--min", min=1, help="Fewest workers it can run with.")
+    ] = None
+    maximum: Annotated[
+        int | None, typer.Option("--max", min=1, help="Most workers it can use.")
+    ] = None
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="Processes a worker starts; one per GPU by default.")
+    ] = None
+    gpus: Annotated[int, typer.Option(min=0, help="GPUs of each worker.")] = 0
+    cpu: Annotated[str, typer.Option(help="CPUs of each pod: 4, 500m.")] = ""
+    memory: Annotated[str, typer.Option(help="Memory of each pod: 16Gi.")] = ""
+    image: Annotated[
+        str, typer.Option(help="Container image; none is needed on process and simulated nodes.")
+    ] = ""
+    env: Annotated[
+        list[str] | None, typer.Option("--env", "-e", metavar="K=V", help="May be repeated.")
+    ] = None
+    volumes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--volume", metavar="SOURCE:MOUNT[:ro]", help="Host path or claim; may be repeated."
+        ),
+    ] = None
+    working_dir: Annotated[str, typer.Option(help="Directory in which the command runs.")] = ""
+    node_labels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--node-label", metavar="K=V", help="Only on nodes with this label; may be repeated."
+        ),
+    ] = None
+    queue: Annotated[str, typer.Option(help="Queue that it waits in.")] = "default"
+    priority: Annotated[str, typer.Option(help="PriorityClass.")] = ""
+    topology: Annotated[str, typer.Option(help="Tier that all pods must share: leaf.")] = ""
+    prefer_topology: Annotated[
+        str, typer.Option(help="Tier that the pods should share where possible.")
+    ] = ""
+    max_restarts: Annotated[
+        int | None, typer.Option(min=0, help="Restarts after which it has failed.")
+    ] = None
+    max_wait: Annotated[str, typer.Option(help="Longest time to wait for a place: 2h.")] = ""
+    suspend: Annotated[bool, typer.Option("--suspend", help="Submit it suspended.")] = False

@@ -1,0 +1,169 @@
+"""The options of ``lockstep simulate``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from lockstep.cli.usage import usage
+
+if TYPE_CHECKING:
+    from lockstep.api.gang import Strategy
+    from lockstep.api.queue import DefragmentationPolicy
+    from lockstep.sim.engine import Options
+    from lockstep.sim.faults import Faults
+
+
+class Output(StrEnum):
+    """What ``-o`` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class Policy(StrEnum):
+    """How jobs that name no strategy choose their nodes."""
+
+    BINPACK = "binpack"
+    SPREAD = "spread"
+    FRAGMENTATION = "fragmentation"
+
+
+STRATEGIES: Final[dict[Policy, Strategy]] = {
+    Policy.BINPACK: "Binpack",
+    Policy.SPREAD: "Spread",
+    Policy.FRAGMENTATION: "Fragmentation",
+}
+
+
+def _hours(what: str) -> Any:
+    return typer.Option(min=1e-6, metavar="HOURS", help=what)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What is simulated."""
+
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|SPEC",
+            help="Nodes, queues and the like as YAML or JSON (a snapshot is), or 64x8,...",
+        ),
+    ] = None
+    jobs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TrainingJob and Gang objects.")
+    ] = None
+    policy: Annotated[Policy | None, typer.Option(help="Strategy of the jobs that name none.")] = (
+        None
+    )
+
+    @property
+    def strategy(self) -> Strategy | None:
+        """Return the strategy of the jobs that name none, where one is given."""
+        return None if self.policy is None else STRATEGIES[self.policy]
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """How time goes by."""
+
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0
+    until: Annotated[
+        float | None, typer.Option(min=0, metavar="SECONDS", help="Stop at this time.")
+    ] = None
+    period: Annotated[
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="Decide this often; 0: after every event."),
+    ] = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Breakage:
+    """What goes wrong, and what jobs lose by it."""
+
+    node_mtbf: Annotated[float | None, _hours("Mean time between failures of a node.")] = None
+    node_repair: Annotated[float, _hours("Mean time until it is back.")] = 2.0
+    gpu_mtbf: Annotated[
+        float | None, _hours("Mean time of a GPU's work after which its job breaks by itself.")
+    ] = None
+    spot: Annotated[
+        str | None, typer.Option(metavar="SELECTOR", help="Labels of nodes that are reclaimed.")
+    ] = None
+    spot_mtbf: Annotated[float, _hours("Mean time between two reclaims of a spot node.")] = 24.0
+    spot_return: Annotated[float, _hours("Mean time until it is back.")] = 1.0
+    restart_cost: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="From a restart to new progress.")
+    ] = 120.0
+    checkpoint_interval: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Between two checkpoints; 0: all kept.")
+    ] = 1800.0
+
+    @property
+    def faults(self) -> Faults:
+        """Return it as the simulator takes it; what is left out never happens."""
+        from lockstep.sim.faults import Faults
+
+        return Faults(
+            node_mtbf=inf if self.node_mtbf is None else self.node_mtbf,
+            node_repair=self.node_repair,
+            spot_mtbf=self.spot_mtbf,
+            spot_return=self.spot_return,
+            spot=_selector(self.spot),
+            gpu_mtbf=inf if self.gpu_mtbf is None else self.gpu_mtbf,
+            restart_cost=self.restart_cost,
+            checkpoint_interval=self.checkpoint_interval,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """How the outcome is told."""
+
+    chart: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it: a .svg or a .html file.")
+    ] = None
+    output: Annotated[Output, typer.Option("--output", "-o", help="How to print it.")] = (
+        Output.TABLE
+    )
+
+
+def options(clock: Clock, breakage: Breakage, defrag: str | None) -> Options:
+    """Return how the simulation is to run."""
+    from lockstep.sim.engine import Options
+
+    until = inf if clock.until is None else clock.until
+    return Options(clock.seed, until, clock.period, breakage.faults, _defragmentation(defrag))
+
+
+def _selector(text: str | None) -> Any:
+    if text is None:
+        return None
+    from lockstep.api.selectors import SelectorError, parse_labels
+
+    with usage("--spot"):
+        try:
+            return parse_labels(text)
+        except SelectorError as error:
+            raise ValueError(str(error)) from None
+
+
+def _defragmentation(text: str | None) -> DefragmentationPolicy | None:
+    """Return the policy for queues that state none; what is left out is as in a Queue."""
+    if text is None:
+        return None
+    from lockstep.api import duration
+    from lockstep.api.queue import DefragmentationPolicy
+
+    with usage("--defrag"):
+        parts = text.split(",")
+        if len(parts) > 3:
+            raise ValueError(f"{text!r} has {len(parts)} parts; write at most three: 10m,8h,1h")
+        for part in parts:
+            duration.parse(part)
+    return DefragmentationPolicy(*parts)
