@@ -79,6 +79,8 @@ BAD_PODS = [
     (["p1,1,,1,1000,"], "line 2: memory_mib is ''"),
     (["p1,nan,1,1,1000,"], "line 2: cpu_milli is 'nan'"),
     (["p1,inf,1,1,1000,"], "line 2: cpu_milli is 'inf'"),
+    (["p1,1e30,1,1,1000,"], "line 2: cpu_milli is '1e30'; write 1000000000000 at most"),
+    (["p1,1,1,4096,1000,"], "line 2: num_gpu is '4096'; write 1024 at most"),
     (["p1,1,1,2,500,"], "line 2: gpu_milli is 500 of 2 GPUs; several GPUs are whole: 1000"),
     (["p1,1,1,1,1001,"], "line 2: gpu_milli is 1001; write 1 to 1000"),
     (["p1,1,1,1,0,"], "line 2: gpu_milli is 0; write 1 to 1000"),
@@ -104,7 +106,7 @@ def test_missing_fields_files_and_pods_are_named(tmp_path: Path) -> None:
         read_nodes(file(tmp_path, "sn,cpu_milli,memory_mib"))
     with pytest.raises(BadList, match=r"nowhere\.csv: No such file"):
         read_nodes(tmp_path / "nowhere.csv")
-    with pytest.raises(BadList, match="line 2: pod is not in the list of pods"):
+    with pytest.raises(BadList, match="line 2: pod 'x' is not in the list of pods"):
         read_arrivals(file(tmp_path, "arrival,pod", "1,x"), [])
     with pytest.raises(BadList, match="UTF-8"):
         (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00sn")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from lockstep.scheduler.core.fragmentation_state import WHOLE, NodeOffer, Request
 
+LARGEST, MOST_CARDS = 10**12, 1024
+"""The largest numbers that are read: in general, and of a node's or a pod's cards."""
 NODE_FIELDS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 POD_FIELDS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 ARRIVAL_FIELDS = ("arrival", "pod")
@@ -78,7 +80,8 @@ def read_arrivals(path: Path, pods: Sequence[ListedPod]) -> list[tuple[str, List
     for line in _lines(path, ARRIVAL_FIELDS):
         pod = known.get(line.text("pod"))
         if pod is None:
-            raise line.bad("pod", "is not in the list of pods", "name one of its pods")
+            name = line.text("pod")
+            raise line.bad("pod", f"{name!r} is not in the list of pods", "name one of its pods")
         arrivals.append((line.text("arrival"), pod))
     return arrivals
 
@@ -110,7 +113,7 @@ class _Line:
     def text(self, field: str) -> str:
         return (self._fields.get(field) or "").strip()
 
-    def number(self, field: str) -> int:
+    def number(self, field: str, most: int = LARGEST) -> int:
         text = self.text(field)
         try:
             value = float(text)
@@ -118,6 +121,8 @@ class _Line:
             value = -1.0
         if value < 0 or not value.is_integer():
             raise self.bad(field, f"is {text!r}", "write a whole number that is not negative")
+        if value > most:
+            raise self.bad(field, f"is {text!r}", f"write {most} at most")
         return int(value)
 
     def bad(self, field: str, what: str, remedy: str) -> BadList:
@@ -146,14 +151,14 @@ def _node(line: _Line) -> ListedNode:
     offer = NodeOffer(
         cpu=line.number("cpu_milli"),
         memory=line.number("memory_mib"),
-        cards=line.number("gpu"),
+        cards=line.number("gpu", MOST_CARDS),
         model=line.text("model"),
     )
     return ListedNode(_name(line, "sn"), offer)
 
 
 def _pod(line: _Line) -> ListedPod:
-    cards, milli = line.number("num_gpu"), line.number("gpu_milli")
+    cards, milli = line.number("num_gpu", MOST_CARDS), line.number("gpu_milli")
     if cards > 1 and milli != WHOLE:
         raise line.bad("gpu_milli", f"is {milli} of {cards} GPUs", "several GPUs are whole: 1000")
     if cards == 1 and not 0 < milli <= WHOLE:
