@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.support.drawn import Drawn, add, draw, draw_gang, gang, node, places, pod, queue
+from tests.support.running import Running
 
 from lockstep.api.core import Pod, PriorityClass
 from lockstep.api.gang import Gang, GangStatus
@@ -131,6 +132,33 @@ def test_gpus_of_a_model_are_a_resource_of_their_own(
     Decider(cluster).decide(0.0)
     found = [name.rpartition("-")[0] for name in places(cluster).values()]
     assert {model: found.count(model) for model in sorted(found)} == expected
+
+
+def test_a_limit_of_a_model_that_binds_is_told_and_no_place_is_kept_for_it():
+    world = Running(models(Cluster(), h100=3))
+    world.cluster.set_queue(queue("q", limit={f"{GPU}/H100": 8}))
+    timed = {"lockstep.dev/runtime": "600"}
+    world.run("x: 1x8", queue="other", annotations=timed)
+    world.run("big: 2x8", queue="q", annotations=timed)
+    assert world.why("big") == (
+        "OverQuota",
+        "needs 16 GPUs; queue q uses 0 of the 8 H100 GPUs of its limit: 8 H100 GPUs short",
+    )
+    assert world.cluster.reservation is None
+    assert world.decider.decide(world.now).wake_at is None
+    world.cluster.set_queue(queue("q", limit={f"{GPU}/H100": 16}))
+    world.settle()
+    assert world.there() == {"x", "big"}
+
+
+def test_room_that_a_model_is_limited_to_is_reserved():
+    world = Running(models(Cluster(), h100=1, a100=2))
+    world.cluster.set_queue(queue("q", limit={f"{GPU}/A100": 0}))
+    timed = {"lockstep.dev/runtime": "600"}
+    world.run("x: 3x8", queue="other", annotations=timed)
+    world.run("y: 1x8", queue="q", annotations=timed)
+    assert world.cluster.reservation is not None
+    assert set(world.cluster.reservation.wanted) == {"h100-0"}
 
 
 TURNS = {

@@ -15,6 +15,7 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.preemption.rights import has_claim
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
+from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.reservation import Reservation, end_of, hold, keep, turn_of
 from lockstep.scheduler.core.succession import promised
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
@@ -172,7 +173,7 @@ class Backfill:
         state = Supposition(self._cluster, self._cluster.leaving.values())
         for end in ends:
             state.vacate(by_end[end])
-        placement = state.place(problem, unit.key)
+        placement = admission.place(self._cluster, unit, problem, state=state)
         if placement is None:
             return None
         low, high, there = 0, len(ends), len(ends)
@@ -183,7 +184,7 @@ class Backfill:
             for end in ends[there:middle]:
                 state.vacate(by_end[end])
             there = middle
-            found = state.place(problem, unit.key)
+            found = admission.place(self._cluster, unit, problem, state=state)
             if found is None:
                 low = middle + 1
             else:

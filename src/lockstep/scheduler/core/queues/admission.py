@@ -15,7 +15,7 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.fit import Fit, Fits, FixedFit
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.packing import Quota
-from lockstep.scheduler.core.placement import Placement, Search
+from lockstep.scheduler.core.placement import Placement, Search, State
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues.account import MODEL_PREFIX, Account, Amounts
 from lockstep.scheduler.core.queues.ledger import OverQuota
@@ -101,38 +101,61 @@ def trimmed(cluster: Cluster, account: Account, problem: Problem) -> Problem:
 
 
 def place(
-    cluster: Cluster, unit: Unit, problem: Problem, rows: BoolArray | None = None
+    cluster: Cluster,
+    unit: Unit,
+    problem: Problem,
+    rows: BoolArray | None = None,
+    *,
+    state: State | None = None,
 ) -> Placement | None:
     """Return where the unit goes within its queue's limits, on some rows alone where given.
 
-    None when it has no such place.
+    None when it has no such place. *state* is the room as it would be; what counts against the
+    limits is what is used now.
     """
+    found = find(cluster, unit, problem, rows, state=state)
+    return found if isinstance(found, Placement) else None
+
+
+def find(
+    cluster: Cluster,
+    unit: Unit,
+    problem: Problem,
+    rows: BoolArray | None = None,
+    *,
+    state: State | None = None,
+) -> Placement | OverQuota | None:
+    """Return the unit's place as ``place`` does, or what limits it where there would be room."""
+    room = cluster if state is None else state
     account = limited(cluster, unit)
     if account is None:
-        fits = None if rows is None else inside(problem, cluster.fits, rows)
-        return Search(cluster, problem, fits).place(unit.key)
-    if cluster.ledger.lacking(account, asked(cluster, problem), cluster.capacity()) is not None:
-        return None
+        fits = None if rows is None else inside(problem, room.fits, rows)
+        return Search(room, problem, fits).place(unit.key)
+    lacking = cluster.ledger.lacking(account, asked(cluster, problem), cluster.capacity())
+    if lacking is not None:
+        return lacking
     problem = trimmed(cluster, account, problem)
     if not any(quota.want for quota in problem.needs):
         return None
     closed: set[str] = set()
+    limit: OverQuota | None = None
     while True:
         open_to = _without_models(cluster, closed, rows)
-        fits = None if open_to is None else inside(problem, cluster.fits, open_to)
-        placement = Search(cluster, problem, fits).place(unit.key)
+        fits = None if open_to is None else inside(problem, room.fits, open_to)
+        placement = Search(room, problem, fits).place(unit.key)
         if placement is None:
-            return None
+            return limit
         over = cluster.ledger.lacking(account, counted(cluster, placement), cluster.capacity())
         if over is None:
             return placement
+        limit = limit or over
         model = over.resource.removeprefix(MODEL_PREFIX)
         if model != over.resource and model not in closed:
             closed.add(model)
         elif problem.elastic:
             problem = replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
         else:
-            return None
+            return limit
 
 
 def _without_models(cluster: Cluster, closed: set[str], rows: BoolArray | None) -> BoolArray | None:
