@@ -86,10 +86,10 @@ def simulate(
 
 
 def _run(world: World, works: list[Workload], options: Options) -> Outcome:
+    from lockstep.scheduler.core.unsettled import Unsettled
     from lockstep.sim.communication import compared
     from lockstep.sim.engine import Simulation
     from lockstep.sim.figures import figures
-    from lockstep.sim.unsettled import Unsettled
 
     simulation = Simulation(world, works, options)
     try:

@@ -1,44 +1,42 @@
-"""The discrete-event clock that drives the scheduler's core.
+"""Jobs and nodes through time, driven by the scheduler's core.
 
-The core is the one that runs in production: the engine tells it of objects, hands it the time, and
-carries out what it decides, at once and without failure. Time jumps from event to event.
+The core is the one that runs in production, and the clock the one that its estimates are made with:
+the engine tells them of objects and lets happen to jobs what was decided about them.
 """
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import inf
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 from msgspec.structs import replace
 
 from lockstep.api.meta import Condition
 from lockstep.api.names import GPU
 from lockstep.api.queue import DefragmentationPolicy
+from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.defrag.movers import elastic
 from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.grants import Spot, granted
 from lockstep.scheduler.core.lost_work import checkpointed
+from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.playback import ROUNDS, Playback, wait_anew
 from lockstep.scheduler.core.preemption.preemptor import Eviction
-from lockstep.scheduler.core.round import Round
+from lockstep.scheduler.core.round import Rollback
+from lockstep.scheduler.core.timeouts import deadline
 from lockstep.scheduler.core.units import Unit, UnitKey
 from lockstep.sim.communication import paid
 from lockstep.sim.faults import Dice, Faults
 from lockstep.sim.meter import Meter
 from lockstep.sim.record import Rearranged, Result
 from lockstep.sim.running import Run
-from lockstep.sim.unsettled import Unsettled
 from lockstep.sim.workload import EPOCH, Workload
 from lockstep.sim.world import World
-
-
-def _nothing() -> None:
-    """Wake the clock, so that the core is asked again."""
-
 
 NOT_READY = Condition(type="Ready", status="False", reason="Simulated")
 
@@ -73,17 +71,8 @@ class Options:
     faults: Faults = NO_FAULTS
     defrag: DefragmentationPolicy | None = None
     """By which running jobs are moved for the queues that do not say so themselves."""
-    rounds: int = 10_000
+    rounds: int = ROUNDS
     """Rounds of decisions at one moment, after which it is an error that there is more."""
-
-
-class Event(NamedTuple):
-    """Something that is due; events at one time happen in the order in which they were planned."""
-
-    time: float
-    number: int
-    act: Callable[..., None]
-    args: tuple[Any, ...]
 
 
 class Simulation:
@@ -98,14 +87,12 @@ class Simulation:
         self._dice = Dice(options.faults, options.seed)
         self._runs: dict[UnitKey, Run] = {}
         self._decider = Decider(self.cluster, costs=_Costs(self._runs), policy=options.defrag)
-        self._events: list[Event] = []
-        self._planned = 0
+        self._clock = Playback(self._decider, self, origin=EPOCH, rounds=options.rounds)
         self._result = Result(seed=options.seed)
         self._meter = Meter(self.cluster.table, self._result)
         self._down: set[str] = set()
         self._more = False
         """Whether jobs are still to arrive."""
-        self._now = 0.0
 
     def run(
         self,
@@ -124,9 +111,7 @@ class Simulation:
             self._plan_failure(name)
         for now in self._moments():
             self._meter.advance(now)
-            self._now = now
-            self._happen(now)
-            self._decide()
+            self._clock.play(now)
             self._meter.sample()
             if progress is not None:
                 ended = len(self._result.lives) - len(self._runs)
@@ -135,7 +120,7 @@ class Simulation:
                 break
         for work in then:
             self._arrive(work)
-            self._decide()
+            self._clock.settle()
         return self._finish()
 
     def has_started(self, key: UnitKey) -> bool:
@@ -146,13 +131,12 @@ class Simulation:
     def _moments(self) -> Iterator[float]:
         """Yield the times at which something happens; several events may share one."""
         period = self._options.period
-        while self._events and not self._idle():
-            due = self._events[0].time
+        while (due := self._clock.next) is not None and not self._idle():
             if period:
                 due = -(-due // period) * period
             if due > self._options.until:
                 self._meter.advance(self._options.until)
-                self._now = self._options.until
+                self._clock.now = self._options.until
                 return
             yield due
 
@@ -160,17 +144,18 @@ class Simulation:
         """Return whether nothing more can come: nodes alone would go on failing for ever."""
         if self._more or self._down:
             return False
-        return not any(run.standing and run.finite for run in self._runs.values())
+        if any(run.standing and run.finite for run in self._runs.values()):
+            return False
+        units = (self.cluster.units.get(key) for key in self._runs)
+        return all(unit is None or deadline(unit) is None for unit in units)
 
-    def _happen(self, now: float) -> None:
-        while self._events and self._events[0].time <= now:
-            event = heapq.heappop(self._events)
-            event.act(*event.args)
+    @property
+    def _now(self) -> float:
+        """Return the seconds since the start."""
+        return self._clock.now
 
     def _plan(self, delay: float, act: Callable[..., None], *args: Any) -> None:
-        if delay != inf:
-            self._planned += 1
-            heapq.heappush(self._events, Event(self._now + delay, self._planned, act, args))
+        self._clock.agenda.plan(self._now + delay, act, *args)
 
     # Jobs.
 
@@ -210,11 +195,15 @@ class Simulation:
     def _use(self, run: Run, name: str, spot: Spot) -> None:
         self._meter.use(run.work.queue, self._held(run, name, spot.node))
 
-    def _end(self, run: Run, epoch: int) -> None:
-        if run.epoch != epoch:
-            return
+    def _end(self, run: Run) -> None:
         run.advance(self._now)
         run.life.ended = self._now
+        self._depart(run)
+        self._result.lives.end(run.life)
+
+    def _depart(self, run: Run) -> None:
+        """Forget a job with all that it has."""
+        self._clock.agenda.drop(run.work.key)
         self._meter.ask(-run.work.gpus)
         key = run.work.key
         for name in list(run.standing):
@@ -223,16 +212,15 @@ class Simulation:
             self.cluster.remove_pod(key.namespace, pod.metadata.name)
         self.cluster.remove_gang(key.namespace, key.name)
         del self._runs[key]
-        self._result.lives.end(run.life)
 
-    def _break(self, run: Run, epoch: int) -> None:
-        if run.epoch == epoch:
-            run.life.restarts += 1
-            self._restart(run)
+    def _break(self, run: Run) -> None:
+        run.life.restarts += 1
+        self._restart(run)
 
     def _restart(self, run: Run) -> None:
         """Take all of a job's pods away and let it begin again from its last checkpoint."""
         run.fall_back(self._now)
+        self._clock.agenda.drop(run.work.key)
         names = list(run.standing)
         for name in names:
             self._leave(run, name)
@@ -254,6 +242,7 @@ class Simulation:
             self.cluster.remove_pod(run.work.key.namespace, name)
         for pod in run.fresh(names):
             self.cluster.set_pod(pod)
+        wait_anew(self.cluster, self.cluster.units[run.work.key], self._clock.unix)
 
     def _leave(self, run: Run, name: str) -> None:
         stay = run.leave(name, self._now)
@@ -267,61 +256,45 @@ class Simulation:
 
     def _follow(self, run: Run) -> None:
         """Plan what comes next for a job whose members changed."""
-        run.epoch += 1
-        if run.speed:
-            self._plan(run.remaining(), self._end, run, run.epoch)
-            self._plan(self._dice.job_breaks(run.gpus), self._break, run, run.epoch)
+        agenda, key = self._clock.agenda, run.work.key
+        if not run.speed:
+            agenda.drop(key)
+            return
+        ends, breaks = run.remaining(), self._dice.job_breaks(run.gpus)
+        soonest, act = min((ends, self._end), (breaks, self._break), key=itemgetter(0))
+        agenda.replace(key, self._now + soonest, act, run)
 
-    # Decisions.
+    # What was decided.
 
-    def _decide(self) -> None:
-        for _ in range(self._options.rounds):
-            found = self._decider.decide(EPOCH + self._now)
-            self._result.decisions += 1
-            again = self._carry_out(found)
-            if not (again or found.more or self.cluster.touched):
-                break
-        else:
-            raise Unsettled(self._now, self._options.rounds, self._moved(found))
-        if found.wake_at is not None:
-            self._plan(max(0.0, found.wake_at - EPOCH - self._now), _nothing)
+    def stand(self, placement: Placement) -> None:
+        """Let members of a job run where they were placed."""
+        run = self._runs[placement.unit]
+        run.advance(self._now)
+        for assignment in placement.assignments:
+            name, spot = assignment.member.name, assignment.spot
+            run.stand(name, spot, self._now)
+            self._use(run, name, spot)
+        run.started(self._now)
+        if run.life.started == self._now and run.life.paid is None:
+            run.life.paid = paid(self.cluster, run.work, self._result.shapes)
+        self._follow(run)
 
-    def _moved(self, found: Round) -> list[str]:
-        """Return the names of the jobs about which a round decided something."""
-        keys = {placement.unit for placement in found.placements}
-        keys |= {rollback.unit for rollback in found.rollbacks}
-        keys |= {eviction.unit for eviction in found.evictions}
-        keys |= {rearrangement.unit for rearrangement in found.rearrangements}
-        return sorted(key.name for key in keys | found.touched | self.cluster.touched)
+    def roll_back(self, rollback: Rollback) -> None:
+        """Take members away that could not be completed; they wait again."""
+        names = [member.name for member in rollback.members]
+        self._lose(self._runs[rollback.unit], names)
 
-    def _carry_out(self, found: Round) -> bool:
-        """Do what a round decided; return whether there may be more to decide because of it."""
-        for error in found.errors.values():
-            raise error
-        again = bool(found.rollbacks or found.evictions or found.rearrangements)
-        for placement in found.placements:
-            run = self._runs[placement.unit]
-            run.advance(self._now)
-            for assignment in placement.assignments:
-                name, spot = assignment.member.name, assignment.spot
-                run.stand(name, spot, self._now)
-                self._use(run, name, spot)
-            self.cluster.units[placement.unit].confirm()
-            again |= not run.complete
-            run.started(self._now)
-            if run.life.started == self._now and run.life.paid is None:
-                run.life.paid = paid(self.cluster, run.work, self._result.shapes)
-            self._follow(run)
-        for rollback in found.rollbacks:
-            run = self._runs[rollback.unit]
-            self._lose(run, [member.name for member in rollback.members])
-        for eviction in found.evictions:
-            self._make_way(eviction)
-        for rearrangement in found.rearrangements:
-            self._rearrange(rearrangement)
-        return again
+    def give_up(self, key: UnitKey, verdict: Verdict) -> None:
+        """Let a job fail that has waited for as long as it may."""
+        run = self._runs[key]
+        run.life.gave_up, run.life.waiting = self._now, verdict.message
+        self._depart(run)
 
-    def _rearrange(self, one: Rearrangement) -> None:
+    def stumble(self, key: UnitKey, error: Exception) -> None:
+        """Break off: a simulation that goes on over a defect of the core would hide it."""
+        raise error
+
+    def rearrange(self, one: Rearrangement) -> None:
         """Let jobs move for another; their pods are there again at once."""
         name = self._runs[one.unit].work.name
         movers = [self._runs[key] for key in one.moves]
@@ -333,7 +306,7 @@ class Simulation:
             run.life.moves += 1
             self._lose(run, [member.name for member in move.victims])
 
-    def _make_way(self, eviction: Eviction) -> None:
+    def make_way(self, eviction: Eviction) -> None:
         """End the victims of an eviction; their jobs wait again, or go on without them."""
         hit: dict[UnitKey, list[str]] = {}
         for member in eviction.victims:
@@ -379,7 +352,7 @@ class Simulation:
 
     def _finish(self) -> Result:
         result = self._result
-        result.end = self._now
+        result.end, result.decisions = self._now, self._clock.decisions
         for key, run in self._runs.items():
             run.advance(self._now)
             unit = self.cluster.units.get(key)

@@ -37,11 +37,13 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
     total, lives, column = result.total, result.lives, result.lives.column
     waited = column("started") - column("arrival")
     queues = lives.queues
+    gave_up = sum(life.gave_up is not None for life in lives.waiting)
     return {
         "seconds": round(result.end, 3),
         "jobs": len(lives),
         "ended": int((~np.isnan(column("ended"))).sum()),
-        "stillWaiting": len(lives.waiting),
+        "gaveUp": gave_up,
+        "stillWaiting": len(lives.waiting) - gave_up,
         "allocation": _percent(total.used, total.capacity),
         "pressedAllocation": _percent(total.pressed_used, total.pressed_capacity),
         "fragmentation": _percent(total.stranded, total.free),

@@ -69,7 +69,9 @@ class Life:
     lost: float = 0.0
     """GPU-seconds of work done again, because it came after the last checkpoint."""
     waiting: str = ""
-    """Why it waits, when it waits at the end."""
+    """Why it waits, when it waits at the end or gave up."""
+    gave_up: float | None = None
+    """When it had waited for as long as it may (maxWait)."""
 
 
 class Lives:
@@ -108,7 +110,7 @@ class Lives:
 
     @property
     def waiting(self) -> list[Life]:
-        """Return those that waited at the end, in the order of their arrival."""
+        """Return those that waited at the end or gave up, in the order of their arrival."""
         return [life for life in self._open.values() if life.waiting]
 
     @property

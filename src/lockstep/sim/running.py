@@ -31,8 +31,6 @@ class Run:
     def __init__(self, work: Workload, life: Life, faults: Faults, now: float) -> None:
         self.life = life
         self.work = work
-        self.epoch = 0
-        """Moves when what was planned for the job no longer holds."""
         self.standing: dict[str, tuple[Spot, float]] = {}
         """Where its placed pods are, and since when."""
         self._faults = faults
@@ -155,7 +153,6 @@ class Run:
     def fall_back(self, now: float) -> None:
         """Go back to the last checkpoint."""
         self.advance(now)
-        self.epoch += 1
         if self._left < self._kept:
             lost = (self._kept - self._left) * self.work.gpus
             self.life.useful -= lost

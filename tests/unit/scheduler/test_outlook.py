@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import queue
 from tests.support.running import PRIORITIES, Running
@@ -170,10 +170,24 @@ RUNTIMES = st.integers(1, 50)
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(
-        st.tuples(SIZES, RUNTIMES, st.sampled_from("qr"), st.sampled_from(["", "low", "high"])),
+        st.tuples(
+            SIZES,
+            RUNTIMES,
+            st.sampled_from("qr"),
+            st.sampled_from(["", "low", "high"]),
+            st.sampled_from([{}, {"maxWait": "20s"}, {"maxWait": "1m"}]),
+        ),
         max_size=9,
     ),
     st.sampled_from([None, 8, 16]),
+)
+@example(  # the last passes once it is known who stands
+    [
+        *[("1x1", 1, "q", "", {}), ("1x1", 1, "q", "", {}), ("1x4", 1, "r", "", {})],
+        *[("1x1", 2, "r", "", {}), ("1x8", 1, "q", "", {}), ("1x8", 1, "q", "low", {})],
+        *[("1x8", 1, "r", "", {}), ("1x8", 2, "q", "", {}), ("1x1", 1, "q", "low", {})],
+    ],
+    16,
 )
 def test_with_exact_run_times_everything_starts_when_it_was_told(asked, promised):
     """The estimate is the start itself as long as nothing new comes and all ends as stated.
@@ -188,9 +202,14 @@ def test_with_exact_run_times_everything_starts_when_it_was_told(asked, promised
         world.queues += [queue("q", guaranteed={"nvidia.com/gpu": promised}), queue("r")]
     jobs = [
         job(
-            f"j{n}", size, runs=seconds + 0.0137 * (n + 1) ** 2, queue=where, priorityClassName=name
+            f"j{n}",
+            size,
+            runs=seconds + 0.0137 * (n + 1) ** 2,
+            queue=where,
+            priorityClassName=name,
+            **waits,
         )
-        for n, (size, seconds, where, name) in enumerate(asked)
+        for n, (size, seconds, where, name, waits) in enumerate(asked)
     ]
     works = read_workloads(jobs, world)
     told = outlook(arrived(world.cluster(), works), EPOCH)

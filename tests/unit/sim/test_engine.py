@@ -10,10 +10,10 @@ from lockstep.api.core import Pod, PriorityClass
 from lockstep.api.queue import Queue
 from lockstep.api.selectors import parse_labels
 from lockstep.nodes.simulated.spec import parse
+from lockstep.scheduler.core.unsettled import Unsettled
 from lockstep.sim.engine import Options
 from lockstep.sim.faults import Faults
 from lockstep.sim.record import Result
-from lockstep.sim.unsettled import Unsettled
 from lockstep.sim.world import view, world_of
 
 NODE_FAULTS = Faults(node_mtbf=40.0, node_repair=1.0, restart_cost=60, checkpoint_interval=600)
@@ -107,6 +107,40 @@ def test_a_job_breaks_by_itself_the_more_often_the_more_gpus_it_has():
     small = simulate("16x8", job("a", "1x8", runs=200_000), options=Options(faults=faults))
     large = simulate("16x8", job("a", "16x8", runs=200_000), options=Options(faults=faults))
     assert large.lives[0].restarts > 4 * small.lives[0].restarts > 0
+
+
+def test_a_job_that_has_ended_breaks_no_more():
+    faults = Faults(gpu_mtbf=2.0, restart_cost=0, checkpoint_interval=600)
+    short = [job(f"s{n}", "1x8", runs=5) for n in range(4)]
+    result = simulate("5x8", *short, job("a", "1x8", runs=50_000), options=Options(faults=faults))
+    assert [life.restarts for life in list(result.lives)[:4]] == [0] * 4
+    assert result.lives[4].restarts > 0
+
+
+def test_a_job_gives_up_when_it_has_waited_too_long_and_room_is_left_to_others():
+    jobs = [
+        job("a", "2x8", runs=1000),
+        job("b", "2x8", at=10, runs=50, maxWait="5m"),
+        job("c", "2x8", at=20, runs=50),
+    ]
+    result = simulate("2x8", *jobs)
+    assert times(result) == {"a": (0, 1000), "b": (None, None), "c": (1000, 1050)}
+    assert result.lives[1].gave_up == 310
+
+
+def test_who_waits_behind_what_never_ends_gives_up_too():
+    result = simulate("1x8", job("a", "1x8"), job("b", "1x8", runs=5, maxWait="1h"))
+    assert (result.lives[1].gave_up, result.end) == (3600, 3600)
+
+
+def test_the_time_for_which_a_job_may_wait_counts_anew_when_it_loses_its_place():
+    result = simulate(
+        with_objects("1x8", HIGH),
+        job("low", "1x8", runs=1000, maxWait="5m"),
+        job("high", "1x8", at=600, runs=500, priorityClassName="high"),
+    )
+    low, _ = result.lives
+    assert (low.started, low.gave_up, result.end) == (0, 900, 1100)
 
 
 def test_only_spot_nodes_are_reclaimed():
@@ -230,11 +264,11 @@ def test_decisions_that_do_not_come_to_an_end_are_an_error_that_names_moment_and
             with_objects("1x8", HIGH),
             job("low", "1x8", runs=10),
             job("high", "1x8", at=3, runs=10, priorityClassName="high"),
-            options=Options(rounds=1),
+            options=Options(rounds=2),
         )
     assert (caught.value.moment, caught.value.jobs) == (3.0, ("high", "low"))
     assert str(caught.value) == (
-        "after 1 rounds of decisions at 3 s there is still something to decide; "
+        "after 2 rounds of decisions at 3 s there is still something to decide; "
         "the last round was about: high, low"
     )
 

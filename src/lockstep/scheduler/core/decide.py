@@ -212,6 +212,7 @@ class Decider:
         self.line.step_aside(key)
         self.cluster.nominations.drop(key)
         self.backfill.release(key)
+        result.given_up[key] = verdict
         result.touched.add(key)
 
     def _set_aside(self, key: UnitKey, error: Exception, result: Round) -> None:

@@ -1,9 +1,9 @@
 """When what waits will start: the decider's own future, if all goes on as stated.
 
-The decider itself is played on: what states its run time ends when that has passed, nothing new
-comes, nothing fails. So an estimate is what the scheduler would do, passing and preemption
-included, and not a second opinion. What states no run time never ends; whoever waits for that has
-no estimate and is told whom it waits for, which is tried out too.
+The decider itself is played on, by the clock of simulations: what states its run time ends when
+that has passed, nothing new comes, nothing fails. So an estimate is what the scheduler would do,
+passing and preemption included, and not a second opinion. What states no run time never ends;
+whoever waits for that has no estimate and is told whom it waits for, which is tried out too.
 
 It uses up the cluster that it is given. Whoever goes on with that plays on a copy.
 """
@@ -12,20 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from itertools import count
-
-from msgspec import structs
 
 from lockstep.scheduler.core import words
-from lockstep.scheduler.core.blocked import blocked
+from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
+from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.placement import Placement
-from lockstep.scheduler.core.round import Round
+from lockstep.scheduler.core.playback import Playback, wait_anew
+from lockstep.scheduler.core.preemption.preemptor import Eviction
+from lockstep.scheduler.core.round import Rollback
 from lockstep.scheduler.core.units import Member, UnitKey
 
-ROUNDS = 10_000
-"""Decisions at one moment after which the rest of it is left to the next one."""
 MOMENT = 0.01
 """Seconds within which ends are one event: placements are numbered by millionths of seconds."""
 LONG = 500
@@ -56,14 +54,10 @@ class Outlook:
         """What is known so far of the units that wait for their place."""
         self._decider = decider
         self._cluster = decider.cluster
-        self._now = self._began = now
+        self._clock = Playback(decider, self, origin=now)
+        self._began = now
         self._open: set[UnitKey] = set()
         self._runs: dict[UnitKey, list[Member]] = {}
-        self._serials = count()
-        self._due: dict[UnitKey, int] = {}
-        """By unit, the number of the end that counts for it."""
-        self._ends: list[tuple[float, int, UnitKey]] = []
-        self._wake: float | None = now
         self._overdue: set[UnitKey] = set()
         self._beyond = False
         """Whether time is over, and all that never ends has been taken away."""
@@ -79,29 +73,19 @@ class Outlook:
         return len(self._open)
 
     def advance(self) -> bool:
-        """Play the next moment at which anything happens; return whether there is more to tell."""
-        moment = self._next()
+        """Play the next moment at which anything happens; return whether there is more to tell.
+
+        Raises:
+            Unsettled: when the decisions at that moment do not come to an end.
+        """
         if not self._open:
             return False
-        if moment is None:
+        moment = self._clock.next
+        if self._beyond or moment is None:
             return self._go_beyond()
-        self._now = moment
-        together = moment + MOMENT
-        if self._long:
-            together += GRAIN * (moment - self._began)
-        while self._ends and self._ends[0][0] <= together:
-            end, serial, key = heappop(self._ends)
-            if self._due.get(key) == serial:
-                self._now = max(moment, end)
-                self._end(key)
-        self._decide()
+        grain = MOMENT + (GRAIN * moment if self._long else 0.0)
+        self._clock.play(moment, grain=grain)
         return True
-
-    def _next(self) -> float | None:
-        moments = [self._ends[0][0]] if self._ends else []
-        if self._wake is not None:
-            moments.append(self._wake)
-        return min(moments, default=None)
 
     # The present.
 
@@ -125,14 +109,15 @@ class Outlook:
             if member.terminating:
                 cluster.remove_pod(*member.key)
                 continue
-            self._confirm(member)
+            if member.assumed and (unit := cluster.units.get(_key(member))) is not None:
+                unit.confirm()
             if member.key in condemned:
                 self._send_back(member)
             elif member.ours or member.runtime is not None:
                 self._runs.setdefault(_key(member), []).append(member)
         for key in self._runs:
             end = self._end_of(key)
-            if end is not None and end <= self._now:
+            if end is not None and end <= self._began:
                 self._overdue.add(key)
             else:
                 self._plan_end(key, end)
@@ -148,66 +133,57 @@ class Outlook:
 
     def _plan_end(self, key: UnitKey, end: float | None) -> None:
         """Let this end count for a unit, and no other that was planned before."""
-        serial = self._due[key] = next(self._serials)
-        if end is not None:
-            heappush(self._ends, (end, serial, key))
+        if end is None:
+            self._clock.agenda.drop(key)
+        else:
+            self._clock.agenda.replace(key, end - self._began, self._end, key)
 
     def _end(self, key: UnitKey) -> None:
         for member in self._runs.pop(key, ()):
             self._cluster.remove_pod(*member.key)
-        self._due.pop(key, None)
+        self._clock.agenda.drop(key)
         if key.kind == "Gang":
             unit = self._cluster.units.get(key)
             for member in list(unit.members.values()) if unit is not None else ():
                 self._cluster.remove_pod(*member.key)
             self._cluster.remove_gang(key.namespace, key.name)
 
-    def _decide(self) -> None:
-        """Let the decider decide, and carry it out at once, until it has nothing to add."""
-        for _ in range(ROUNDS):
-            found = self._decider.decide(self._now)
-            self._carry_out(found)
-            left = found.rollbacks or found.evictions or found.rearrangements
-            if not (found.more or left or self._cluster.touched) or found.errors:
-                break
-        for key in self._open & self._decider.broken.keys():
-            self._open.discard(key)
-            self.found[key] = Estimate(None, self._decider.broken[key].message)
-        wake = found.wake_at
-        self._wake = wake if wake is not None and wake > self._now else None
-
-    def _carry_out(self, found: Round) -> None:
-        for placement in found.placements:
-            self._start(placement)
-        for rollback in found.rollbacks:
-            self._lose(rollback.members)
-        for rearrangement in found.rearrangements:
-            for move in rearrangement.evictions(self._cluster):
-                self._lose(move.victims)
-        for eviction in found.evictions:
-            self._lose(eviction.victims)
-
-    def _start(self, placement: Placement) -> None:
+    def stand(self, placement: Placement) -> None:
+        """Note who starts, and when it ends."""
         key = placement.unit
-        for one in placement.assignments:
-            self._confirm(one.member)
-            self._runs.setdefault(key, []).append(one.member)
-        self._cluster.touched.add(key)
+        self._runs.setdefault(key, []).extend(one.member for one in placement.assignments)
         if key in self._open:
-            self._open.discard(key)
             nodes = {one.spot.node for one in placement.assignments}
-            self.found[key] = (
-                Estimate(None, self._whom(key, nodes)) if self._beyond else Estimate(self._now)
-            )
+            at = Estimate(self._clock.unix)
+            self._tell(key, Estimate(None, self._whom(key, nodes)) if self._beyond else at)
         self._plan_end(key, self._end_of(key))
 
-    def _confirm(self, member: Member) -> None:
-        """Take a binding for done: only what is done may be preempted."""
-        if member.assumed:
-            member.assumed = False
-            unit = self._cluster.units.get(_key(member))
-            if unit is not None:
-                unit.changed()
+    def roll_back(self, rollback: Rollback) -> None:
+        """Let members wait again that could not be completed."""
+        self._lose(rollback.members)
+
+    def make_way(self, eviction: Eviction) -> None:
+        """Let the victims wait again."""
+        self._lose(eviction.victims)
+
+    def rearrange(self, rearrangement: Rearrangement) -> None:
+        """Let what moves wait for its new place."""
+        for move in rearrangement.evictions(self._cluster):
+            self._lose(move.victims)
+
+    def stumble(self, key: UnitKey, error: Exception) -> None:
+        """Tell a unit over which the decision fails that nobody knows more of it."""
+        self._tell(key, Estimate(None, stumbled("deciding about it", error).message))
+
+    def give_up(self, key: UnitKey, verdict: Verdict) -> None:
+        """Tell a unit that it will have waited too long before it could start."""
+        self._tell(key, Estimate(None, verdict.message))
+        self._end(key)
+
+    def _tell(self, key: UnitKey, estimate: Estimate) -> None:
+        if key in self._open:
+            self._open.discard(key)
+            self.found[key] = estimate
 
     def _lose(self, members: Iterable[Member]) -> None:
         for member in members:
@@ -216,7 +192,7 @@ class Outlook:
             self._runs[key] = left
             if not left:
                 del self._runs[key]
-                self._due.pop(key, None)
+                self._clock.agenda.drop(key)
             self._send_back(member)
 
     def _send_back(self, member: Member) -> None:
@@ -227,9 +203,7 @@ class Outlook:
             return
         member.assumed, member.since = True, None
         self._cluster.forget(member.key, member.uid)
-        if unit.gang.status.placed_at and not unit.bound:
-            status = structs.replace(unit.gang.status, placed_at=None)
-            self._cluster.set_gang(structs.replace(unit.gang, status=status))
+        wait_anew(self._cluster, unit, self._clock.unix)
 
     # What never ends.
 
@@ -242,11 +216,10 @@ class Outlook:
         for key in list(self._runs):
             self._end(key)
         before = len(self._open)
-        self._decide()
-        self._wake = None
-        for _, _, key in self._ends:  # what is placed now and would end is in nobody's way
-            self._end(key)
-        self._ends.clear()
+        self._clock.settle()
+        for key in list(self._runs):  # what is placed now and would end is in nobody's way
+            if self._end_of(key) is not None:
+                self._end(key)
         if len(self._open) < before:
             return bool(self._open)
         self.found |= dict.fromkeys(self._open, Estimate(None, NEVER))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.defrag.defragmenter import Note
 from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.placement import Placement
@@ -35,6 +36,8 @@ class Round:
     """Units looked at that have no place now."""
     errors: dict[UnitKey, Exception] = field(default_factory=dict)
     """Units over which the decision itself failed; nothing about them was decided."""
+    given_up: dict[UnitKey, Verdict] = field(default_factory=dict)
+    """Gangs that have waited for as long as they may, and what is said of them."""
     touched: set[UnitKey] = field(default_factory=set)
     """Units that changed since the last round, whether they wait or not."""
     more: bool = False

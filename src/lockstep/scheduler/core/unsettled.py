@@ -9,7 +9,7 @@ NAMED = 8
 
 
 class Unsettled(RuntimeError):
-    """The decisions at one moment of simulated time do not come to an end."""
+    """The decisions at one moment do not come to an end."""
 
     def __init__(self, moment: float, rounds: int, jobs: Sequence[str]) -> None:
         named = ", ".join(jobs[:NAMED]) or "none"
@@ -19,6 +19,6 @@ class Unsettled(RuntimeError):
             f"decide; the last round was about: {named}{more}"
         )
         self.moment = moment
-        """Seconds after the start."""
+        """Seconds after the beginning of what was played."""
         self.jobs = tuple(jobs)
         """The jobs about which the last round decided something."""

@@ -1,0 +1,148 @@
+"""The clock by which the decider is played on: one for simulations, estimates and what-ifs.
+
+Time jumps to what is due next: a job that ends or comes, a moment that the decider has asked for.
+Then the decider decides until it has nothing to add, and all that it decides is done at once and
+does not fail. What a job is and what becomes of its pods is not the clock's business but that of
+the stage on which it is played.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import structs
+
+from lockstep.api import timestamp
+from lockstep.scheduler.core.agenda import Agenda
+from lockstep.scheduler.core.blocked import Verdict
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
+from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.preemption.preemptor import Eviction
+from lockstep.scheduler.core.round import Rollback, Round
+from lockstep.scheduler.core.units import Unit, UnitKey
+from lockstep.scheduler.core.unsettled import Unsettled
+
+ROUNDS = 10_000
+"""Decisions at one moment after which it is an error that there is more to decide."""
+
+
+class Stage(Protocol):
+    """What happens to jobs when something was decided about them."""
+
+    def stand(self, placement: Placement) -> None:
+        """Let members run where they were placed; their bindings are confirmed already."""
+
+    def roll_back(self, rollback: Rollback) -> None:
+        """Take members away that could not be completed."""
+
+    def make_way(self, eviction: Eviction) -> None:
+        """Take the victims of a preemption away."""
+
+    def rearrange(self, rearrangement: Rearrangement) -> None:
+        """Take those away that move; their new places are kept."""
+
+    def give_up(self, key: UnitKey, verdict: Verdict) -> None:
+        """Take note of a gang that has waited for as long as it may."""
+
+    def stumble(self, key: UnitKey, error: Exception) -> None:
+        """Take note of a unit over which the decision itself failed; it is set aside."""
+
+
+class Playback:
+    """Time, what is due in it, and the decisions that follow."""
+
+    def __init__(
+        self, decider: Decider, stage: Stage, *, origin: float, rounds: int = ROUNDS
+    ) -> None:
+        """*origin* is the Unix time of its second 0, *rounds* how many decisions a moment takes."""
+        self.now = 0.0
+        """Seconds since the origin."""
+        self.agenda = Agenda()
+        self.decisions = 0
+        self._decider = decider
+        self._stage = stage
+        self._origin = origin
+        self._rounds = rounds
+        self._alarm: float | None = 0.0
+        """When the decider is asked again though nothing happens: once at first."""
+
+    @property
+    def unix(self) -> float:
+        """Return the Unix time that is played."""
+        return self._origin + self.now
+
+    @property
+    def next(self) -> float | None:
+        """Return the next moment at which anything happens; None: nothing ever does."""
+        due, alarm = self.agenda.next, self._alarm
+        if due is None or alarm is None:
+            return alarm if due is None else due
+        return min(due, alarm)
+
+    def play(self, moment: float, *, grain: float = 0.0) -> None:
+        """Let all happen that is due by some moment, and decide.
+
+        What is due within *grain* seconds after it is taken as due together with it.
+
+        Raises:
+            Unsettled: when the decisions do not come to an end.
+        """
+        self.now = moment
+        while (entry := self.agenda.take(moment + grain)) is not None:
+            self.now = max(self.now, entry.at)
+            entry.act(*entry.args)
+        self.settle()
+
+    def settle(self) -> None:
+        """Decide and carry it out until nothing is left to decide now.
+
+        Raises:
+            Unsettled: when that does not come to an end.
+        """
+        for _ in range(self._rounds):
+            found = self._decider.decide(self.unix)
+            self.decisions += 1
+            if not (self._carry_out(found) or found.more or self._decider.cluster.touched):
+                break
+        else:
+            raise Unsettled(self.now, self._rounds, self._concerned(found))
+        at = found.wake_at
+        # The same moment once more would tell it nothing new.
+        self._alarm = None if at is None or at <= self.unix else at - self._origin
+
+    def _carry_out(self, found: Round) -> bool:
+        """Do what a round decided; return whether there may be more to decide because of it."""
+        for key, error in found.errors.items():
+            self._stage.stumble(key, error)
+        for key, verdict in found.given_up.items():
+            self._stage.give_up(key, verdict)
+        for placement in found.placements:
+            # Only what is done may be preempted. That it is done is news, as it is in production.
+            self._decider.cluster.units[placement.unit].confirm()
+            self._stage.stand(placement)
+        for rollback in found.rollbacks:
+            self._stage.roll_back(rollback)
+        for eviction in found.evictions:
+            self._stage.make_way(eviction)
+        for rearrangement in found.rearrangements:
+            self._stage.rearrange(rearrangement)
+        return bool(found.placements or found.rollbacks or found.evictions or found.rearrangements)
+
+    def _concerned(self, found: Round) -> list[str]:
+        """Return the names of the units about which a round decided something."""
+        keys = {placement.unit for placement in found.placements}
+        keys |= {rollback.unit for rollback in found.rollbacks}
+        keys |= {eviction.unit for eviction in found.evictions}
+        keys |= {rearrangement.unit for rearrangement in found.rearrangements}
+        return sorted(key.name for key in keys | found.touched | self._decider.cluster.touched)
+
+
+def wait_anew(cluster: Cluster, unit: Unit, now: float) -> None:
+    """Let a gang that has lost its whole place show since when it waits, as its status would."""
+    if unit.gang is not None and not unit.bound:
+        status = structs.replace(
+            unit.gang.status, placed_at=None, waiting_since=timestamp.show(now)
+        )
+        cluster.set_gang(structs.replace(unit.gang, status=status))
