@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations
@@ -9,19 +10,19 @@ from itertools import combinations
 import numpy as np
 
 from lockstep.scheduler.core import devices
-from lockstep.scheduler.core.alignment import Alignment
-from lockstep.scheduler.core.fit import members_fit
+from lockstep.scheduler.core.alignment import Alignment, capacity
 from lockstep.scheduler.core.grants import NOTHING, Grant
+from lockstep.scheduler.core.joint import Patience, joint, left_of, ways
 from lockstep.scheduler.core.masks import indices_of, mask_of
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.picks import choices
 from lockstep.scheduler.core.preferences import Preference
 from lockstep.scheduler.core.seating import seat
 from lockstep.scheduler.core.shapes import PodShape
-from lockstep.scheduler.core.shares import spend
+from lockstep.scheduler.core.shares import hold_whole, spend
 from lockstep.scheduler.core.stocks import stock_of, take
 
-PATIENCE = 10_000
+PICKS = 10_000
 """Picks tried for the pods of one node before giving up."""
 
 
@@ -40,11 +41,8 @@ def deal(
         return [_alone(table, row, shapes[0].gpus)]
     grants = [NOTHING] * len(shapes)
     left = table.free[:, row].copy() if table.columns.cards else None
-    special = [i for i, shape in enumerate(shapes) if shape.goes_by_connections]
-    if special and left is not None:
-        special.sort(key=lambda i: _order(shapes[i]))
-        found = _Deal().out(left, [shapes[i] for i in special])
-        for i, grant in zip(special, found, strict=True):
+    if left is not None:
+        for i, grant in _special(shapes, left):
             grants[i] = grant
             take(left, grant, shapes[i])
     _whole(table, row, shapes, grants, left)
@@ -109,6 +107,20 @@ def _whole(
                 left[[ids[card] for card in indices_of(chosen) if card < len(ids)]] = 0
 
 
+def _special(shapes: Sequence[PodShape], left: IntArray) -> Iterator[tuple[int, Grant]]:
+    """Yield the devices of each pod that goes by how they are connected, leaving the others room.
+
+    Raises:
+        ValueError: when the node has no room for them after all.
+    """
+    special = [i for i, shape in enumerate(shapes) if shape.goes_by_connections]
+    if not special:
+        return
+    special.sort(key=lambda i: _order(shapes[i]))
+    found = _Deal(shapes).out(left, [shapes[i] for i in special])
+    yield from zip(special, found, strict=True)
+
+
 def _order(shape: PodShape) -> tuple[int, ...]:
     must = shape.alignment.required
     return -len(must), -shape.gpus, -shape.nics, -shape.cpu, shape.id
@@ -117,8 +129,13 @@ def _order(shape: PodShape) -> tuple[int, ...]:
 class _Deal:
     """Tries picks for one pod after the other, and others where the next ones find no room."""
 
-    def __init__(self) -> None:
-        self._patience = PATIENCE
+    def __init__(self, shapes: Sequence[PodShape]) -> None:
+        """Deal for *shapes*, all that come to stand on the node."""
+        self._picks = PICKS
+        self._patience = Patience()
+        self._kinds = tuple(dict.fromkeys(shape.kind for shape in shapes if shape.takes_devices))
+        plain = (shape for shape in shapes if not shape.goes_by_connections)
+        self._plain = Counter(shape.kind for shape in plain if shape.takes_devices)
 
     def out(self, left: IntArray, shapes: Sequence[PodShape]) -> list[Grant]:
         found = self._rest(left, shapes)
@@ -130,20 +147,34 @@ class _Deal:
         if not shapes:
             return []
         first, others = shapes[0], shapes[1:]
-        alike = sum(shape is first for shape in others)
-        for grant in picks(left, first):
-            self._patience -= 1
-            if self._patience < 0:
+        for grant in self._choices(left, first):
+            self._picks -= 1
+            if self._picks < 0:
                 return None
             after = left.copy()
-            after[first.columns] -= first.amounts
             take(after, grant, first)
-            if alike and int(members_fit(after[:, None], first)[0]) < alike:
+            if not self._leaves_room(after, first, others):
                 continue
             rest = self._rest(after, others)
             if rest is not None:
                 return [grant, *rest]
         return None
+
+    def _choices(self, left: IntArray, shape: PodShape) -> Iterator[Grant]:
+        """Yield the tidiest picks first, then, where pods of several kinds meet, all others."""
+        yield from picks(left, shape)
+        if len(self._kinds) > 1:
+            yield from ways(left_of(left, self._kinds, shape.table), shape.kind)
+
+    def _leaves_room(self, left: IntArray, first: PodShape, others: Sequence[PodShape]) -> bool:
+        """Return whether the pods that are still to come may find their devices."""
+        if len(self._kinds) == 1:
+            ask = first.ask(first.alignment.required)
+            return not others or capacity(stock_of(left, first, ask), ask) >= len(others)
+        counts = self._plain + Counter(shape.kind for shape in others)
+        there = left_of(left, self._kinds, first.table)
+        asked = [counts[kind] for kind in self._kinds]
+        return joint(self._kinds).holds(there, asked, self._patience) is not False
 
 
 def picks(left: IntArray, shape: PodShape) -> Iterator[Grant]:
@@ -179,3 +210,19 @@ def spend_alike(free: IntArray, shape: PodShape, times: int) -> None:
     ask = shape.ask(shape.alignment.required)
     for more in range(times - 1, -1, -1):
         take(free, choices(stock_of(free, shape, ask), ask, more)[0], shape)
+
+
+def spend_mixed(free: IntArray, asked: Sequence[tuple[PodShape, int]]) -> None:
+    """Take the single devices of pods of several shapes, so many each, from one node likewise.
+
+    Raises:
+        ValueError: when it does not hold them all.
+    """
+    shapes = [shape for shape, times in asked for _ in range(times)]
+    for i, grant in _special(shapes, free):
+        take(free, grant, shapes[i])
+    plain = [shape for shape in shapes if not shape.goes_by_connections]
+    if plain:
+        table = plain[0].table
+        hold_whole(free, sum(shape.gpus for shape in plain), table)
+        seat(free, [shape.share for shape in plain if shape.share is not None], table)

@@ -14,16 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lockstep.scheduler.core import spots
-from lockstep.scheduler.core.dealing import spend_alike
+from lockstep.scheduler.core.dealing import spend_alike, spend_mixed
 from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.fit import FloatArray, members_fit
+from lockstep.scheduler.core.fronts import Fronts
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.pareto import FRONT_LIMIT, undominated
-from lockstep.scheduler.core.resources import Columns
-from lockstep.scheduler.core.seating import holds, seat
 from lockstep.scheduler.core.shapes import PodShape
-from lockstep.scheduler.core.shares import Share, hold_whole
 
 WORK_LIMIT = 4_000_000
 """Combinations looked at by one exact search before it gives up."""
@@ -182,7 +180,6 @@ class _Greedy:
         self._ground = ground
         self._free = ground.free.copy()
         self._sharing = any(i.shape.share is not None or i.shape.goes_by_connections for i in items)
-        self._special = any(item.shape.goes_by_connections for item in items)
         shape = (len(items), ground.free.shape[1])
         self.counts: IntArray = np.zeros(shape, dtype=np.int64)
         if counts is not None:
@@ -193,15 +190,10 @@ class _Greedy:
         for item, taken in zip(self._items, counts, strict=True):
             self._free[item.shape.columns] -= item.shape.amounts[:, None] * taken
         self.counts += counts
-        if self._special:
-            for item, taken in zip(self._items, counts, strict=True):
-                for node in np.flatnonzero(taken):
-                    spend_alike(self._free[:, node], item.shape, int(taken[node]))
-            return
         for node in np.flatnonzero(counts.any(axis=0)) if self._sharing else ():
-            shares, whole, table = _asked(self._items, counts[:, node].tolist())
-            hold_whole(self._free[:, node], whole, table)
-            seat(self._free[:, node], shares, table)
+            numbers = counts[:, node].tolist()
+            asked = [(item.shape, n) for item, n in zip(self._items, numbers, strict=True)]
+            spend_mixed(self._free[:, node], asked)
 
     def place(self, targets: Sequence[int]) -> None:
         """Place up to *targets* members of each item."""
@@ -270,13 +262,7 @@ class _Attainable:
         self._quotas = quotas
         self._ground = ground
         self._most = np.array([item.available for item in items], dtype=np.int64)
-        self._sharing = any(i.shape.share is not None or i.shape.goes_by_connections for i in items)
-        self._special = any(item.shape.goes_by_connections for item in items)
-        columns = {int(c) for item in items for c in item.shape.columns}
-        if self._sharing:
-            columns.update(items[0].shape.table.device_ids)
-        self._columns = sorted(columns)
-        self._fronts: dict[tuple[int, ...], IntArray | None] = {}
+        self._fronts = Fronts(items, ground.free, ground.eligible)
         self._groups = np.array([item.group for item in items])
 
     def search(self) -> Packing:
@@ -285,7 +271,7 @@ class _Attainable:
         steps: list[tuple[int, IntArray, IntArray]] = []  # node, previous state, own counts
         work, exact = 0, True
         for node in range(self._ground.free.shape[1]):
-            front = self._front(node)
+            front = self._fronts.of(node)
             if front is None:
                 exact = False
                 continue
@@ -303,7 +289,7 @@ class _Attainable:
             steps.append((node, kept // len(front), front[kept % len(front)]))
             if self._best(reached)[1] == 0:
                 break
-        return Packing(self._trace(steps, self._best(reached)[0]), exact)
+        return Packing(self._trace(steps, self._best(reached)[0]), exact and self._fronts.exact)
 
     def _best(self, reached: IntArray) -> tuple[int, int]:
         """Return the state that is least short, and by how many members."""
@@ -324,69 +310,3 @@ class _Attainable:
             before = np.concatenate([[0], np.cumsum(counts[number])[:-1]])
             counts[number] = np.clip(most - before, 0, counts[number])
         return counts
-
-    def _front(self, node: int) -> IntArray | None:
-        """Return the undominated member counts of one node; None when there are too many."""
-        free = self._ground.free[:, node]
-        allowed = tuple(bool(e[node]) for e in self._ground.eligible)
-        key = (*(int(free[c]) for c in self._columns), *allowed)
-        if key not in self._fronts:
-            found = self._enumerate(free, allowed)
-            if found is not None:
-                found = found[undominated(found)]
-            self._fronts[key] = None if found is None or len(found) > FRONT_LIMIT else found
-        return self._fronts[key]
-
-    def _enumerate(self, free: IntArray, allowed: tuple[bool, ...]) -> IntArray | None:
-        partial: list[tuple[tuple[int, ...], IntArray]] = [((), free)]
-        last = len(self._items) - 1
-        for number, item in enumerate(self._items):
-            grown: list[tuple[tuple[int, ...], IntArray]] = []
-            for counts, left in partial:
-                fit = int(members_fit(left[:, None], item.shape)[0]) if allowed[number] else 0
-                fit = min(fit, item.available)
-                if self._sharing and not self._special:
-                    most = self._most_with(free, counts, fit)
-                    if most is None:
-                        return None
-                    fit = most
-                for one in [fit] if number == last else range(fit + 1):
-                    rest = left.copy()
-                    rest[item.shape.columns] -= item.shape.amounts * one
-                    if self._special:
-                        spend_alike(rest, item.shape, one)
-                    grown.append(((*counts, one), rest))
-            if len(grown) > FRONT_LIMIT * 8:
-                return None
-            partial = grown
-        return np.array([counts for counts, _ in partial], dtype=np.int64)
-
-    def _most_with(self, free: IntArray, counts: tuple[int, ...], fit: int) -> int | None:
-        """Return how many of the next item the cards hold beside what is there, *fit* at most.
-
-        None when that cannot be told.
-        """
-        least, most = 0, fit
-        while least < most:
-            one = (least + most + 1) // 2
-            shares, whole, table = _asked(self._items, (*counts, one))
-            left = free.copy()
-            held: bool | None = whole <= int((left[table.card_ids["whole"]] > 0).sum())
-            if held:
-                hold_whole(left, whole, table)
-                held = holds(left, shares, table)
-            if held is None:
-                return None
-            least, most = (one, most) if held else (least, one - 1)
-        return least
-
-
-def _asked(items: Sequence[Item], counts: Sequence[int]) -> tuple[list[Share], int, Columns]:
-    """Return the shares and the whole GPUs that so many members of the first items ask together."""
-    shares: list[Share] = []
-    whole = 0
-    for item, count in zip(items, counts, strict=False):
-        whole += item.shape.gpus * count
-        if item.shape.share is not None:
-            shares += [item.shape.share] * count
-    return shares, whole, items[0].shape.table

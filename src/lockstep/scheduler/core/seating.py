@@ -9,7 +9,7 @@ counts at most that often; those counts are enough to tell the pods apart (Gale 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations, islice
 
 import numpy as np
@@ -30,6 +30,13 @@ def holds(free: IntArray, asked: Sequence[Share], columns: Columns) -> bool | No
 
     None when there are too many mixes to tell.
     """
+    ids = columns.card_ids
+    rooms = zip(free[ids["compute"]].tolist(), free[ids["memory"]].tolist(), strict=True)
+    return held_together(list(rooms), asked)
+
+
+def held_together(rooms: Iterable[tuple[int, int]], asked: Sequence[Share]) -> bool | None:
+    """Return likewise whether cards with so much compute and memory left hold some shares."""
     if not asked:
         return True
     sizes = Counter(asked)
@@ -37,9 +44,7 @@ def holds(free: IntArray, asked: Sequence[Share], columns: Columns) -> bool | No
     needed = counts * [share.cards for share in shares]
     reached: IntArray = np.zeros((1, len(shares)), dtype=np.int64)
     known: dict[tuple[int, int], IntArray | None] = {}
-    ids = columns.card_ids
-    for compute, memory in zip(free[ids["compute"]], free[ids["memory"]], strict=True):
-        room = int(compute), int(memory)
+    for room in rooms:
         if room not in known:
             known[room] = _mixes(room, shares, counts.tolist())
         mixes = known[room]

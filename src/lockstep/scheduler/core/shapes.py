@@ -16,6 +16,7 @@ import numpy as np
 from lockstep.api.core import NodeSelector, PodSpec, PreferredNodeTerm, Toleration
 from lockstep.api.names import CPU, GPU, MEMORY, NICS
 from lockstep.scheduler.core.alignment import NO_ALIGNMENT, Alignment, Ask
+from lockstep.scheduler.core.joint import Kind
 from lockstep.scheduler.core.labels import NAME_FIELD
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.resources import Columns, is_port, pod_request
@@ -99,6 +100,13 @@ class PodShape:
         return Ask(self.gpus, self.nics, relations)
 
     @property
+    def kind(self) -> Kind:
+        """Return what one pod takes of a node's single devices, as it requires them."""
+        ask = self.ask(self.alignment.required)
+        amounts = (self.cpu, self.memory) if "numa" in ask.relations else (0, 0)
+        return Kind(ask, self.share, *amounts)
+
+    @property
     def gpus(self) -> int:
         """Return how many whole GPUs one pod takes."""
         return self.request.get(GPU, 0)
@@ -107,6 +115,11 @@ class PodShape:
     def takes_gpus(self) -> bool:
         """Return whether it takes GPUs, whole or in part."""
         return self.gpus > 0 or self.share is not None
+
+    @property
+    def takes_devices(self) -> bool:
+        """Return whether it takes anything that is handed out by index or by NUMA node."""
+        return self.takes_gpus or self.goes_by_connections
 
     @property
     def whereabouts(self) -> Whereabouts:
