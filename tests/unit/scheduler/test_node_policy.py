@@ -56,6 +56,36 @@ def test_order(what, text, named, expected):
     assert [found[f"g-{i}"] for i in range(len(expected))] == expected
 
 
+LIKED = {
+    "a": ("demand/l1", True),
+    "b": ("demand/l2", False),
+    "c": ("spot/l4", False),
+    "d": ("spot/l3", True),
+    "e": ("spot/l4", False),
+    "f": ("spot/l4", False),
+}
+WISHES = [
+    # what is shown, the gang, its nodes; a and d are tainted softly, and tight
+    ("in a tier what is liked comes before what is tight", "g: 1x8", {"b"}),
+    ("a tier is filled whole before the next one begins", "g: 2x8", {"a", "b"}),
+    ("of the next one, too, what is liked comes first", "g: 3x8", {"a", "b", "c"}),
+    ("and then the rest of it", "g: 6x8", set(LIKED)),
+]
+
+
+@pytest.mark.parametrize(("what", "text", "expected"), WISHES, ids=[c[0] for c in WISHES])
+def test_wishes_count_inside_the_tiers(what: str, text: str, expected: set[str]) -> None:
+    cluster = Cluster()
+    for name, (place, soft) in LIKED.items():
+        pay, _, leaf = place.partition("/")
+        labels = {"pay": pay, "spine": "s", "leaf": leaf}
+        cluster.set_node(node(name, labels=labels, soft=["slow"] if soft else []))
+    cluster.set_node_policy(policy("p", "demand", "spot"))
+    add(cluster, draw_gang(text, nodePolicy="p"))
+    Decider(cluster).decide(0.0)
+    assert set(places(cluster, "g-").values()) == expected
+
+
 def test_a_queue_brings_its_policy_and_a_gang_may_name_another():
     for named, expected in (("", {"c"}), ("spot-first", {"a"})):
         cluster = cluster_of(**MIXED)

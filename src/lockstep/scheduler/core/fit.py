@@ -189,6 +189,14 @@ class Fit(Protocol):
     def appeal(self) -> FloatArray:
         """Return how much each row is liked that has room; minus infinity for the others."""
 
+    @property
+    def unmet(self) -> FloatArray:
+        """Return how much of what the shape would rather have each row is missing."""
+
+    @property
+    def on_gpus(self) -> BoolArray:
+        """Return the rows that have GPUs, for a shape that takes none."""
+
 
 @dataclass(frozen=True, slots=True)
 class FixedFit:
@@ -197,6 +205,8 @@ class FixedFit:
     eligible: BoolArray
     count: IntArray
     liking: FloatArray
+    unmet: FloatArray
+    on_gpus: BoolArray
 
     @property
     def appeal(self) -> FloatArray:
@@ -208,20 +218,30 @@ def _appeal(count: IntArray, liking: FloatArray) -> FloatArray:
     return np.where(count > 0, liking, -np.inf)
 
 
+def within(fit: Fit, rows: BoolArray) -> FixedFit:
+    """Return the vectors of a shape on some rows alone."""
+    return FixedFit(fit.eligible & rows, fit.count * rows, fit.liking, fit.unmet, fit.on_gpus)
+
+
+def _indifferent(table: NodeTable, shape: PodShape, passes: BoolArray) -> FixedFit:
+    """Return the vectors of a shape that likes all rows alike."""
+    count, nothing = members_fit(table.free, shape) * passes, np.zeros(table.capacity)
+    return FixedFit(passes, count, nothing, nothing, np.zeros(table.capacity, dtype=bool))
+
+
 def lifted(table: NodeTable, shape: PodShape, words: str) -> FixedFit:
     """Return the vectors of a shape without the requirement that reads *words*."""
     passes = table.live.copy()
     for one in filters(table, shape):
         if one.words != words:
             passes &= one.passes
-    return FixedFit(passes, members_fit(table.free, shape) * passes, np.zeros(table.capacity))
+    return _indifferent(table, shape, passes)
 
 
 def unaligned(table: NodeTable, shape: PodShape) -> FixedFit:
     """Return the vectors of a shape were its devices' alignment no requirement."""
     lax = shape.lax()
-    passes = eligible(table, lax)
-    return FixedFit(passes, members_fit(table.free, lax) * passes, np.zeros(table.capacity))
+    return _indifferent(table, lax, eligible(table, lax))
 
 
 class ShapeFit:

@@ -10,10 +10,9 @@ from typing import Protocol
 import numpy as np
 
 from lockstep.scheduler.core.dealing import deal
-from lockstep.scheduler.core.fit import Fit, Fits, FixedFit, ShapeFit, members_fit
+from lockstep.scheduler.core.fit import Fit, Fits, FixedFit, members_fit
 from lockstep.scheduler.core.grants import Spot
 from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.liking import by_tier, selections
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
 from lockstep.scheduler.core.preferences import Preference
@@ -23,6 +22,7 @@ from lockstep.scheduler.core.seats import seated
 from lockstep.scheduler.core.ties import Contest
 from lockstep.scheduler.core.topology import NO_DOMAIN
 from lockstep.scheduler.core.units import Member, UnitKey
+from lockstep.scheduler.core.wishes import selections
 
 EVERYWHERE = -1
 """The level of the one domain that holds all nodes."""
@@ -71,12 +71,9 @@ class Search:
         self.cluster = cluster
         self.table = cluster.table
         self.problem = problem
-        self._own: list[ShapeFit] = []
         if fits is None:
-            fits = self._own = [
-                cluster.fits.of(item.shape, problem.strategy) for item in problem.items
-            ]
-        self.fits: Sequence[Fit] = fits
+            fits = [cluster.fits.of(item.shape, problem.strategy) for item in problem.items]
+        self.fits = fits
         self.tiers_of_policy = cluster.table.policies.tiers(problem.policy, cluster.table)
 
     def place(self, unit: UnitKey) -> Placement | None:
@@ -105,12 +102,9 @@ class Search:
         # Where not even all nodes have room, no selection of them has.
         if not self._any_room(bands[-1][-1], quotas):
             return None
-        choices = [self.fits]
-        if self.tiers_of_policy is not None:
-            choices = list(by_tier(self.tiers_of_policy, self.fits))
-        elif self._own:
-            choices = list(selections(self.problem, self._own))
-        for levels, fits in product(bands, choices):
+        choices = list(selections(self.problem, self.fits, self.tiers_of_policy))
+        for band, (fits, mixed) in product(bands, choices):
+            levels = band[-1:] if mixed else band
             for search in (self._aligned(fits), Search(self.cluster, self.problem, fits)):
                 found = search._find(levels, quotas) if search is not None else None
                 if found is not None:
@@ -133,7 +127,7 @@ class Search:
         items = zip(self.problem.items, strict, strict=True)
         wanted = replace(self.problem, items=[replace(item, shape=one) for item, one in items])
         liked = [
-            FixedFit(fit.eligible, count, fit.liking)
+            FixedFit(fit.eligible, count, fit.liking, fit.unmet, fit.on_gpus)
             for fit, count in zip(fits, counts, strict=True)
         ]
         return Search(self.cluster, wanted, liked)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from lockstep.api.names import GPU_MODEL_LABEL
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.fit import Fit, Fits, FixedFit
+from lockstep.scheduler.core.fit import Fit, Fits, within
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement, Search, State
@@ -168,8 +168,4 @@ def _without_models(cluster: Cluster, closed: set[str], rows: BoolArray | None) 
 
 def inside(problem: Problem, fits: Fits, rows: BoolArray) -> Sequence[Fit]:
     """Return the fit vectors of a problem on some rows alone."""
-    found: list[Fit] = []
-    for item in problem.items:
-        fit = fits.of(item.shape, problem.strategy)
-        found.append(FixedFit(fit.eligible & rows, fit.count * rows, fit.liking))
-    return found
+    return [within(fits.of(item.shape, problem.strategy), rows) for item in problem.items]

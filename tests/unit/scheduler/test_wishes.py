@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.drawn import add, draw_gang, gang, node, places, pod
+from tests.support.drawn import add, draw_gang, gang, node, places, pod, queue
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
@@ -140,3 +140,17 @@ def test_a_lost_member_comes_back_to_where_the_others_are() -> None:
     made.set_pod(pod("g-3", cpu=1, gang="g", group="all", uid="again"))
     decider.decide(1.0)
     assert set(places(made, "g").values()) == {"sim-l1-0"}
+
+
+def test_wishes_hold_on_the_nodes_that_a_limit_by_model_leaves() -> None:
+    made, model = Cluster(), "nvidia.com/gpu.product"
+    made.set_node(node("full", gpus=16, labels={"leaf": "a", "spine": "s", model: "H100"}))
+    for name in ("tight-0", "tight-1"):
+        labels = {"leaf": "b", "spine": "s", model: "A100"}
+        made.set_node(node(name, soft=[SOFT], labels=labels))
+    for name in ("liked-0", "liked-1", "liked-2"):
+        made.set_node(node(name, labels={"leaf": "c", "spine": "s", model: "A100"}))
+    made.set_queue(queue("q", limit={"nvidia.com/gpu/H100": 0}))
+    add(made, draw_gang("g: 2x8 leaf", queue="q"))
+    Decider(made).decide(0.0)
+    assert set(places(made, "g").values()) == {"liked-0", "liked-1"}
