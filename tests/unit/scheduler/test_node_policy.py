@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.support.drawn import add, draw_gang, node, places
 
 from lockstep.api.node_policy import NodePolicy
@@ -84,6 +87,37 @@ def test_wishes_count_inside_the_tiers(what: str, text: str, expected: set[str])
     add(cluster, draw_gang(text, nodePolicy="p"))
     Decider(cluster).decide(0.0)
     assert set(places(cluster, "g-").values()) == expected
+
+
+TIERS = ("demand", "spot", "other")
+NODES = st.lists(
+    st.tuples(st.sampled_from(TIERS), st.integers(0, 2), st.integers(0, 8), st.booleans()),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(deadline=None)
+@given(NODES, st.integers(1, 6), st.sampled_from([1, 3, 8]), st.sampled_from([None, "Spread"]))
+def test_as_many_as_there_is_room_for_stand_in_the_first_tiers(
+    nodes: list[tuple[str, int, int, bool]], members: int, gpus: int, strategy: str | None
+) -> None:
+    cluster, room = Cluster(), dict.fromkeys(TIERS, 0)
+    for number, (pay, leaf, free, soft) in enumerate(nodes):
+        labels = {"pay": pay, "spine": "s", "leaf": f"l{leaf}"}
+        cluster.set_node(
+            node(f"n{number}", gpus=free, labels=labels, soft=["slow"] if soft else [])
+        )
+        room[pay] += free // gpus
+    cluster.set_node_policy(policy("p", "demand", "spot"))
+    add(cluster, draw_gang(f"g: {members}x{gpus}", nodePolicy="p", strategy=strategy))
+    Decider(cluster).decide(0.0)
+    found = Counter(nodes[int(name[1:])][0] for name in places(cluster, "g-").values())
+    left, expected = members, dict.fromkeys(TIERS, 0)
+    for tier in TIERS:
+        expected[tier] = min(left, room[tier])
+        left -= expected[tier]
+    assert found == (Counter() if left else +Counter(expected))
 
 
 def test_a_queue_brings_its_policy_and_a_gang_may_name_another():

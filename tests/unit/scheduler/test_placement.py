@@ -224,6 +224,31 @@ def test_strategy(case):
     assert len(set(places(cluster, "g-").values())) == used
 
 
+@pytest.mark.parametrize("case", STRATEGIES[:4], ids=[s[0] for s in STRATEGIES[:4]])
+def test_pods_of_no_gang_follow_their_queue(case):
+    _, own, queue, above, used = case
+    cluster = draw(Cluster(), "s1/l1: a:8 b:8 c:8 d:8")
+    cluster.set_queue(_queue("top", strategy=above))
+    cluster.set_queue(_queue("team", parent="top", strategy=own or queue))
+    for i in range(4):
+        cluster.set_pod(pod(f"p{i}", gpus=1, labels={"lockstep.dev/queue": "team"}))
+    Decider(cluster).decide(0.0)
+    assert len(set(places(cluster).values())) == used
+
+
+def test_a_pod_that_spreads_does_not_follow_one_alike_that_fills():
+    cluster = draw(Cluster(), "s1/l1: a:8 b:8-1 c:8")
+    cluster.set_queue(_queue("fills"))
+    cluster.set_queue(_queue("spreads", strategy="Spread"))
+    for number, name in enumerate(("fills", "spreads", "fills", "spreads")):
+        labels = {"lockstep.dev/queue": name}
+        created = f"2026-01-01T00:00:0{number}Z"
+        cluster.set_pod(pod(f"{name}-{number}", gpus=1, labels=labels, created=created))
+    Decider(cluster).decide(0.0)
+    assert places(cluster, "fills") == {"fills-0": "b", "fills-2": "b"}
+    assert places(cluster, "spreads") == {"spreads-1": "a", "spreads-3": "c"}
+
+
 def test_a_queue_that_changes_its_strategy_changes_that_of_what_waits():
     cluster = draw(Cluster(), "s1/l1: a:2 b:1")
     cluster.set_queue(_queue("team"))

@@ -298,7 +298,8 @@ class Decider:
             return None
         if admission.over_quota(self.cluster, unit, problem) is not None:
             return None
-        row = self._streak.row(problem.items[0].shape) if problem.single else None
+        alike = problem.single and self.cluster.fits.preference(problem.strategy).steady
+        row = self._streak.row(problem.items[0].shape) if alike else None
         if row is not None and not self.cluster.ledger.by_model:
             return place_on(self.cluster.table, row, unit.key, problem.members[0][0])
         placement = admission.place(self.cluster, unit, problem)

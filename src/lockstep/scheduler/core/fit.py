@@ -27,7 +27,7 @@ from lockstep.scheduler.core.labels import (
 )
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.past import Past
-from lockstep.scheduler.core.preferences import Foreseen, Fullest, Preference
+from lockstep.scheduler.core.preferences import Emptiest, Foreseen, Fullest, Preference
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.shares import shares_fit
@@ -331,8 +331,8 @@ class Fits:
         self._table = table
         self._past = past
         self._origin = origin
-        self._fits: OrderedDict[tuple[int, bool], ShapeFit] = OrderedDict()
-        self._fullest = Fullest(table)
+        self._fits: OrderedDict[tuple[int, type[Preference]], ShapeFit] = OrderedDict()
+        self._fullest, self._emptiest = Fullest(table), Emptiest(table)
         self._foreseen: Foreseen | None = None
 
     def fork(self, table: NodeTable) -> Fits:
@@ -346,9 +346,9 @@ class Fits:
         """
         if strategy is None and self._past.sharing:
             strategy = "Fragmentation"
-        if strategy != "Fragmentation":
-            return self._fullest
-        return self._foresight()
+        if strategy == "Fragmentation":
+            return self._foresight()
+        return self._emptiest if strategy == "Spread" else self._fullest
 
     def _foresight(self) -> Foreseen:
         if self._foreseen is None:
@@ -359,7 +359,7 @@ class Fits:
     def of(self, shape: PodShape, strategy: Strategy | None = None) -> ShapeFit:
         """Return the fit vectors of a shape, up to date."""
         preference = self.preference(strategy)
-        key = shape.id, preference.steady
+        key = shape.id, type(preference)
         found = self._fits.get(key)
         if found is None:
             found = self._fits[key] = ShapeFit(self._table, shape, preference)

@@ -64,7 +64,7 @@ class Preference(Protocol):
 
 
 class Fullest:
-    """Fills nodes one after the other; spreading goes by the same ratings backwards."""
+    """Fills nodes one after the other."""
 
     steady = True
     moment = ()
@@ -99,6 +99,17 @@ class Fullest:
     def cards(self, row: int, free: IntArray, shape: PodShape) -> list[int]:
         """Return no cards."""
         return []
+
+
+class Emptiest(Fullest):
+    """Goes to the emptiest node, which is another one as soon as it took somebody."""
+
+    steady = False
+
+    def rate(self, shape: PodShape, rows: IntArray) -> FloatArray:
+        """Return how empty nodes are."""
+        found: FloatArray = -super().rate(shape, rows)
+        return found
 
 
 class Foreseen:

@@ -91,7 +91,6 @@ class Problem:
             and self.needs[0].want == 1
             and self.bounds == _FREE
             and self.group_bounds[0] == _FREE
-            and not self.spread
             and self.ranked is None
             and not self.policy
         )
@@ -143,9 +142,8 @@ def problem_of(cluster: Cluster, unit: Unit) -> Problem:
 
 
 def strategy_of(cluster: Cluster, unit: Unit) -> Strategy | None:
-    """Return the strategy that a unit names, else its queue; a pod alone cannot be spread."""
-    stated = unit.strategy or cluster.ledger.strategy(unit.queue)
-    return stated if unit.is_gang or stated != "Spread" else None
+    """Return the strategy that a unit names, else its queue."""
+    return unit.strategy or cluster.ledger.strategy(unit.queue)
 
 
 class _Builder:

@@ -115,12 +115,10 @@ def _fill_few(room: Room, inside: IntArray, wanted: int, taken: IntArray) -> Non
 def spread(room: Room, wanted: int) -> IntArray:
     """Return how many members each node takes so that as many nodes as possible are used.
 
-    Every node gets its first member before any gets its second; the emptiest come first.
+    Every node gets its first member before any gets its second, those liked best first.
     """
     inside = np.flatnonzero(room.count)
-    liking = room.liking[inside]
-    preference = np.round(liking / PREFERENCE_WEIGHT)
-    order = inside[np.lexsort((room.rank[inside], liking, -preference))]
+    order = inside[np.lexsort((room.rank[inside], -room.liking[inside]))]
     taken = np.zeros_like(room.count)
     while wanted > 0 and len(order):
         # As many full rounds as the least roomy node allows, then one partial round.
