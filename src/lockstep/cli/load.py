@@ -66,7 +66,7 @@ def check(document: Document) -> None:
     found = problems(document.obj)
     if found:
         obj = document.obj
-        who = f"{obj['kind']} {obj.get('metadata', {}).get('name', '')}".strip()
+        who = _named(obj)
         lines = "\n".join(f"  {line}" for line in found)
         raise CommandFailed(
             f"{document.origin}: {who} is not valid:\n{lines}",
@@ -74,8 +74,16 @@ def check(document: Document) -> None:
         )
 
 
+def _named(obj: Json) -> str:
+    metadata = obj.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    return f"{obj['kind']} {name}".strip()
+
+
 def problems(obj: Json) -> list[str]:
     """Return what is wrong with *obj* by itself, a line each; nothing when it can be sent."""
+    if not isinstance(metadata := obj.get("metadata") or {}, dict):
+        return [f"metadata: given {metadata!r}; write an object, with a name in it"]
     schema = _schema(obj["apiVersion"], obj["kind"])
     if schema is None:
         return _unknown_kind(obj)

@@ -21,6 +21,7 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.facts import NodeFacts
 from lockstep.scheduler.core.offline import cluster_of
 from lockstep.scheduler.core.units import PodKey, UnitKey
+from lockstep.sim.amounts import BadAmount, check_node, check_pod
 
 Json = dict[str, Any]
 T = TypeVar("T", bound=Wire)
@@ -158,7 +159,20 @@ def view(obj: Mapping[str, Any], type_: type[T]) -> T:
         InputError: naming the object and the field that is wrong.
     """
     try:
-        return convert(obj, type_)
+        found = convert(obj, type_)
     except msgspec.ValidationError as error:
-        name = (obj.get("metadata") or {}).get("name", "")
-        raise InputError(f"{obj.get('kind')} {name}: {error}; mend the field") from None
+        raise InputError(f"{_named(obj)}: {error}; mend the field") from None
+    try:
+        if isinstance(found, Node):
+            check_node(found)
+        elif isinstance(found, Pod):
+            check_pod(found.spec)
+    except BadAmount as error:
+        raise InputError(f"{_named(obj)}: {error}") from None
+    return found
+
+
+def _named(obj: Mapping[str, Any]) -> str:
+    metadata = obj.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, dict) else ""
+    return f"{obj.get('kind')} {name}".strip()

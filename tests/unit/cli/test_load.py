@@ -106,3 +106,11 @@ def test_what_is_no_manifest_is_said_with_its_place(tmp_path: Path, text: str, s
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match=r"none\.yaml: No such file"):
         documents(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("metadata", ["queue", 3, [None], True])
+def test_metadata_that_is_no_object_is_said(metadata: Any) -> None:
+    obj = {"apiVersion": "lockstep.dev/v1alpha1", "kind": "Queue", "metadata": metadata, "spec": {}}
+    with pytest.raises(CommandFailed, match="Queue is not valid") as failure:
+        check(Document(obj, "q.yaml"))
+    assert "metadata" in str(failure.value)

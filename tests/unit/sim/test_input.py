@@ -62,6 +62,70 @@ def test_an_object_that_cannot_be_used_is_named_with_the_field_and_the_remedy(ob
     assert str(caught.value) == message
 
 
+ASKED = ["spec", "containers", 0, "resources", "requests", "cpu"]
+STANDING = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p1"},
+    "spec": {"nodeName": "n1", "containers": [{"resources": {"requests": {"cpu": "1"}}}]},
+}
+HUGE = 10**30
+
+
+def put(obj, path, value):
+    """Return *obj* with another value at *path*."""
+    step, *rest = path
+    new = list(obj) if isinstance(obj, list) else dict(obj)
+    new[step] = put(new[step], rest, value) if rest else value
+    return new
+
+
+@pytest.mark.parametrize(
+    ("obj", "message"),
+    [
+        (put(NODE, ["metadata"], "n1"), "Node: Expected `object`, got `str` - at `$.metadata`"),
+        (put(STANDING, ["metadata"], [None]), "Pod: Expected `object`, got `array`"),
+        (put(NODE, ["metadata", "labels"], 3), "Node n1: Expected `object`, got `int`"),
+        (
+            put(NODE, ["status", "allocatable", "cpu"], "many"),
+            "Node n1: status.allocatable[cpu]: 'many' is not a quantity; write a number such as",
+        ),
+        (
+            put(NODE, ["status", "allocatable", "memory"], -1),
+            "Node n1: status.allocatable[memory]: -1 is too much or too little; write 0 to 8Pi",
+        ),
+        (
+            put(NODE, ["status", "allocatable", "pods"], HUGE),
+            f"Node n1: status.allocatable[pods]: {HUGE} is too much or too little; write 0 to 8Pi",
+        ),
+        (
+            put(STANDING, ASKED, "one"),
+            "Pod p1: spec.containers[0].resources.requests[cpu]: 'one' is not a quantity; write",
+        ),
+        (
+            put(STANDING, ASKED, HUGE),
+            f"Pod p1: spec.containers[0].resources.requests[cpu]: {HUGE} is too much",
+        ),
+    ],
+)
+def test_an_object_of_the_cluster_is_named_with_the_field_and_the_remedy(obj, message):
+    with pytest.raises(InputError) as caught:
+        read_world([NODE, obj])
+    assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("made", [job, training_job], ids=["gang", "job"])
+@pytest.mark.parametrize(("amount", "said"), [("one", "not a quantity"), (HUGE, "write 0 to 8Pi")])
+def test_an_amount_that_a_job_asks_for_is_named(made, amount, said):
+    asked = made("a", "1x1", runs=1)
+    part = "groups" if asked["kind"] == "Gang" else "roles"
+    at = ["spec", part, 0, "template", *ASKED]
+    with pytest.raises(InputError) as caught:
+        read_workloads([put(asked, at, amount)], world_of(parse("1x1")))
+    assert "spec.containers[0].resources.requests[cpu]" in str(caught.value)
+    assert said in str(caught.value)
+
+
 def test_a_cluster_without_nodes_is_refused():
     with pytest.raises(InputError, match="the cluster has no Node; add Node objects"):
         read_world([job("a", "1x1")])
