@@ -140,6 +140,9 @@ class GangMove(Wire, frozen=True):
         dict[str, int],
         Meta(description="Most that one of its pods takes of each resource: bytes, milli-CPUs."),
     ] = {}
+    stays: Annotated[
+        int, Meta(description="Its pods that do not move; 0 where the whole gang does.")
+    ] = 0
     phase: Annotated[
         Literal["Leaving", "Returning", "Standing", "Waiting", "Stayed", "Gone"],
         Meta(

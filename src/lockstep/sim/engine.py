@@ -58,6 +58,10 @@ class _Costs:
             return None
         return run.at_stake(now - EPOCH)
 
+    def pause(self) -> float:
+        """Return nothing: a simulated job goes on without the members that move."""
+        return 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Options:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from typing import Any
 
 import pytest
 from tests.support.control_plane import ControlPlane
 from tests.support.waiting import eventually_sync
+
+from lockstep.api.queue import QUEUES
+from lockstep.kube.client import Client
+from lockstep.kube.config import ClusterConfig
 
 SIMULATED = ("--node-label", "lockstep.dev/node=simulated")
 
@@ -21,18 +27,36 @@ def running(plane: ControlPlane, count: int) -> bool:
     return plane.ok("list", "gangs").count("Running") == count
 
 
-@pytest.fixture
-def scattered(plane: ControlPlane):
-    """Two elastic jobs, each on half of two nodes, and one that wants three of the four whole."""
+def scatter(plane: ControlPlane, *more: str) -> None:
+    """Let two elastic jobs stand on half of two nodes, and one want three of the four whole."""
     for number, name in enumerate(("here", "gone", "there")):  # 4 GPUs each, two to a node
         submit(plane, name, 2, 2, "--min", "1")
         eventually_sync(lambda number=number: running(plane, number + 1), 40.0)
     plane.ok("delete", "gone")
-    submit(plane, "large", 8, 3)
+    submit(plane, "large", 8, 3, *more)
+
+
+def clear(plane: ControlPlane, *jobs: str) -> None:
+    plane.ok("delete", *jobs)
+    eventually_sync(lambda: not any(name in plane.ok("list", "gangs") for name in jobs), 40.0)
+
+
+def make_queue(plane: ControlPlane, name: str, **spec: Any) -> None:
+    """Create a queue, as its owner does."""
+
+    async def create() -> None:
+        async with Client(ClusterConfig.load(plane.kubeconfig)) as client:
+            await client.create(QUEUES, {"metadata": {"name": name}, "spec": spec})
+
+    asyncio.run(create())
+
+
+@pytest.fixture
+def scattered(plane: ControlPlane):
+    scatter(plane)
     eventually_sync(lambda: "room for 2 of 3" in plane.ok("explain", "large"))
     yield plane
-    plane.ok("delete", "here", "there", "large")
-    eventually_sync(lambda: "large" not in plane.ok("list", "gangs"))
+    clear(plane, "here", "there", "large")
 
 
 def test_it_names_the_job_whose_move_makes_room_and_moves_nothing(scattered):
@@ -59,3 +83,39 @@ def test_agreed_to_it_moves_the_job_and_all_run(scattered):
     shown = json.loads(moved)["status"]["defragmentation"]
     assert (shown["phase"], len(shown["moves"])) == ("Done", 1)
     assert not json.loads(moved)["status"].get("nominated")
+
+
+def test_by_the_policy_of_a_queue_they_move_without_being_asked(plane):
+    policy = {"after": "1s", "maxPrice": "100d", "coolDown": "0s"}
+    make_queue(plane, "tidy", defragmentation=policy)
+    scatter(plane, "--queue", "tidy")
+    eventually_sync(lambda: running(plane, 3), 60.0)
+    shown = json.loads(plane.ok("get", "gang/large", "-o", "json"))["status"]["defragmentation"]
+    assert shown.get("request", "") == ""
+    assert [move["name"] for move in shown["moves"]] in (["here"], ["there"])
+    clear(plane, "here", "there", "large")
+
+
+def pods(plane: ControlPlane, job: str) -> dict[str, str]:
+    """Return the uids of a job's pods that have nodes."""
+    items = json.loads(plane.ok("list", "pods", "-o", "json"))["items"]
+    placed = [one["metadata"] for one in items if one["spec"].get("nodeName")]
+    return {one["name"]: one["uid"] for one in placed if one["name"].startswith(f"{job}-")}
+
+
+def test_a_single_member_moves_while_the_others_stay(plane):
+    make_queue(plane, "wide", strategy="Spread")
+    submit(plane, "bend", 4, 4, "--min", "2", "--queue", "wide")
+    eventually_sync(lambda: len(pods(plane, "bend")) == 4 and running(plane, 1), 40.0)
+    before = pods(plane, "bend")
+    submit(plane, "whole", 8, 1)
+    eventually_sync(lambda: json.loads(plane.ok("defrag", "whole", "-o", "json")), 40.0)
+    plan = json.loads(plane.ok("defrag", "whole", "-o", "json"))
+    (moved,) = plan["moves"][0]["pods"]
+    plane.ok("defrag", "whole", "--yes")
+    eventually_sync(lambda: running(plane, 2), 40.0)
+    after = pods(plane, "bend")
+    assert {name for name in before if before[name] != after.get(name)} == {moved}
+    job = json.loads(plane.ok("get", "bend", "-o", "json"))
+    assert job["status"].get("restarts", 0) == 0
+    clear(plane, "bend", "whole")

@@ -35,8 +35,9 @@ class Scene:
     """Nodes with gangs on them, and one that comes."""
 
     drawing: str
-    there: list[tuple[str, int, int, int | None, list[int]]]
-    """Name, pods, GPUs of each, seconds since its work was saved, where its pods would stand."""
+    there: list[tuple[str, int, int, int | None, list[int], int]]
+    """Name, pods, GPUs of each, seconds since its work was saved, where its pods would stand, and
+    how many of them it can do without."""
     waits: tuple[int, int]
     world: Running = field(init=False)
 
@@ -44,13 +45,15 @@ class Scene:
         world = self.world = Running.on(self.drawing)
         world.graceful = True
         names = sorted(world.cluster.table.rows)
-        for name, pods, gpus, saved, where in self.there:
+        for name, pods, gpus, saved, where, spare in self.there:
             nodes = [names[number % len(names)] for number in where[:pods]]
             free = {node: self.free(node) for node in nodes}
             if any(free[node] < gpus * nodes.count(node) for node in nodes):
                 continue
             when = {} if saved is None else {SAVED: show(LATER - saved)}
-            world.stand(world.submit(f"{name}: {pods}x{gpus}", annotations=when), nodes)
+            least = pods if saved is None else max(1, pods - spare)
+            size = f"{pods}x{gpus}" if least == pods else f"{least}..{pods}x{gpus}"
+            world.stand(world.submit(f"{name}: {size}", annotations=when), nodes)
         world.settle()
         world.submit(f"w: {self.waits[0]}x{self.waits[1]}")
         world.now = LATER
@@ -74,13 +77,14 @@ def scenes(draw_: st.DrawFn) -> Scene:
     leaves = [f"s/{leaf}: {leaf}0:8 {leaf}1:8" for leaf in "xyz"[: nodes // 2]]
     saved = st.integers(0, 500)
     found = [  # first a small gang on every node, so that whoever wants a whole one has to wait
-        (1, draw_(st.integers(1, 4)), draw_(saved), [node] * 3) for node in range(nodes)
+        (1, draw_(st.integers(1, 4)), draw_(saved), [node] * 3, 0) for node in range(nodes)
     ]
     gang = st.tuples(
         st.integers(1, 3),
         st.integers(1, 4),
         st.one_of(st.none(), saved),
         st.lists(st.integers(0, 5), min_size=3, max_size=3),
+        st.integers(0, 2),
     )
     found += draw_(st.lists(gang, max_size=4))
     there = [(f"g{number}", *one) for number, one in enumerate(found)]
@@ -179,13 +183,20 @@ def test_a_plan_carried_out_lets_everybody_stand(scene: Scene, seed: int, restar
     assert str(plan) == str(scene.plan()), "the same state has the same plan"
     before = world.there()
     event("no plan" if isinstance(plan, str) else f"{len(plan.moves)} moves")
+    if not isinstance(plan, str) and any(move.mover.stays for move in plan.moves):
+        event("members move by themselves")
     if isinstance(plan, str):
         world.annotate("w", {ASKED: "999d"})
         world.settle()
         assert not world.evicted
         return
-    prices = {one[0]: one[1] * one[2] * _lost(one[3]) for one in scene.there}
-    assert plan.price == sum(prices[move.mover.key.name] for move in plan.moves)
+    gpus = {one[0]: one[1] * one[2] for one in scene.there}
+    lost = {one[0]: _lost(one[3]) for one in scene.there}
+    assert plan.price == sum(
+        gpus[move.mover.key.name]
+        * (RESTART_SECONDS if move.mover.stays else lost[move.mover.key.name])
+        for move in plan.moves
+    )
     world.annotate("w", {ASKED: f"{plan.price + 1}s"})
     shake(scene, random.Random(seed), restarts)  # noqa: S311  a seeded order
     assert world.there() == before | {"w"}

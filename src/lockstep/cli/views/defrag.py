@@ -27,6 +27,9 @@ def lines(name: str, plan: Plan | str) -> list[str]:
     for move in plan.moves:
         key, price = move.mover.key, of_one_gpu(move.mover.price)
         whom = key.name if key.namespace == plan.unit.namespace else f"{key.namespace}/{key.name}"
+        if move.mover.stays:
+            pods = len(move.mover.members)
+            whom += f" ({pods} of its {move.mover.stays + pods} pods)"
         shown.append(f"  {whom}: {on_nodes(move.before)} -> {on_nodes(move.after)}  ({price})")
     nodes = Counter(one.spot.node for one in plan.placement.assignments)
     return [*shown, f"  then {name} on {on_nodes(nodes)}"]
@@ -43,6 +46,7 @@ def tree(plan: Plan) -> Json:
                 "namespace": move.mover.key.namespace,
                 "job": move.mover.key.name,
                 "price": move.mover.price,
+                "pods": sorted(member.name for member in move.mover.members),
                 "before": sorted(move.before.elements()),
                 "after": sorted(move.after.elements()),
             }

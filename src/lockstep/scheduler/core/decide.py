@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from dataclasses import replace
 
 from lockstep.api.gang import Strategy
 from lockstep.api.queue import DefragmentationPolicy
@@ -178,6 +179,9 @@ class Decider:
         if problem is None:
             self.cluster.nominations.drop(unit.key)
             return None
+        nomination = self.cluster.nominations.get(unit.key)
+        if nomination is not None and nomination.purpose == "Moving":
+            problem = replace(problem, needs=problem.wants)  # the place is there for all of it
         placement, eviction = self.preemptor.stand(unit, problem, now)
         if eviction is not None:
             result.evictions.append(eviction)

@@ -17,7 +17,7 @@ from lockstep.api.names import DEFRAGMENT_ANNOTATION
 from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.defrag import words
-from lockstep.scheduler.core.defrag.movers import Costs, Stated, movers
+from lockstep.scheduler.core.defrag.movers import Costs, Mover, Stated, dispensable, movers
 from lockstep.scheduler.core.defrag.plan import Plan, Planner
 from lockstep.scheduler.core.defrag.rearrangement import (
     Moving,
@@ -108,7 +108,7 @@ class Defragmenter:
         unit = self._cluster.units.get(move.key)
         if move.settled or unit is None or unit.gang is None:
             return
-        if move.old(self._cluster) or not unit.bound:
+        if move.old(self._cluster) or not move.placed(unit):
             self._preemptor.keep(kept_again(self._cluster, unit, move))
 
     def _follow(self, one: Rearrangement) -> None:
@@ -185,9 +185,9 @@ class Defragmenter:
             cluster.nominations.drop(move.key)
         if move.key in cluster.nominations:
             return
-        if unit.bound and not any(m.need for m in unit.musters):
+        if move.placed(unit) and not any(m.need for m in unit.musters):
             move.step = "Standing"
-            where = sorted({member.node for member in unit.bound})
+            where = sorted({m.node for m in unit.bound if not move.stays or m.name in move.nodes})
             yield Note(move.key, "Moved", f"has moved to {', '.join(where)}")
         else:
             move.step = "Waiting"
@@ -264,15 +264,25 @@ class Defragmenter:
         planner = Planner(self._cluster, unit, problem, self._preemptor.leaving())
         if planner.fits():
             return "it has room without anybody moving, and waits for its turn"
-        found = [
-            mover
-            for mover in movers(
-                self._cluster, unit, problem, costs=self._costs, now=look.now, rest=rest
-            )
-            if not any(member.node in look.spared for member in mover.members)
-        ]
-        plan = planner.find(found) if found else None
-        return plan if plan is not None else words.no_plan(len(found))
+        whole = self._movers(look, rest, one_by_one=False)
+        plans = [planner.find(whole)] if whole else []
+        if any(dispensable(mover.unit) for mover in whole):
+            plans.append(planner.find(self._movers(look, rest, one_by_one=True)))
+        found = [plan for plan in plans if plan is not None]
+        return min(found, key=lambda plan: plan.price) if found else words.no_plan(len(whole))
+
+    def _movers(self, look: Look, rest: float, *, one_by_one: bool) -> list[Mover]:
+        found = movers(
+            self._cluster,
+            look.unit,
+            look.problem,
+            costs=self._costs,
+            now=look.now,
+            rest=rest,
+            one_by_one=one_by_one,
+        )
+        spared = look.spared
+        return [one for one in found if not any(m.node in spared for m in one.members)]
 
     def _refuse(self, unit: Unit, asked: str, why: str) -> Rearrangement | None:
         self._show(unit.key, Defragmentation(phase="Refused", request=asked, message=why))

@@ -8,8 +8,8 @@ place moves for one that is beyond what is guaranteed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lockstep.api.meta import controller_of
@@ -31,6 +31,9 @@ class Costs(Protocol):
     def seconds(self, unit: Unit, now: float) -> float | None:
         """Return the seconds that each of its GPUs loses; None where it is not to be moved."""
 
+    def pause(self) -> float:
+        """Return the seconds that each GPU of an elastic gang loses when single members move."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stated:
@@ -45,16 +48,22 @@ class Stated:
             return None
         return lost_work(unit, since, now) + self.restart
 
+    def pause(self) -> float:
+        """Return those of a restart: the others keep the work and wait until all are in step."""
+        return self.restart
+
 
 @dataclass(frozen=True, slots=True)
 class Mover:
-    """A running gang that may be moved."""
+    """A running gang that may be moved, or members that it can do without meanwhile."""
 
     unit: Unit
     members: tuple[Member, ...]
     gpus: int
     price: float
     """GPU-seconds that are lost when it moves; a pod without whole GPUs counts as one of them."""
+    stays: int = 0
+    """Members that do not move."""
 
     @property
     def key(self) -> UnitKey:
@@ -80,25 +89,76 @@ def movers(
     costs: Costs,
     now: float,
     rest: float = 0.0,
+    one_by_one: bool = False,
 ) -> list[Mover]:
     """Return the gangs that may move for *wanted*, the cheapest first.
 
-    Who got its place less than *rest* seconds ago is left alone.
+    Who got its place less than *rest* seconds ago is left alone. *one_by_one* gives, of the elastic
+    gangs that have members above their minimum, each of these instead of the gang.
     """
     found = []
     for unit in _lower(cluster, wanted, problem):
-        since = unit.since
-        if not _settled(cluster, unit) or (rest and (since is None or since + rest > now)):
+        if not _settled(cluster, unit) or (rest and not _rested(unit, rest, now)):
             continue
         seconds = costs.seconds(unit, now)
         if seconds is None:
             continue
         members = tuple(unit.bound)
-        gpus = sum(m.shape.gpus or 1 for m in members)
-        found.append(Mover(unit, members, gpus, seconds * gpus))
+        gpus = _gpus(members)
+        spare = dispensable(unit) if one_by_one else ()
+        for member in spare:
+            one, pause = (member,), costs.pause() * gpus
+            found.append(Mover(unit, one, _gpus(one), pause, len(members) - 1))
+        if not spare:
+            found.append(Mover(unit, members, gpus, seconds * gpus))
     found.sort(key=lambda mover: mover.order)
     allowance = Allowance(cluster.budgets)
     return [mover for mover in found if not allowance.spend(mover.members)]
+
+
+def dispensable(unit: Unit) -> tuple[Member, ...]:
+    """Return the members above the minimum of a gang that is complete, the last ones first.
+
+    Where the gang states its parallelism they stay where their ranks put them.
+    """
+    if unit.parallelism is not None or unit.pending:
+        return ()
+    found: list[Member] = []
+    for muster in unit.musters:
+        least = max(0, muster.group.minimum - muster.finished)
+        found += reversed(muster.bound[least:])
+    return tuple(found) if len(found) < len(unit.bound) else ()
+
+
+def together(movers: Sequence[Mover]) -> list[Mover]:
+    """Return the same with the members of one gang as one: it waits for them once."""
+    found: dict[UnitKey, Mover] = {}
+    for mover in movers:
+        known = found.get(mover.key)
+        found[mover.key] = (
+            mover
+            if known is None
+            else replace(
+                known,
+                members=known.members + mover.members,
+                gpus=known.gpus + mover.gpus,
+                stays=known.stays - len(mover.members),
+            )
+        )
+    return list(found.values())
+
+
+def _gpus(members: Sequence[Member]) -> int:
+    return sum(m.shape.gpus or 1 for m in members)
+
+
+def _rested(unit: Unit, rest: float, now: float) -> bool:
+    """Return whether no member of a gang got its place less than *rest* seconds ago."""
+    since = unit.since
+    if since is None:
+        return False
+    last = max((m.since for m in unit.bound if m.since is not None), default=since)
+    return last + rest <= now
 
 
 def _lower(cluster: Cluster, wanted: Unit, problem: Problem) -> Iterator[Unit]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.defrag.movers import Mover
+from lockstep.scheduler.core.defrag.movers import Mover, together
 from lockstep.scheduler.core.grants import NOTHING
 from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement
@@ -71,7 +71,7 @@ class Planner:
         # Nobody has to move for members that the gang can do without.
         self._problem = replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
         self._leaving = leaving
-        self._problems: dict[UnitKey, Problem] = {}
+        self._problems: dict[tuple[UnitKey, tuple[str, ...]], Problem] = {}
 
     def fits(self) -> bool:
         """Return whether the gang has room already, or will have once those have gone who leave."""
@@ -159,6 +159,7 @@ class Planner:
         """Return where everybody stands when just these move; None where somebody does not."""
         if not movers:
             return None
+        movers = together(movers)
         state = self._without(movers)
         wanted = state.place(self._problem, self._unit.key)
         if wanted is None:
@@ -175,18 +176,20 @@ class Planner:
         return plan if self._within_quota(plan) else None
 
     def _again(self, mover: Mover) -> Problem:
-        """Return what a gang asks for that waits again with all the members that it has now."""
-        found = self._problems.get(mover.key)
+        """Return what a gang asks for whose members that move wait again, all of them."""
+        key = mover.key, tuple(member.name for member in mover.members)
+        found = self._problems.get(key)
         if found is None:
             unit = Unit(mover.key)
             unit.adopt(mover.unit.gang)
-            unit.members = {
+            there = mover.unit.members if mover.stays else {}
+            unit.members = there | {
                 member.name: replace(member, node="", grant=NOTHING, account=None)
                 for member in mover.members
             }
             found = problem_of(self._cluster, unit)
             found = replace(found, needs=found.wants)
-            self._problems[mover.key] = found
+            self._problems[key] = found
         return found
 
     def _within_quota(self, plan: Plan) -> bool:

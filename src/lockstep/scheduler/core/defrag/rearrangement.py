@@ -36,6 +36,8 @@ class Moving:
     nodes: dict[str, str]
     """By pod, the node that is kept for it."""
     asks: dict[str, int]
+    stays: int = 0
+    """Members that do not move; 0 where the whole gang does."""
     step: Step = "Leaving"
     gone_at: float | None = None
     """Since when none of its old pods is there, as far as this leader has seen."""
@@ -44,6 +46,12 @@ class Moving:
         """Return its pods that have yet to end."""
         found = ((cluster.pods.get((self.key.namespace, n)), uid) for n, uid in self.pods.items())
         return [m for m, uid in found if m is not None and m.uid == uid and m.holds]
+
+    def placed(self, unit: Unit) -> bool:
+        """Return whether those that move have nodes again."""
+        if not self.stays:
+            return bool(unit.bound)
+        return len(unit.bound) >= self.stays + len(self.nodes)
 
     def victims(self) -> dict[PodKey, str]:
         """Return the uids of its pods that end, as nominations hold them."""
@@ -64,6 +72,7 @@ class Moving:
             pods={} if over else self.pods,
             nodes=self.nodes,
             asks={} if over else self.asks,
+            stays=self.stays,
             phase=self.step,
         )
 
@@ -130,6 +139,7 @@ def begin(plan: Plan, nodes: dict[str, str], request: str, now: float) -> Rearra
             {member.name: member.uid for member in members},
             {one.member.name: one.spot.node for one in move.placement.assignments},
             _most(member.shape.request for member in members),
+            move.mover.stays,
         )
     return found
 
@@ -141,7 +151,9 @@ def resume(gang: Gang, shown: Defragmentation) -> Rearrangement:
     found = Rearrangement(key, gang.status.nominated, shown.request, started)
     for one in shown.moves:
         mover = UnitKey("Gang", one.namespace, one.name)
-        found.moves[mover] = Moving(mover, one.price, one.pods, one.nodes, one.asks, one.phase)
+        found.moves[mover] = Moving(
+            mover, one.price, one.pods, one.nodes, one.asks, one.stays, one.phase
+        )
     return found
 
 
