@@ -14,9 +14,15 @@ import typer
 from msgspec import structs
 
 from lockstep.api import timestamp
-from lockstep.api.core import NODES, PODS, PRIORITY_CLASSES, Pod
+from lockstep.api.core import BUDGETS, NODES, PODS, PRIORITY_CLASSES, Pod
 from lockstep.api.gang import GANGS, Gang, GangGroup
-from lockstep.api.names import ELAPSED_ANNOTATION, GANG_GROUP_LABEL, GANG_LABEL, GROUP
+from lockstep.api.names import (
+    ELAPSED_ANNOTATION,
+    GANG_GROUP_LABEL,
+    GANG_LABEL,
+    GROUP,
+    WAITED_ANNOTATION,
+)
 from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
@@ -29,7 +35,7 @@ from lockstep.cli.failure import CommandFailed
 from lockstep.cli.options import Context, Kubeconfig
 from lockstep.cli.output import note
 from lockstep.compat.hypernodes import HYPERNODES
-from lockstep.kube.errors import NotFound
+from lockstep.kube.errors import Forbidden, NotFound
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -45,6 +51,8 @@ TAKEN: Final[tuple[Resource[Any], ...]] = (
     GANGS,
     PODS,
 )
+BESIDES: Final[tuple[Resource[Any], ...]] = (BUDGETS, HYPERNODES)
+"""What a snapshot is of use without: not every user may list these, and not every server has them."""
 ALL = "all"
 """The group of a gang that has none."""
 OVER = ("Succeeded", "Failed")
@@ -88,8 +96,12 @@ async def take(session: Session) -> list[Json]:
     """Return what the scheduler goes by, as the objects of a snapshot."""
     now = time.time()
     listings = {res: (await session.client.list(res)).items for res in TAKEN}
-    with contextlib.suppress(NotFound):  # only clusters with Volcano have them
-        listings[HYPERNODES] = (await session.client.list(HYPERNODES)).items
+    for res in BESIDES:
+        with contextlib.suppress(NotFound):  # such as HyperNodes where there is no Volcano
+            try:
+                listings[res] = (await session.client.list(res)).items
+            except Forbidden:
+                note(f"warning: you may not list {res.plural}: what follows leaves them out")
     listings[GANGS] = [with_templates(gang, listings[PODS]) for gang in listings[GANGS]]
     return [
         object_of(res, view, now)
@@ -141,6 +153,9 @@ def object_of(res: Resource[Any], view: Any, now: float) -> Json:
     started = _started(view)
     if started is not None:
         annotations[ELAPSED_ANNOTATION] = f"{max(0.0, now - timestamp.parse(started)):.0f}"
+    waiting = getattr(getattr(view, "status", None), "waiting_since", None)
+    if waiting is not None:
+        annotations[WAITED_ANNOTATION] = f"{max(0.0, now - timestamp.parse(waiting)):.0f}"
     meta["annotations"] = annotations
     for role in obj.get("spec", {}).get("roles", []):
         role["template"] = _lean(role["template"])

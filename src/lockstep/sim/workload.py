@@ -22,6 +22,7 @@ from lockstep.api.names import (
     RANK_ANNOTATION,
     RUNTIME_ANNOTATION,
     SCHEDULER_NAME,
+    WAITED_ANNOTATION,
 )
 from lockstep.api.training import TrainingJob
 from lockstep.jobs import objects
@@ -135,8 +136,12 @@ def _of_job(obj: Json, gang_of: Json, world: World) -> Workload:
     bodies = [objects.pod(job, framework, member, everyone) for member in everyone]
     since, saved = _history(gang_of)
     placed = msgspec.structs.replace(job.metadata, creation_timestamp=since)
-    status = GangStatus(last_checkpoint=saved or _history(obj)[1])
-    gang = Gang(metadata=placed, spec=objects.gang_spec(job), status=status)
+    status = GangStatus(
+        last_checkpoint=saved or _history(obj)[1], waiting_since=_waiting_since(gang_of)
+    )
+    # What the job's controller would see to is the gang's own business here.
+    spec = msgspec.structs.replace(objects.gang_spec(job), max_wait=job.spec.max_wait)
+    gang = Gang(metadata=placed, spec=spec, status=status)
     return _workload(obj, gang, bodies, world)
 
 
@@ -148,11 +153,20 @@ def _history(obj: Json) -> tuple[str | None, str | None]:
     return since, None if saved is None else timestamp.show(saved)
 
 
+def _waiting_since(obj: Json) -> str | None:
+    """Return since when a gang waits that had waited before the start."""
+    where = f"{obj.get('kind')} {_named(obj)[1]}: "
+    annotations = (obj.get("metadata") or {}).get("annotations") or {}
+    waited = _seconds(where, annotations, WAITED_ANNOTATION)
+    return None if waited is None else timestamp.show(EPOCH - waited)
+
+
 def _of_gang(obj: Json, world: World) -> Workload:
     gang = view(obj, Gang)
     since, saved = _history(obj)
     placed = msgspec.structs.replace(_placed(gang.metadata), creation_timestamp=since)
-    gang = msgspec.structs.replace(gang, metadata=placed, status=GangStatus(last_checkpoint=saved))
+    status = GangStatus(last_checkpoint=saved, waiting_since=_waiting_since(obj))
+    gang = msgspec.structs.replace(gang, metadata=placed, status=status)
     bodies: list[Json] = []
     for number, group in enumerate(gang.spec.groups):
         if group.template is None:

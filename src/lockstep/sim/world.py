@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from lockstep.api.core import Node, Pod, PriorityClass
+from lockstep.api.core import Node, Pod, PodDisruptionBudget, PriorityClass
 from lockstep.api.names import API_VERSION, GANG_LABEL
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
@@ -45,6 +45,8 @@ class World:
     topologies: list[Topology] = field(default_factory=list)
     node_policies: list[NodePolicy] = field(default_factory=list)
     priority_classes: list[PriorityClass] = field(default_factory=list)
+    budgets: list[PodDisruptionBudget] = field(default_factory=list)
+    """They allow as many disruptions at any time as at the start: who goes is back at once."""
     pods: dict[PodKey, Pod] = field(default_factory=dict)
     """Pods that stand on nodes at the start; those of no job that is simulated stay for ever."""
     _card_memory: int | None = None
@@ -95,6 +97,7 @@ class World:
             node_policies=self.node_policies,
             priority_classes=self.priority_classes,
             queues=self.queues,
+            budgets=self.budgets,
         )
 
 
@@ -142,6 +145,8 @@ def _take(world: World, obj: Json) -> None:
             pod = view(obj, Pod)
             if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
                 world.pods[pod.metadata.namespace, pod.metadata.name] = pod
+        case "policy/v1", "PodDisruptionBudget":
+            world.budgets.append(view(obj, PodDisruptionBudget))
         case "scheduling.k8s.io/v1", "PriorityClass":
             world.priority_classes.append(view(obj, PriorityClass))
         case group, "Queue" if group == API_VERSION:

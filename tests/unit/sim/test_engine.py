@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.simulated_jobs import job, simulate, training_job
 
-from lockstep.api.core import Pod, PriorityClass
+from lockstep.api.core import Pod, PodDisruptionBudget, PriorityClass
 from lockstep.api.queue import Queue
 from lockstep.api.selectors import parse_labels
 from lockstep.nodes.simulated.spec import parse
@@ -292,3 +292,34 @@ def test_a_job_whose_pods_stand_at_the_start_goes_on_where_it_is():
     result = simulate(there, running)
     (stay,) = result.stays
     assert (stay.node, stay.gpus, stay.end) == (node, (2, 3), 60)
+
+
+def budget(name, gang, allowed):
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"lockstep.dev/gang": gang}}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+
+
+@pytest.mark.parametrize(
+    ("protected", "allowed", "victim"),
+    [("a", 0, "b"), ("b", 0, "a"), ("b", 1, "b")],
+    ids=["one", "the other", "as far as the budget goes"],
+)
+def test_who_is_protected_by_a_budget_stays_where_others_can_go(protected, allowed, victim):
+    there = with_objects("2x8", HIGH)
+    there.budgets = [view(budget("kept", protected, allowed), PodDisruptionBudget)]
+    jobs = [job(name, "1x8", at=at, runs=1000) for at, name in enumerate("ab")]
+    high = job("high", "1x8", at=100, runs=100, priorityClassName="high")
+    assert simulate(there, *jobs, high).evictions == [("high", victim)]
+
+
+@pytest.mark.parametrize("drawn", [job, training_job])
+def test_the_time_that_a_job_has_waited_already_counts(drawn):
+    late = drawn("b", "1x8", runs=5, maxWait="5m")
+    late["metadata"]["annotations"]["lockstep.dev/waited"] = "200"
+    result = simulate("1x8", job("a", "1x8", runs=1000), late)
+    assert [life.gave_up for life in result.lives] == [None, 100]
