@@ -52,7 +52,7 @@ TAKEN: Final[tuple[Resource[Any], ...]] = (
     PODS,
 )
 BESIDES: Final[tuple[Resource[Any], ...]] = (BUDGETS, HYPERNODES)
-"""What a snapshot is of use without: not every user may list these, and not every server has them."""
+"""A snapshot is of use without them: not every user may list them, nor has every server them."""
 ALL = "all"
 """The group of a gang that has none."""
 OVER = ("Succeeded", "Failed")
