@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.support.drawn import node, pod
+from tests.support.drawn import gang, node, pod
 from tests.support.running import Running
 
 from lockstep.api.core import PriorityClass
@@ -269,6 +269,22 @@ def test_single_pods_preempt_and_are_preempted():
     world.cluster.remove_pod("default", "p")
     (placement,) = world.decider.decide(1.0).placements
     assert placement.assignments[0].spot.node == "a"
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["a pod", "a gang"])
+def test_what_stands_when_a_leader_begins_may_be_less_important_than_what_names_no_priority(
+    alone: bool,
+):
+    world = Running.on("s/l: a:8")
+    label = "" if alone else "low"
+    held = {"on": "a", "held": "0,1,2,3,4,5,6,7", "phase": "Running"}
+    if not alone:
+        world.cluster.set_gang(gang("low", minMember=1, priorityClassName="low"))
+    world.cluster.set_pod(pod("p", gpus=8, gang=label, priority=-5 if alone else 0, **held))
+    world.decider.decide(0.0)
+    world.cluster.set_pod(pod("q", gpus=4))
+    (eviction,) = world.decider.decide(1.0).evictions
+    assert [m.name for m in eviction.victims] == ["p"]
 
 
 def test_a_class_that_never_preempts():

@@ -148,6 +148,8 @@ class Cluster:
         if old is not None and old.assumed and old.uid == member.uid and not member.node:
             member.node, member.grant, member.assumed = old.node, old.grant, True
         self.timed |= member.runtime is not None
+        if member.ours and member.priority < 0:  # a pod of its own that stands is no unit any more
+            self.ledger.activate()
         if dated(member, old):
             self.freed += 1  # when it ends can be told only now
         self._replace(old, member)

@@ -110,11 +110,13 @@ class Line:
         """Bring one unit up to date; return whether it waits."""
         self.drop(key)
         unit = self._cluster.units.get(key)
-        if unit is None or not unit.open:
+        if unit is None:
             return False
         priority = self._cluster.priority(unit)
-        if priority:
+        if priority:  # what stands may be less important than what names no priority
             self._cluster.ledger.activate()
+        if not unit.open:
+            return False
         half = unit.half_placed
         new = (not half, -priority, unit.queued_at, key.namespace, natural(key.name), key)
         self._keys[key] = new
