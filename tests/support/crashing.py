@@ -49,6 +49,8 @@ class Stage:
     beside: Sequence[Incarnation] = ()
     """The parts that nothing happens to."""
     lives: list[Life] = field(default_factory=list)
+    seen: dict[str, object] = field(default_factory=dict)
+    """What a story saw on its way and its outcome is held against."""
     _supervisor: asyncio.Task[None] | None = None
     _joined: list[Incarnation] = field(default_factory=list)
 
