@@ -135,6 +135,20 @@ def test_one_claim_does_not_go_before_another():
     assert world.there() == {"x"}
 
 
+def test_nobody_goes_for_room_that_is_kept_for_another():
+    gpus = {"nvidia.com/gpu": 8}
+    world = Running.on(TWO, {"q": {"guaranteed": gpus}, "r": {}})
+    world.run("x: 1x8", "r", "low", **runs(600))
+    world.run("y: 1x8", "r", "low", **runs(600))
+    world.run("big: 2x8", "q", **runs(100))
+    world.run("late: 1x8", "q")
+    assert world.evicted == []
+    assert world.there() == {"x", "y"}
+    world.run("urgent: 1x8", "q", "high")
+    assert world.evicted == ["y"]
+    assert world.there() == {"x", "urgent"}
+
+
 @pytest.mark.parametrize("gone", ["big", "node"])
 def test_nothing_is_kept_for_what_is_gone(gone: str):
     world = busy()

@@ -11,7 +11,10 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from math import ceil
 
+import numpy as np
+
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.preemption.rights import has_claim
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
@@ -104,6 +107,19 @@ class Backfill:
             return True
         runtime = unit.runtime
         return runtime is not None and (unit.since or now) + runtime <= held.at
+
+    def open_to(self, unit: Unit, now: float) -> BoolArray | None:
+        """Return the rows on which others may go for a unit's sake; None where that is all.
+
+        What ends on the reserved place is kept for whom it is reserved: a unit that heeds the
+        reservation could not stand there, and its victims would have gone for nothing.
+        """
+        held = self.reservation
+        if held is None or self.exempt(unit, now):
+            return None
+        rows: BoolArray = np.ones(self._cluster.table.capacity, dtype=bool)
+        rows[[self._rows[node] for node in held.wanted]] = False
+        return rows
 
     def _before(self, unit: Unit, held: Reservation) -> bool:
         """Return whether a unit's turn comes before that of the one waited for, whatever is kept.

@@ -199,7 +199,8 @@ class Decider:
             result.more = True
             return True
         self._plans_left -= 1
-        eviction, again = self.preemptor.evict_for(unit, problem, now)
+        rows = self.backfill.open_to(unit, now)
+        eviction, again = self.preemptor.evict_for(unit, problem, now, rows)
         if eviction is not None:
             result.evictions.append(eviction)
             result.touched.add(unit.key)

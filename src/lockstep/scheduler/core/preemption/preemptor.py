@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.preemption.budgets import in_words
 from lockstep.scheduler.core.preemption.nominations import Nomination, Nominations
@@ -86,17 +87,20 @@ class Preemptor:
             self._planner(unit, problem, (), 0.0).rights.any()
         )
 
-    def evict_for(self, unit: Unit, problem: Problem, now: float) -> tuple[Eviction | None, bool]:
+    def evict_for(
+        self, unit: Unit, problem: Problem, now: float, rows: BoolArray | None = None
+    ) -> tuple[Eviction | None, bool]:
         """Return who goes for a unit that has no place, and keep that place free.
 
-        Beside it stands whether to ask again when bindings that are under way have ended.
+        It is on some *rows* alone where they are given. Beside it stands whether to ask again when
+        bindings that are under way have ended.
         """
         leaving = self.leaving()
         taken = self._take_over(unit, problem, leaving)
         if taken is not None:
             return taken, False
         planner = self._planner(unit, problem, leaving, now)
-        plan = planner.find()
+        plan = planner.find(rows)
         if plan is None:
             return None, planner.rights.unsettled
         return self._nominate(unit, plan), False
