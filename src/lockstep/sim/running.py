@@ -9,6 +9,7 @@ from math import inf
 
 from msgspec.structs import replace
 
+from lockstep.api import duration
 from lockstep.api.core import Pod
 from lockstep.api.names import GANG_GROUP_LABEL
 from lockstep.scheduler.core.grants import Spot, annotations_of
@@ -45,6 +46,9 @@ class Run:
         self._left = max(0.0, runtime - self.work.elapsed)
         self._kept = self._left
         """Seconds of work that were left at the last checkpoint."""
+        stated = work.gang.spec.checkpoint
+        own = stated.interval if stated is not None else None
+        self._interval = faults.checkpoint_interval if own is None else duration.parse(own)
         self._starting = 0.0
         """Seconds until the job makes progress, after a restart."""
         self.gpus = 0
@@ -138,7 +142,7 @@ class Run:
             self._kept = inf
             return
         self._left -= done
-        interval = self._faults.checkpoint_interval
+        interval = self._interval
         if not interval:
             self._kept = self._left
         elif self._kept - self._left >= interval:

@@ -79,3 +79,33 @@ def test_who_moves_loses_what_the_plan_says_and_goes_on():
     assert one.price == (behind + 30) * 4
     assert moved.ended == 1000 + behind + 30
     assert moved.preemptions == 0
+
+
+@pytest.mark.parametrize(("interval", "every"), [("50s", 50), ("5m", 300), (None, 40)])
+def test_a_job_loses_what_it_did_since_its_own_last_checkpoint(interval, every):
+    stated = {"checkpoint": {} if interval is None else {"interval": interval}}
+    short = [job(f"{node}-short", "1x4", runs=107) for node in "abc"]
+    long = [job(f"{node}-long", "1x4", runs=1000, **stated) for node in "abc"]
+    pairs = [one for pair in zip(short, long, strict=True) for one in pair]
+    options = Options(faults=FAULTS, defrag=DefragmentationPolicy("60s", "8h", "1s"))
+    result = simulate(
+        world_of(parse("3x8")), *pairs, job("whole", "1x8", at=10, runs=50), options=options
+    )
+    (one,) = result.rearrangements
+    moved = next(life for life in result.lives if life.moves)
+    behind = one.time % every
+    assert behind
+    assert one.price == (behind + 30) * 4
+    assert moved.lost == behind * 4
+
+
+def test_a_single_member_moves_and_the_job_goes_on_without_losing_work():
+    short = [job(f"{node}-short", "1x4", runs=100) for node in "abc"]
+    long = [job("a-long", "1x4", runs=1000), job("bend", "1..2x4", runs=1000, strategy="Spread")]
+    whole = job("whole", "1x8", at=10, runs=50)
+    pairs = [short[0], long[0], short[1], long[1], short[2]]
+    options = Options(faults=FAULTS, defrag=DefragmentationPolicy("60s", "8h", "1s"))
+    result = simulate(world_of(parse("3x8")), *pairs, whole, options=options)
+    (one,) = result.rearrangements
+    moved = next(life for life in result.lives if life.moves)
+    assert (one.price, moved.name, moved.lost, moved.ended) == (0, "bend", 0, 1000)
