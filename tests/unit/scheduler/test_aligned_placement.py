@@ -141,6 +141,32 @@ def test_the_node_of_a_pod(case, in_a_gang):
     assert placed(cluster, one)["p"][0] == expected
 
 
+CROSSED = [{"index": i, "nvlink": i // 2, "numa": i % 2, "pcie": i % 2} for i in range(4)]
+GIVEN_UP = [
+    # GPUs in use by node, the node and the GPUs that a pod gets that prefers all of it
+    ({"a": ""}, "a 01"),
+    ({"a": "0,3", "b": "0,2"}, "b 13"),
+    ({"a": "0,2", "b": "0,1"}, "b 23"),
+    ({"a": "1,2", "b": "0,1"}, "b 23"),
+]
+
+
+@pytest.mark.parametrize(("held", "expected"), GIVEN_UP)
+@pytest.mark.parametrize("in_a_gang", [False, True])
+def test_numa_is_given_up_before_nvlink(held, expected, in_a_gang):
+    """NVLink pairs lie across the NUMA nodes: nobody has both."""
+    sockets = [{"index": i, "cpus": 8, "memory": "1Gi"} for i in range(2)]
+    nodes = [node(name, gpus=4, devices=CROSSED, numa_nodes=sockets) for name in held]
+    cluster = cluster_of(*nodes)
+    for name, gpus in held.items():
+        if gpus:
+            cluster.set_pod(pod(f"on-{name}", gpus=2, on=name, held=gpus, phase="Running"))
+    if in_a_gang:
+        cluster.set_gang(gang("g", minMember=1))
+    one = aligned("p", 2, may="numa,nvlink", **({"gang": "g"} if in_a_gang else {}))
+    assert " ".join(placed(cluster, one)["p"][:2]) == expected
+
+
 def test_as_many_of_a_gang_as_may_be_are_aligned_where_not_all_can_be():
     cluster = cluster_of(machine("n"))
     cluster.set_pod(pod("other", gpus=2, on="n", held="0,4", phase="Running"))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
 from lockstep.api.alignment import AlignmentWish
@@ -19,6 +20,7 @@ from lockstep.api.names import ALIGN_PREFERRED_ANNOTATION, ALIGN_REQUIRED_ANNOTA
 from lockstep.scheduler.core.inventory import Card, Layout, Nic
 
 RELATIONS = ("numa", "nvlink", "pcie")
+"""In the order in which they are given up where they are only preferred."""
 PLENTY = 1 << 30
 """More pods than any node holds: the count of what is not asked for."""
 SEARCH_LIMIT = 20_000
@@ -73,6 +75,17 @@ class Alignment(NamedTuple):
 
 
 NO_ALIGNMENT = Alignment()
+
+
+@lru_cache(maxsize=256)
+def concessions(preferred: frozenset[str]) -> tuple[frozenset[str], ...]:
+    """Return what may be kept of relations, all of them first and none of them last.
+
+    As many as can be are kept; of as many, those that ``RELATIONS`` names last.
+    """
+    names = [name for name in reversed(RELATIONS) if name in preferred]
+    sizes = range(len(names), -1, -1)
+    return tuple(frozenset(kept) for size in sizes for kept in combinations(names, size))
 
 
 def _words(text: str) -> list[str]:

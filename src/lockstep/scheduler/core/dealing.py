@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import combinations
 
 import numpy as np
 
 from lockstep.scheduler.core import devices
-from lockstep.scheduler.core.alignment import Alignment, capacity
+from lockstep.scheduler.core.alignment import Alignment, capacity, concessions
 from lockstep.scheduler.core.grants import NOTHING, Grant
 from lockstep.scheduler.core.joint import Patience, joint, left_of, ways
 from lockstep.scheduler.core.masks import indices_of, mask_of
@@ -191,12 +190,8 @@ def wishes(alignment: Alignment, *, beside: bool) -> tuple[frozenset[str], ...]:
 
     GPUs and NICs of one pod had better be *beside* each other even where it does not say so.
     """
-    soft = sorted(alignment.preferred | ({"pcie"} if beside else frozenset()) - alignment.required)
-    return tuple(
-        alignment.required | frozenset(some)
-        for size in range(len(soft), -1, -1)
-        for some in combinations(soft, size)
-    )
+    wished = alignment.preferred | ({"pcie"} if beside else frozenset())
+    return tuple(alignment.required | kept for kept in concessions(wished - alignment.required))
 
 
 def spend_alike(free: IntArray, shape: PodShape, times: int) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from lockstep.api.core import NodeSelectorRequirement, NodeSelectorTerm
 from lockstep.api.gang import Strategy
 from lockstep.api.names import DEVICES_ANNOTATION, NUMA_NODES_ANNOTATION
+from lockstep.scheduler.core.alignment import concessions
 from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.labels import (
     NAME_FIELD,
@@ -41,7 +42,8 @@ PREFERENCE_WEIGHT = 1e4
 WISH_STEPS, TAINT_STEPS = 2, 200
 """Steps of preference for one unit of an affinity's weight, and for a PreferNoSchedule taint."""
 ALIGNMENT_STEPS = 100
-"""Steps that a node is worse where a pod's devices cannot be as close together as it prefers."""
+"""Steps that a node is worse where nothing can be had of how close together devices had better be;
+where a part of it can, they are fewer in proportion."""
 GPU_NODE_COST = 1
 """Steps that a node with GPUs is worse for pods without: less than anything they asked for."""
 
@@ -312,13 +314,16 @@ class ShapeFit:
         settled = self.preference.settle(self.shape, self._rating[rows], rows)
         liking = self._wishes[rows] + settled
         if self.shape.alignment.preferred:
-            liking -= PREFERENCE_WEIGHT * ALIGNMENT_STEPS * (self._as_preferred(rows) == 0)
+            liking -= PREFERENCE_WEIGHT * ALIGNMENT_STEPS * self._misaligned(rows)
         self.liking[rows] = liking
         self.appeal[rows] = _appeal(self.count[rows], liking)
 
-    def _as_preferred(self, rows: IntArray) -> IntArray:
-        """Return how many pods fit whose devices are as they would rather have them."""
-        return members_fit(self._table.free[:, rows], self.shape.strict())
+    def _misaligned(self, rows: IntArray) -> FloatArray:
+        """Return by row how far a shape must go in giving up what it prefers there, 0 to 1."""
+        free, wishes = self._table.free[:, rows], concessions(self.shape.alignment.preferred)[:-1]
+        fails = [members_fit(free, self.shape.strict(kept)) == 0 for kept in wishes]
+        found: FloatArray = np.cumprod(fails, axis=0).mean(axis=0)
+        return found
 
 
 class Fits:

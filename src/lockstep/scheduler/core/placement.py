@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from lockstep.scheduler.core.alignment import concessions
 from lockstep.scheduler.core.dealing import deal
 from lockstep.scheduler.core.fit import Fit, Fits, FixedFit, members_fit
 from lockstep.scheduler.core.grants import Spot
@@ -19,6 +20,7 @@ from lockstep.scheduler.core.preferences import Preference
 from lockstep.scheduler.core.problem import Bounds, Problem, pinned
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.seats import seated
+from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.ties import Contest
 from lockstep.scheduler.core.topology import NO_DOMAIN
 from lockstep.scheduler.core.units import Member, UnitKey
@@ -105,30 +107,36 @@ class Search:
         choices = list(selections(self.problem, self.fits, self.tiers_of_policy))
         for band, (fits, mixed) in product(bands, choices):
             levels = band[-1:] if mixed else band
-            for search in (self._aligned(fits), Search(self.cluster, self.problem, fits)):
-                found = search._find(levels, quotas) if search is not None else None
+            for search in (*self._aligned(fits), Search(self.cluster, self.problem, fits)):
+                found = search._find(levels, quotas)
                 if found is not None:
                     return found
         return None
 
-    def _aligned(self, fits: Sequence[Fit]) -> Search | None:
-        """Return the search for nodes where all devices are as close as members would rather.
+    def _aligned(self, fits: Sequence[Fit]) -> Iterator[Search]:
+        """Yield searches where devices are as close as members would rather, then less and less.
 
-        None where nobody prefers anything of that kind.
+        What is given up is given up for all of them.
         """
         shapes = [item.shape for item in self.problem.items]
-        if not any(shape.alignment.preferred for shape in shapes):
-            return None
-        free, strict = self.table.free, [shape.strict() for shape in shapes]
-        counts = [
-            np.minimum(fit.count, members_fit(free, shape))
-            for fit, shape in zip(fits, strict, strict=True)
-        ]
+        wished = frozenset[str]().union(*(shape.alignment.preferred for shape in shapes))
+        for kept in concessions(wished)[:-1]:
+            yield self._held_to([shape.strict(kept) for shape in shapes], fits)
+
+    def _held_to(self, strict: Sequence[PodShape], fits: Sequence[Fit]) -> Search:
+        """Return the search for nodes where members are placed as if they were of other shapes."""
+        free = self.table.free
         items = zip(self.problem.items, strict, strict=True)
         wanted = replace(self.problem, items=[replace(item, shape=one) for item, one in items])
         liked = [
-            FixedFit(fit.eligible, count, fit.liking, fit.unmet, fit.on_gpus)
-            for fit, count in zip(fits, counts, strict=True)
+            FixedFit(
+                fit.eligible,
+                np.minimum(fit.count, members_fit(free, shape)),
+                fit.liking,
+                fit.unmet,
+                fit.on_gpus,
+            )
+            for fit, shape in zip(fits, strict, strict=True)
         ]
         return Search(self.cluster, wanted, liked)
 

@@ -5,7 +5,7 @@ Pods of the same shape are interchangeable, so whatever is computed for one hold
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 
 from lockstep.api.core import NodeSelector, PodSpec, PreferredNodeTerm, Toleration
 from lockstep.api.names import CPU, GPU, MEMORY, NICS
-from lockstep.scheduler.core.alignment import NO_ALIGNMENT, Alignment, Ask
+from lockstep.scheduler.core.alignment import NO_ALIGNMENT, RELATIONS, Alignment, Ask
 from lockstep.scheduler.core.joint import Kind
 from lockstep.scheduler.core.labels import NAME_FIELD
 from lockstep.scheduler.core.nodes import IntArray
@@ -80,12 +80,12 @@ class PodShape:
         """Return the bytes of memory that one pod takes."""
         return self.request.get(MEMORY, 0)
 
-    def strict(self) -> PodShape:
-        """Return what it would be were its devices required to be as it would rather have them.
+    def strict(self, kept: Iterable[str] = RELATIONS) -> PodShape:
+        """Return what it would be were it to require what it prefers, of *kept* relations alone.
 
         It is the shape of no pod, and shares the number of this one.
         """
-        must = self.alignment.required | self.alignment.preferred
+        must = self.alignment.required | self.alignment.preferred.intersection(kept)
         return replace(self, alignment=Alignment(must))
 
     def lax(self) -> PodShape:
