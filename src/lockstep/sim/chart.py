@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from math import floor, log10
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ WIDTH, HEIGHT = 860, 260
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 34
 BARS = 46
 UNITS = ((86400 * 2, 86400.0, "days"), (7200, 3600.0, "hours"), (120, 60.0, "minutes"))
+SHORT = {"days": "d", "hours": "h", "minutes": "min", "seconds": "s"}
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1c2330;--faint:#8793a5;--line:#dde3ea;--paper:#fff;
@@ -103,8 +105,11 @@ def _over_time(samples: Sequence[Sample], end: float) -> str:
     capacity = _steps([(x(s.time), y(s.capacity)) for s in samples], x(end))
     waiting = _steps([(x(s.time), y(s.used + s.waiting)) for s in samples], x(end))
     return (
-        _title("GPUs: in use (blue), free on nodes partly in use (orange), asked for (red line)")
-        + "".join(_level(y(top * part / 4), f"{top * part / 4:g}") for part in range(5))
+        _title(
+            "GPUs: in use (blue), free on nodes partly in use (orange), asked for (red line"
+            + (f", up to {most:g})" if most > top else ")")
+        )
+        + "".join(_level(y(gpus), f"{gpus:g}") for gpus in _round_steps(top))
         + f'<path class="stranded" d="{stranded}"/><path class="used" d="{used}"/>'
         + f'<path class="capacity" d="{capacity}"/><path class="waiting" d="{waiting}"/>'
         + _time_axis(end)
@@ -112,18 +117,30 @@ def _over_time(samples: Sequence[Sample], end: float) -> str:
 
 
 def _time_axis(end: float) -> str:
-    size, name = next(((u, n) for least, u, n in UNITS if end >= least), (1.0, "seconds"))
+    size, name = _unit(end)
     parts = []
-    for tick in range(6):
-        value = end / size * tick / 5
-        at = LEFT + (WIDTH - LEFT - RIGHT) * tick / 5
-        label = f"{value:.3g}" + (f" {name}" if tick == 5 else "")
-        anchor = "end" if tick == 5 else "middle"
+    for value in _round_steps(end / size):
+        at = LEFT + (WIDTH - LEFT - RIGHT) * value * size / end
         parts.append(
             f'<text class="faint" x="{at:.1f}" y="{HEIGHT - 12}" '
-            f'text-anchor="{anchor}">{label}</text>'
+            f'text-anchor="middle">{value:g}</text>'
         )
+    # Where no number stands: before the first one that is not 0.
+    parts.append(f'<text class="faint" x="{LEFT + 8}" y="{HEIGHT - 12}">{name}</text>')
     return "".join(parts)
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    """Return the unit in which a time is best told, and its seconds."""
+    return next(((u, n) for least, u, n in UNITS if seconds >= least), (1.0, "seconds"))
+
+
+def _round_steps(most: float) -> list[float]:
+    """Return four to ten values from 0 to at most *most* whose step is 1, 2 or 5 times a power."""
+    rough = most / 8
+    power = 10.0 ** floor(log10(rough))
+    step = next(power * times for times in (1, 2, 5, 10) if power * times >= rough)
+    return [round(step * number, 9) for number in range(int(most / step + 1e-9) + 1)]
 
 
 def _waits(lives: Lives) -> str:
@@ -131,20 +148,28 @@ def _waits(lives: Lives) -> str:
     waited = lives.column("started") - lives.column("arrival")
     classes = size_classes(lives.column("gpus"))
     by_class = ((name, waited[classes == number]) for number, name in enumerate(CLASSES))
-    shown = {name: found for name, there in by_class if len(found := there[~np.isnan(there)])}
-    bars = {name: np.percentile(found, (50, 95)).tolist() for name, found in shown.items()}
+    shown = {name: (there, there[~np.isnan(there)]) for name, there in by_class if len(there)}
+    bars = {
+        name: np.percentile(found, (50, 95)).tolist() if len(found) else (0.0, 0.0)
+        for name, (_, found) in shown.items()
+    }
     tall = max((high for _, high in bars.values()), default=0) or 1
     parts = [_title("Wait until the first start by GPUs of the job: median, and 95 % (pale)")]
-    parts += [_level(_up(tall * part / 4, tall), _duration(tall * part / 4)) for part in range(5)]
+    size, unit = _unit(tall)
+    steps = [(value, _up(value * size, tall)) for value in _round_steps(tall / size)]
+    parts += [_level(at, f"{value:g} {SHORT[unit]}") for value, at in steps]
     room = (WIDTH - LEFT - RIGHT) / max(1, len(shown))
-    for number, (name, found) in enumerate(shown.items()):
+    for number, (name, (there, found)) in enumerate(shown.items()):
         at = LEFT + room * (number + 0.5)
         middle, high = bars[name]
         parts += [_bar(at, high, tall, 0.35), _bar(at, middle, tall, 1.0)]
-        parts.append(
-            f'<text x="{at:.1f}" y="{HEIGHT - 12}" text-anchor="middle">{escape(name)} '
-            f'<tspan class="faint">({len(found)} jobs)</tspan></text>'
-        )
+        all_did = len(found) == len(there)
+        told = f"{len(there)} jobs" if all_did else f"{len(found)} of {len(there)} started"
+        for line, kind, text in ((20, "", name), (5, ' class="faint"', told)):
+            parts.append(
+                f'<text{kind} x="{at:.1f}" y="{HEIGHT - line}" '
+                f'text-anchor="middle">{escape(text)}</text>'
+            )
     return "".join(parts)
 
 
@@ -161,10 +186,10 @@ def _communication(found: Sequence[Compared], end: float) -> str:
         f"<title>{escape(one.job)}: {one.ratio:.3f}</title></circle>"
         for one in found
     )
-    steps = [1 + (most - 1) * part / 4 for part in range(5)]
+    steps = [1 + over for over in _round_steps(most - 1)]
     return (
         _title("Communication of each job against its best place (1), by the time of its start")
-        + "".join(_level(y(step), f"{step:.2f}") for step in steps)
+        + "".join(_level(y(step), f"{step:g}") for step in steps)
         + dots
         + _time_axis(end or 1.0)
     )
@@ -213,5 +238,5 @@ def _wait(seconds: float | None) -> str:
 
 
 def _duration(seconds: float) -> str:
-    size, name = next(((u, n) for least, u, n in UNITS if seconds >= least), (1.0, "s"))
-    return f"{seconds / size:.3g} {'min' if name == 'minutes' else name[:1]}"
+    size, name = _unit(seconds)
+    return f"{seconds / size:.3g} {SHORT[name]}"

@@ -119,3 +119,25 @@ def test_the_charts_are_well_formed_and_show_every_class():
     text = "".join(ElementTree.fromstring(drawn).itertext())  # noqa: S314 - our own
     assert "2 to 8" in text and "9 to 64" in text
     assert drawn in chart.page(result, found)
+
+
+def words(drawn):
+    from xml.etree import ElementTree
+
+    return [element.text for element in ElementTree.fromstring(drawn).iter() if element.text]  # noqa: S314 - our own
+
+
+def test_a_chart_tells_who_did_not_start_and_what_it_cuts_off():
+    _, result = shown("2x8", job("a", "1x8", runs=100), job("b", "9x8", runs=50))
+    text = words(chart.svg(result))
+    assert "0 of 1 started" in text and "1 jobs" in text
+    assert any("asked for (red line, up to 80)" in told for told in text)
+
+
+@pytest.mark.parametrize("runs", [0.5, 1, 7, 100, 5000, 40_000, 86_400, 10_000_000])
+def test_the_axes_of_a_chart_stand_at_round_numbers(runs):
+    _, result = shown("3x8", job("a", "3x8", runs=runs), job("b", "1x8", runs=runs))
+    numbers = {float(text) for text in words(chart.svg(result)) if text.replace(".", "").isdigit()}
+    digits = {f"{number:e}".partition("e")[0].rstrip("0").rstrip(".") for number in numbers}
+    assert len(numbers) > 6
+    assert all(len(found) <= 3 for found in digits), numbers
