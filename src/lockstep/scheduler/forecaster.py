@@ -22,6 +22,7 @@ import msgspec
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.outlook import Estimate, Outlook
 from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.unsettled import Unsettled
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,9 @@ PATIENCE = 5.0
 SPARING = 10
 """Times as long as a look took until the next one: it costs at most a tenth of a processor."""
 LONGEST = 30.0
-"""Seconds after which a look is broken off; who is further back in line is told nothing."""
+"""Seconds after which a look is broken off; who is further back in line is told no more than how
+far it came."""
+TOO_FAR = "looking further ahead takes too long"
 STUCK = LONGEST + 15.0
 """Seconds after which a look is ended from outside: it was forked beside threads, and one of them
 may have held a lock that nobody holds there."""
@@ -153,10 +156,7 @@ def _work(decider: Decider, now: float, pipe: int) -> NoReturn:
     try:
         _cut_loose(pipe)
         outlook = Outlook(decider, now)
-        deadline, parent = time.monotonic() + LONGEST, os.getppid()
-        while outlook.advance():
-            if time.monotonic() > deadline or os.getppid() != parent:
-                break
+        _play(outlook)
         with os.fdopen(pipe, "wb") as out:
             for key, one in outlook.found.items():
                 out.write(msgspec.json.encode(_Line(*key, one.at, one.why)) + b"\n")
@@ -165,6 +165,20 @@ def _work(decider: Decider, now: float, pipe: int) -> NoReturn:
         log.exception("looking ahead failed")
     finally:
         os._exit(status)
+
+
+def _play(outlook: Outlook) -> None:
+    """Play as far as time allows; what starts later is told that it does."""
+    deadline, parent = time.monotonic() + LONGEST, os.getppid()
+    try:
+        while outlook.advance():
+            if time.monotonic() > deadline:
+                outlook.break_off(TOO_FAR)
+            elif os.getppid() != parent:
+                return
+    except Unsettled as error:
+        log.exception("looking ahead broke off")
+        outlook.break_off(f"looking ahead broke off ({error}); please report it")
 
 
 def _cut_loose(pipe: int) -> None:

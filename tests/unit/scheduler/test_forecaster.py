@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
+import time
 
 import pytest
 from tests.support.running import Running
@@ -117,6 +119,32 @@ async def test_what_was_said_before_it_was_killed_counts(
     async with Looking(world) as looking:
         await looking.see()
     assert [key.name for key in looking.looks[0]] == ["y"]
+
+
+async def test_who_is_too_far_back_is_told_how_far_it_was_looked(
+    world: Running, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "LONGEST", -1.0)
+    async with Looking(world) as looking:
+        await looking.see()
+    (estimate,) = looking.looks[0].values()
+    assert estimate.at is None
+    assert re.fullmatch(rf"not before \d{{4}}-.*Z: {module.TOO_FAR}", estimate.why)
+
+
+async def test_decisions_without_end_are_told_and_not_fatal(monkeypatch: pytest.MonkeyPatch):
+    world = Running.on("s/l: a:8 b:8")
+    world.now = time.time()  # by which it is looked ahead
+    for text in ("x: 2x8", "y: 2x8", "z: 2x8"):
+        world.run(text, annotations={"lockstep.dev/runtime": "600"})
+    real = module.Outlook
+    monkeypatch.setattr(module, "Outlook", lambda decider, now: real(decider, now, rounds=1))
+    async with Looking(world) as looking:
+        await looking.see()
+    y, z = (looking.looks[0][UnitKey("Gang", "default", name)] for name in "yz")
+    assert y.at is not None  # it starts; whether it is the last to do so then is not settled
+    assert z.at is None
+    assert "after 1 rounds of decisions at" in z.why
 
 
 async def test_one_that_is_stuck_is_ended_and_the_next_is_taken(

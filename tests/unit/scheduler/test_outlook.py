@@ -15,11 +15,13 @@ from tests.support.simulated_jobs import job
 
 from lockstep.api.core import PriorityClass
 from lockstep.api.meta import ObjectMeta
+from lockstep.api.timestamp import show
 from lockstep.nodes.simulated.spec import parse
 from lockstep.scheduler.core import outlook as module
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.outlook import NEVER, OWN_PODS, Estimate, Outlook
+from lockstep.scheduler.core.units import UnitKey
 from lockstep.sim.engine import Options, Simulation
 from lockstep.sim.faults import Faults
 from lockstep.sim.workload import EPOCH, Workload, read_workloads
@@ -95,6 +97,22 @@ def test_what_runs_longer_than_it_said_is_not_waited_for():
     world.now += 600
     found = outlook(world.decider, world.now)
     assert found["y"] == Estimate(None, "gang x runs longer than expected")
+
+
+def test_what_waits_when_a_look_is_broken_off_does_not_start_before():
+    world = Running.on(TWO)
+    for number in range(4):
+        world.run(f"g{number}: 2x8", **runs(5000))
+    seen = Outlook(copy.deepcopy(world.decider), world.now)
+    seen.advance()
+    seen.advance()
+    seen.break_off("enough")
+    assert not seen.advance()
+    started = world.now - 4 + 5000
+    assert [found.at is not None for found in seen.found.values()] == [True, False, False]
+    for name in ("g2", "g3"):
+        why = seen.found[UnitKey("Gang", "default", name)].why
+        assert why == f"not before {show(started // 3600 * 3600)}: enough"
 
 
 def test_what_lacks_its_own_pods_depends_on_nobody_else():

@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from lockstep.api import timestamp
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.placement import Placement
-from lockstep.scheduler.core.playback import Playback, wait_anew
+from lockstep.scheduler.core.playback import ROUNDS, Playback, wait_anew
 from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.round import Rollback
 from lockstep.scheduler.core.units import Member, UnitKey
@@ -49,12 +50,12 @@ class Estimate:
 class Outlook:
     """The future of one moment, played moment by moment."""
 
-    def __init__(self, decider: Decider, now: float) -> None:
+    def __init__(self, decider: Decider, now: float, *, rounds: int = ROUNDS) -> None:
         self.found: dict[UnitKey, Estimate] = {}
         """What is known so far of the units that wait for their place."""
         self._decider = decider
         self._cluster = decider.cluster
-        self._clock = Playback(decider, self, origin=now)
+        self._clock = Playback(decider, self, origin=now, rounds=rounds)
         self._began = now
         self._open: set[UnitKey] = set()
         self._runs: dict[UnitKey, list[Member]] = {}
@@ -86,6 +87,18 @@ class Outlook:
         grain = MOMENT + (GRAIN * moment if self._long else 0.0)
         self._clock.play(moment, grain=grain)
         return True
+
+    def break_off(self, why: str) -> None:
+        """Tell what still waits that it does not start before what was played, and *why* no more.
+
+        The time is rounded down, more where it is far, so that looks that come alike far say alike.
+        """
+        reached = self._clock.now
+        grain = next((one for one in (3600, 60) if reached >= one), 1)
+        at = timestamp.show(self._clock.unix // grain * grain)
+        told = why if self._beyond else f"not before {at}: {why}"
+        self.found |= dict.fromkeys(self._open, Estimate(None, told))
+        self._open.clear()
 
     # The present.
 
