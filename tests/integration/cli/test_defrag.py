@@ -38,7 +38,7 @@ def scatter(plane: ControlPlane, *more: str) -> None:
 
 def clear(plane: ControlPlane, *jobs: str) -> None:
     plane.ok("delete", *jobs)
-    eventually_sync(lambda: not any(name in plane.ok("list", "gangs") for name in jobs), 40.0)
+    eventually_sync(lambda: not any(name in plane.ok("list", "gangs") for name in jobs), 90.0)
 
 
 def make_queue(plane: ControlPlane, name: str, **spec: Any) -> None:
@@ -89,7 +89,7 @@ def test_by_the_policy_of_a_queue_they_move_without_being_asked(plane):
     policy = {"after": "1s", "maxPrice": "100d", "coolDown": "0s"}
     make_queue(plane, "tidy", defragmentation=policy)
     scatter(plane, "--queue", "tidy")
-    eventually_sync(lambda: running(plane, 3), 60.0)
+    eventually_sync(lambda: running(plane, 3), 90.0)
     shown = json.loads(plane.ok("get", "gang/large", "-o", "json"))["status"]["defragmentation"]
     assert shown.get("request", "") == ""
     assert [move["name"] for move in shown["moves"]] in (["here"], ["there"])
@@ -106,14 +106,14 @@ def pods(plane: ControlPlane, job: str) -> dict[str, str]:
 def test_a_single_member_moves_while_the_others_stay(plane):
     make_queue(plane, "wide", strategy="Spread")
     submit(plane, "bend", 4, 4, "--min", "2", "--queue", "wide")
-    eventually_sync(lambda: len(pods(plane, "bend")) == 4 and running(plane, 1), 40.0)
+    eventually_sync(lambda: len(pods(plane, "bend")) == 4 and running(plane, 1), 90.0)
     before = pods(plane, "bend")
     submit(plane, "whole", 8, 1)
-    eventually_sync(lambda: json.loads(plane.ok("defrag", "whole", "-o", "json")), 40.0)
+    eventually_sync(lambda: json.loads(plane.ok("defrag", "whole", "-o", "json")), 90.0)
     plan = json.loads(plane.ok("defrag", "whole", "-o", "json"))
     (moved,) = plan["moves"][0]["pods"]
     plane.ok("defrag", "whole", "--yes")
-    eventually_sync(lambda: running(plane, 2), 40.0)
+    eventually_sync(lambda: running(plane, 2), 90.0)
     after = pods(plane, "bend")
     assert {name for name in before if before[name] != after.get(name)} == {moved}
     job = json.loads(plane.ok("get", "bend", "-o", "json"))
