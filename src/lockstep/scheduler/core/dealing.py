@@ -116,8 +116,15 @@ def _special(shapes: Sequence[PodShape], left: IntArray) -> Iterator[tuple[int, 
     if not special:
         return
     special.sort(key=lambda i: _order(shapes[i]))
-    found = _Deal(shapes).out(left, [shapes[i] for i in special])
+    found = _dealt(tuple(shapes), tuple(special), left.tobytes())
     yield from zip(special, found, strict=True)
+
+
+@lru_cache(maxsize=1024)
+def _dealt(shapes: tuple[PodShape, ...], special: tuple[int, ...], left: bytes) -> list[Grant]:
+    """Return what those get, in their order; of a gang's nodes many have the same left."""
+    column = np.frombuffer(left, dtype=np.int64).copy()
+    return _Deal(shapes).out(column, [shapes[i] for i in special])
 
 
 def _order(shape: PodShape) -> tuple[int, ...]:
