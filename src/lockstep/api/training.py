@@ -41,6 +41,10 @@ class Role(Wire, frozen=True):
         Positive | None,
         Meta(description="Processes a pod starts; by default one for each of its GPUs."),
     ] = None
+    topology: Annotated[
+        TopologyWish | None,
+        Meta(description="How close together the role's pods must be, inside the job's wish."),
+    ] = None
     alignment: Annotated[
         AlignmentWish | None,
         Meta(

@@ -106,6 +106,7 @@ def gang_spec(job: TrainingJob) -> GangSpec:
                 name=role.name,
                 min=least(role),
                 desired=role.replicas if role.replicas > least(role) else None,
+                topology=role.topology,
                 processes=_ranks(job, role) if split is not None else None,
             )
             for role in job.spec.roles

@@ -11,7 +11,7 @@ from tests.support.jobs import job, mpi_roles, role
 
 from lockstep.api import timestamp
 from lockstep.api.checkpoint import Checkpoint
-from lockstep.api.gang import Gang
+from lockstep.api.gang import Gang, TopologyWish
 from lockstep.api.training import TrainingJob
 
 
@@ -214,6 +214,20 @@ def test_the_gang_is_told_what_the_job_says_of_its_run() -> None:
     world = FakeCluster(job(runPolicy={"activeDeadline": "1h"}))
     world.run()
     assert gang(world).metadata.annotations == {"lockstep.dev/runtime": "3600"}
+
+
+def test_a_role_says_anew_how_close_its_pods_must_be_while_they_run() -> None:
+    world = FakeCluster(job(role(topology={"required": "leaf"})))
+    world.run()
+    before = {name: pod.metadata.uid for name, pod in world.pods.items()}
+    assert gang(world).spec.groups[0].topology == TopologyWish(required="leaf")
+    for wish, known in (({"preferred": "node"}, TopologyWish(preferred="node")), (None, None)):
+        world.edit(roles=[role(topology=wish)])
+        world.run()
+        assert gang(world).spec.groups[0].topology == known
+    assert {name: pod.metadata.uid for name, pod in world.pods.items()} == before
+    assert world.job is not None
+    assert (world.job.status.restarts, phase(world)) == (0, "Running")
 
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T00:10:00Z"

@@ -73,6 +73,13 @@ def test_every_object_ends_with_its_job() -> None:
         (job(role(replicas=4, min=2, max=8)), [{"name": "worker", "min": 2, "desired": 4}]),
         (job(role(replicas=2, min=2, max=8)), [{"name": "worker", "min": 2}]),
         (
+            job(role(topology={"required": "leaf"}), role("ps", 1), framework="plain"),
+            [
+                {"name": "worker", "min": 2, "topology": {"required": "leaf"}},
+                {"name": "ps", "min": 1},
+            ],
+        ),
+        (
             job(*mpi_roles(workers=3), framework="mpi"),
             [{"name": "launcher", "min": 1}, {"name": "worker", "min": 3}],
         ),
