@@ -62,8 +62,10 @@ class Evictor:
         """Write the place down and end the victims, trying again until it is done or moot."""
         while not await self._note_down(eviction):
             if self._moot(eviction):
+                self._pass_on(eviction)
                 return
             await asyncio.sleep(RETRY_SECONDS)
+        self._pass_on(eviction)
         self._announce(eviction)
         units = _by_unit(eviction.victims).items()
         await asyncio.gather(*(self._end_all(*one, eviction) for one in units))
@@ -79,6 +81,13 @@ class Evictor:
             if key is not None:
                 words = "what is left of its gang ends with the rest"
                 await self._end_surely(some, Eviction(key, {}, tuple(some), words))
+
+    def _pass_on(self, eviction: Eviction) -> None:
+        """Let those show their place no more whose it was."""
+        nomination = self._cluster.nominations.get(eviction.unit)
+        if nomination is not None:
+            nomination.instead_of = ()
+        self._cluster.touched.update(eviction.instead_of)
 
     def _moot(self, eviction: Eviction) -> bool:
         """Return whether the place is not to be freed any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.units import UnitKey
 from lockstep.scheduler.evictor import Evictor
 
+DOWN = ApiError(503, "ServiceUnavailable", "down")
 VIP = UnitKey("Pod", "default", "vip")
 
 
@@ -89,7 +91,26 @@ async def test_it_is_written_where_who_stands_and_who_goes_before_anybody_goes()
         assert told[f"delete {name}"] == uid
 
 
-DOWN = ApiError(503, "ServiceUnavailable", "down")
+@pytest.mark.parametrize("moot", [False, True])
+async def test_whose_place_it_was_shows_it_until_that_is_written_or_moot(moot):
+    server, (cluster, eviction) = Server(*[DOWN] * 5000), world()
+    other = UnitKey("Gang", "default", "low")
+    cluster.nominations.get(VIP).instead_of = (other,)
+    cluster.touched.clear()
+    eviction = dataclasses.replace(eviction, victims=(), instead_of=(other,))
+    carrying = asyncio.create_task(carried_out(server, cluster, eviction))
+    await eventually(lambda: server.calls)
+    assert cluster.nominations.passes_on(other)
+    assert not cluster.touched
+    if moot:
+        cluster.nominations.drop(VIP)
+    else:
+        server.failures.clear()
+    await carrying
+    assert not cluster.nominations.passes_on(other)
+    assert cluster.touched == {other}
+
+
 GONE = NotFound(404, "NotFound", "no such gang")
 TAKEN = Conflict(409, "Conflict", "the uid is another")
 

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 from tests.support.running import Running
 from tests.unit.scheduler.test_queue_properties import NODES, Submit, check_state, rank, stories
 
+from lockstep.scheduler.core.report import gang_status
+from lockstep.scheduler.core.units import UnitKey
+
 TWO = "s/l: a:8 b:8"
 GPU = "nvidia.com/gpu"
 
@@ -76,6 +79,85 @@ def test_who_lost_it_waits_again_and_stands_when_there_is_room():
     world.end("z")
     world.settle()
     assert world.there() == {"y"}
+
+
+# nodes, queues, what runs, where y and z are to stand, and whose ends make that room
+CRASHES: dict[str, Any] = {
+    "the whole place": (
+        "s/l: a:8 b:8 c:8", {}, {"x": "a", "v": "b", "other": "c"},
+        {"y": ("2x8", "ab"), "z": ("2x8", "ab")}, ["x", "v"],
+    ),
+    "a part of it": (
+        "s/l: a:8 b:8 c:8", {}, {"x": "a", "v": "b", "other": "c"},
+        {"y": ("2x8", "ab"), "z": ("1x8", "b")}, ["x", "v"],
+    ),
+    "beside one that stays": (
+        "s/l: a:8", {}, {"x": "a 4", "other": "a 4"},
+        {"y": ("1x4", "a"), "z": ("1x4", "a")}, ["x"],
+    ),
+    "the room below a limit": (
+        "s/l: a:8 b:8 c:8 d:8", {"q": {"limit": {GPU: 16}}}, {"x": "a", "other": "b"},
+        {"y": ("1x8", "c"), "z": ("1x8", "d")}, ["x"],
+    ),
+}  # fmt: skip
+WRITTEN = [["y"], ["y", "z"], ["z"]]
+
+
+def crashed(case: Any, written: list[str], told: int, gone: int) -> Running:
+    """Return what the next leader finds: who shows a place, and how far victims have ended."""
+    drawing, queues, runs, takers, victims = case
+    world = Running.on(drawing, queues)
+    for name, where in runs.items():
+        on, _, gpus = where.partition(" ")
+        world.submit(f"{name}: 1x{gpus or 8}", "q", "" if name == "other" else "low")
+        world.stand(name, [on])
+    world.graceful = True
+    for name in victims[:told]:
+        world._leave(f"{name}-0")
+    for name in victims[:gone]:
+        world.renew(f"{name}-0")
+    for name, (size, nodes) in takers.items():
+        world.submit(f"{name}: {size}", "q", "high" if name == "z" else "")
+        if name in written:
+            world.show(name, nominated={f"{name}-{i}": on for i, on in enumerate(nodes)})
+    return world
+
+
+@pytest.mark.parametrize("written", WRITTEN, ids=lambda names: "+".join(names) or "nothing")
+@pytest.mark.parametrize("case", CRASHES.values(), ids=CRASHES)
+def test_whenever_a_leader_ends_the_place_goes_to_the_more_important_one(case, written):
+    victims = case[-1]
+    for told in range(len(victims) + 1):
+        for gone in range(told + 1):
+            world = crashed(case, written, told, gone)
+            world.settle()
+            vanish(world)
+            world.settle()
+            assert "z" in world.there()
+            if written == ["y"] and gone == len(victims):
+                continue  # it was y's, and ready for it
+            assert set(world.evicted) <= set(victims)
+            assert "other" in world.there()
+            assert "y" not in world.there()
+
+
+def test_a_place_is_shown_by_whose_it_was_until_it_is_written_whose_it_is():
+    world = Running.on(TWO)
+    world.graceful = True
+    world.run("x: 2x8", priority="low")
+    world.run("y: 1x8")
+    world.show("y", nominated={"y-0": "a"})
+    world.submit("z: 1x8", priority="high")
+    (eviction,) = world.step().evictions
+    y, z = (UnitKey("Gang", "default", name) for name in "yz")
+    assert (eviction.unit, eviction.instead_of) == (z, (y,))
+
+    def shown() -> Any:
+        return gang_status(world.cluster, world.cluster.units[y], None, 1, "")["nominated"]
+
+    assert shown() == {"y-0": "a"}
+    world.cluster.nominations.get(z).instead_of = ()
+    assert shown() == {"y-0": None}
 
 
 @settings(max_examples=60, deadline=None)

@@ -262,6 +262,20 @@ class Decider:
             self._failed.clear()
             self.line.thaw()
         self.cluster.settle()  # the first priority ever seen is a reason to count
+        self._adopt(changed, result)
+
+    def _adopt(self, changed: set[UnitKey], result: Round) -> None:
+        """Keep what earlier leaders kept, for the next in line first."""
+        nominated = {
+            key for key in changed if key in self.line and self.cluster.units[key].nominated
+        }
+        for key in self.line.sort(nominated) if nominated else ():
+            unit = self.cluster.units[key]
+            try:
+                self.preemptor.adopt(unit, self.problem(unit))
+                self.line.update(key)
+            except Exception as error:
+                self._set_aside(key, error, result)
 
     def _note(self, key: UnitKey, result: Round) -> bool:
         """Bring what is kept about one unit up to date; return whether it waits."""
@@ -273,9 +287,6 @@ class Decider:
             result.rearrangements.append(resumed)
         if self.line.update(key) and unit is not None:
             self.timeouts.note(unit)
-            if unit.nominated:
-                self.preemptor.adopt(unit)
-                self.line.update(key)
             return True
         if not self.defragmenter.awaits(key):
             self.cluster.nominations.drop(key)

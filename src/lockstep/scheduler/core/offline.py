@@ -87,9 +87,10 @@ def moves_for(cluster: Cluster, unit: Unit, now: float) -> Plan | str:
     decider = Decider(cluster)
     if unit.key not in decider.waiting():
         return "it does not wait"
-    for other in cluster.units.values():
+    for key in decider.line.all():
+        other = cluster.units[key]
         if other.nominated:
-            decider.preemptor.adopt(other)
+            decider.preemptor.adopt(other, decider.problem(other))
     problem = decider.problem(unit)
     if problem is None or unit.key in cluster.nominations:
         return explain(cluster, unit).message

@@ -126,6 +126,8 @@ def _nominated(cluster: Cluster, unit: Unit) -> dict[str, str | None] | None:
     """Return the nodes that are made free for it, those of before taken out one by one."""
     nomination = cluster.nominations.get(unit.key)
     before = unit.gang.status.nominated if unit.gang is not None else {}
+    if nomination is None and cluster.nominations.passes_on(unit.key):
+        return dict(before)
     return _instead(before, nomination.nodes if nomination is not None else {}) or None
 
 

@@ -39,6 +39,8 @@ class Nomination:
     purpose: Purpose = "Preempting"
     violates: tuple[Budget, ...] = ()
     """The PodDisruptionBudgets that do not allow them to go."""
+    instead_of: tuple[UnitKey, ...] = ()
+    """Units whose place it was, until it is written down whose it is now."""
     looked: tuple[int, ...] = ()
     """The moment at which it was last tried."""
 
@@ -65,6 +67,13 @@ class Nominations:
     def get(self, key: UnitKey) -> Nomination | None:
         """Return the nomination of a unit."""
         return self._all.get(key)
+
+    def passes_on(self, key: UnitKey) -> bool:
+        """Return whether a unit's place is another's, and the unit is still to show it.
+
+        A leader that found it shown by nobody would give it to whoever asks first.
+        """
+        return any(key in one.instead_of for one in self._all.values())
 
     def add(self, nomination: Nomination) -> None:
         """Keep a place free from now on."""
@@ -122,10 +131,10 @@ class Nominations:
         finally:
             self._keep(found, 1)
 
-    def rows(self, key: UnitKey) -> BoolArray:
+    def rows(self, nomination: Nomination) -> BoolArray:
         """Return the rows of the nodes that a unit is to get."""
         mask = np.zeros(self._table.capacity, dtype=bool)
-        nodes = set(self._all[key].nodes.values())
+        nodes = set(nomination.nodes.values())
         mask[[self._table.rows[name] for name in nodes if name in self._table.rows]] = True
         return mask
 

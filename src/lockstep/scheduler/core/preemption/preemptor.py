@@ -11,8 +11,7 @@ from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.preemption.budgets import in_words
 from lockstep.scheduler.core.preemption.nominations import Nomination, Nominations
 from lockstep.scheduler.core.preemption.plan import Plan, Planner
-from lockstep.scheduler.core.preemption.supposition import Supposition
-from lockstep.scheduler.core.preemption.takeover import Takeover, weaker
+from lockstep.scheduler.core.preemption.takeover import Takeover, least, place_after, weaker
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.queues.account import Amounts
@@ -35,6 +34,8 @@ class Eviction:
     """What is said to the victims."""
     reason: str = "PreemptionByScheduler"
     """The same in one word, as their condition has it."""
+    instead_of: tuple[UnitKey, ...] = ()
+    """Units whose place it was; they show it no more once it is noted down."""
 
 
 class Preemptor:
@@ -119,7 +120,8 @@ class Preemptor:
             self._cluster.touched.add(one.unit)
         # They may not have been told to go yet; whoever was to tell them gives up now.
         victims = tuple(member for member in leaving if member.key in names)
-        return self._nominate(unit, Plan(unit.key, placement, victims))
+        before = tuple(one.unit for one in taken)
+        return self._nominate(unit, Plan(unit.key, placement, victims), before)
 
     def _planner(
         self, unit: Unit, problem: Problem, leaving: Sequence[Member], now: float
@@ -131,7 +133,7 @@ class Preemptor:
         self._adopted.add(nomination.unit)
         self.nominations.add(nomination)
 
-    def _nominate(self, unit: Unit, plan: Plan) -> Eviction:
+    def _nominate(self, unit: Unit, plan: Plan, instead_of: tuple[UnitKey, ...] = ()) -> Eviction:
         placed = plan.placement.assignments
         nodes = {one.member.name: one.spot.node for one in placed}
         self.keep(
@@ -144,28 +146,47 @@ class Preemptor:
                 {one.member.name: one.spot.grant for one in placed},
                 {member.key: member.uid for member in plan.victims},
                 violates=plan.violates,
+                instead_of=instead_of,
             )
         )
         told = _told(unit, self._cluster.priority(unit))
         if plan.violates:
             told += f"; {in_words(plan.violates, unit.key.namespace)}, and nothing else makes room"
-        return Eviction(unit.key, nodes, plan.victims, told)
+        return Eviction(unit.key, nodes, plan.victims, told, instead_of=instead_of)
 
-    def adopt(self, unit: Unit) -> None:
-        """Keep the place free that an earlier leader noted down for a unit."""
+    def adopt(self, unit: Unit, problem: Problem | None) -> None:
+        """Keep the place free that an earlier leader noted down for a unit.
+
+        Of several units the next in line comes first. What it has may have been taken over from
+        one of the others while that leader ended, between the two writes that this takes.
+        """
         if unit.key in self._adopted:
             return
         self._adopted.add(unit.key)  # from now on what is kept here is newer than what is shown
         nodes = unit.nominated
         waiting = {m.name: m for muster in unit.musters for m in muster.pending}
         nodes = {pod: node for pod, node in nodes.items() if pod in waiting}
-        if not nodes or unit.bound:
+        if not nodes or unit.bound or problem is None:
             return
         asked: Amounts = {}
         for pod in nodes:
             admission.add_to(asked, self._cluster.ledger.charges(waiting[pod].shape))
         shapes = {pod: waiting[pod].shape for pod in nodes}
-        self.nominations.add(Nomination(unit.key, nodes, shapes, unit.queue, asked))
+        found = Nomination(unit.key, nodes, shapes, unit.queue, asked)
+        if not self._taken_over(found, unit, problem):
+            self.nominations.add(found)
+
+    def _taken_over(self, found: Nomination, unit: Unit, problem: Problem) -> bool:
+        """Return whether a place is another's by now: it cannot be both's, whoever still leaves.
+
+        Where victims have not been told yet that cannot be seen, and the unit is let go as well: it
+        plans anew behind the other, counting on those that do leave.
+        """
+        if not any(_meet(found, other) for other in self.nominations):
+            return False
+        rows = self.nominations.rows(found)
+        leaving = self.leaving()
+        return place_after(self._cluster, unit, least(problem), leaving, rows) is None
 
     def stand(
         self, unit: Unit, problem: Problem, now: float
@@ -180,7 +201,7 @@ class Preemptor:
             return None, None
         nomination.looked = moment
         with self.nominations.lifted(unit.key):
-            rows = self.nominations.rows(unit.key)
+            rows = self.nominations.rows(nomination)
             placement = admission.place(self._cluster, unit, problem, rows)
             if placement is None:
                 placement = admission.place(self._cluster, unit, problem)
@@ -188,11 +209,19 @@ class Preemptor:
                 self.nominations.drop(unit.key)
                 return placement, None
             leaving = self.leaving()
-            if Supposition(self._cluster, leaving).place(problem, unit.key, rows) is not None:
+            if place_after(self._cluster, unit, least(problem), leaving, rows) is not None:
                 return None, None
             plan = self._planner(unit, problem, leaving, now).find(rows)
         self.nominations.drop(unit.key)
         return None, self._nominate(unit, plan) if plan is not None else None
+
+
+def _meet(one: Nomination, other: Nomination) -> bool:
+    """Return whether two units may be in each other's way: on a node, or by their queue's limit."""
+    if other.purpose != "Preempting":
+        return False
+    nodes = set(one.nodes.values())
+    return one.queue == other.queue or not nodes.isdisjoint(other.nodes.values())
 
 
 def _told(unit: Unit, priority: int) -> str:

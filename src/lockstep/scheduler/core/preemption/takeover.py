@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.preemption.nominations import Nomination
@@ -37,13 +38,39 @@ def weaker(cluster: Cluster, unit: Unit) -> list[Nomination]:
     return [nomination for _, _, nomination in sorted(found, key=lambda one: one[:2])]
 
 
+def least(problem: Problem) -> Problem:
+    """Return a problem without the members that the unit can do without."""
+    return replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
+
+
+def place_after(
+    cluster: Cluster,
+    unit: Unit,
+    problem: Problem,
+    leaving: Sequence[Member],
+    rows: BoolArray | None = None,
+) -> Placement | None:
+    """Return where a unit stands, within all limits, once those have left who are leaving.
+
+    It is on some *rows* alone where they are given, and nowhere that is kept for others.
+    """
+    placement = Supposition(cluster, leaving).place(problem, unit.key, rows)
+    if placement is None:
+        return None
+    ledger = cluster.ledger
+    counted = admission.counted(cluster, placement)
+    with ledger.without([m for m in leaving if m.account is not None]):
+        lacking = ledger.lacking(ledger.account(unit.queue), counted, cluster.capacity())
+    return placement if lacking is None else None
+
+
 class Takeover:
     """What one unit may take over, at one moment."""
 
     def __init__(self, cluster: Cluster, unit: Unit, problem: Problem) -> None:
         self._cluster = cluster
         self._unit = unit
-        self._problem = replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
+        self._problem = least(problem)
         self._account = cluster.ledger.account(unit.queue)
 
     def find(self, leaving: Sequence[Member]) -> tuple[list[Nomination], Placement] | None:
@@ -75,14 +102,7 @@ class Takeover:
 
     def _place(self, chosen: Sequence[Nomination], leaving: Sequence[Member]) -> Placement | None:
         """Return where the unit would stand without these nominations, within all limits."""
-        ledger = self._cluster.ledger
         with ExitStack() as stack:
             for one in chosen:
                 stack.enter_context(self._cluster.nominations.suspended(one.unit))
-            placement = Supposition(self._cluster, leaving).place(self._problem, self._unit.key)
-            if placement is None:
-                return None
-            counted = admission.counted(self._cluster, placement)
-            with ledger.without([m for m in leaving if m.account is not None]):
-                lacking = ledger.lacking(self._account, counted, self._cluster.capacity())
-        return placement if lacking is None else None
+            return place_after(self._cluster, self._unit, self._problem, leaving)
