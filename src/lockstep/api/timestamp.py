@@ -13,9 +13,13 @@ Time = Annotated[str, Meta(pattern=PATTERN)]
 """A time that others than Lockstep write."""
 
 
+LAST = 253_402_300_799
+"""The last second that can be written: the year 9999 ends."""
+
+
 def show(seconds: float) -> str:
-    """Return the Unix time *seconds* as RFC 3339, rounded down to a second."""
-    return _show(int(seconds))
+    """Return the Unix time *seconds* as RFC 3339, rounded down to a second, at most ``LAST``."""
+    return _show(int(min(seconds, LAST)))
 
 
 @lru_cache(maxsize=512)

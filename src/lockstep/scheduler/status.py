@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 from lockstep.api.core import PODS, Pod
 from lockstep.api.gang import GANGS, Gang
+from lockstep.api.start import split_start
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import ApiError, Conflict, NotFound
 from lockstep.kube.events import Recorder
@@ -24,8 +25,10 @@ from lockstep.scheduler.core.outlook import Estimate
 from lockstep.scheduler.core.report import (
     Foreseen,
     Json,
+    alike,
     difference,
     gang_status,
+    pod_message,
     says_the_same,
     stumbled_status,
     unscheduled_status,
@@ -59,6 +62,15 @@ class _Writes:
     pods_left: int = POD_WRITES
 
 
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a pod's condition was made to say, and when; its informer may not show it yet."""
+
+    uid: str
+    verdict: Verdict
+    at: float
+
+
 class StatusWriter:
     """Keeps the statuses of gangs and the conditions of waiting pods as they should be."""
 
@@ -80,7 +92,7 @@ class StatusWriter:
         self._drifted: set[UnitKey] = set()
         self._foreseen: dict[UnitKey, Foreseen] = {}
         self._unread: list[tuple[Gang, Verdict]] = []
-        self._worded: dict[tuple[str, str], tuple[str, float]] = {}
+        self._said: dict[tuple[str, str], _Said] = {}
         self._wake = asyncio.Event()
         self._slots = asyncio.Semaphore(WRITERS)
 
@@ -94,11 +106,22 @@ class StatusWriter:
 
     def foresee(self, estimates: dict[UnitKey, Estimate], seen: float) -> None:
         """Take note of when what waits will start, as found at the Unix time *seen*."""
-        self._foreseen = {key: Foreseen(one, seen) for key, one in estimates.items()}
-        for key, one in self._foreseen.items():
+        before, self._foreseen = self._foreseen, {}
+        for key, estimate in estimates.items():
+            one = Foreseen(estimate, seen)
             unit = self._cluster.units.get(key)
-            gang = unit.gang if unit is not None else None
-            if gang is not None and not says_the_same(gang.status, one):
+            if unit is None:
+                continue
+            if unit.is_gang:
+                news = unit.gang is not None and not says_the_same(unit.gang.status, one)
+            else:
+                # Reading what thousands of pods show would keep bindings waiting. What is much
+                # the same as before does not count as found, else it could creep away unseen.
+                old = before.get(key)
+                news = old is None or not alike(old.estimate, one)
+                one = one if old is None or news else old
+            self._foreseen[key] = one
+            if news:
                 self._drifted.add(key)
         if self._drifted:
             self._wake.set()
@@ -238,7 +261,13 @@ class StatusWriter:
     def _plan_pods(self, writes: _Writes, unit: Unit, verdict: Verdict | None, now: str) -> None:
         for member in unit.pending:
             why = verdict if unit.failed else passed_over(unit, member) or verdict
-            if why is None or not self._needs_words(member, why):
+            if why is None:
+                continue
+            shown = self._shown(member)
+            if not unit.is_gang:
+                foreseen = self._foreseen.get(unit.key)
+                why = replace(why, message=pod_message(why.message, shown, foreseen))
+            if not self._needs_words(member, why, shown):
                 continue
             if not writes.pods_left:
                 self._news.add(unit.key)
@@ -246,22 +275,38 @@ class StatusWriter:
             writes.pods_left -= 1
             writes.calls.append(self._write_pod(member, why, now))
             pod = self._pods.get(*member.key)
-            if pod is not None and not unit.is_gang:
-                self._recorder.event(pod, "Warning", "FailedScheduling", why.message)
+            reason, _ = split_start(why.message)
+            if pod is not None and not unit.is_gang and reason != split_start(shown)[0]:
+                self._recorder.event(pod, "Warning", "FailedScheduling", reason)
 
-    def _needs_words(self, member: Member, verdict: Verdict) -> bool:
-        """Return whether a pod's condition does not say why it waits, or has not for long."""
+    def _shown(self, member: Member) -> str:
+        """Return what a pod's condition says of why it waits, as far as is known."""
+        said = self._lately(member)
+        if said is not None:
+            return said.verdict.message
+        pod = self._pods.get(*member.key)
+        conditions = pod.status.conditions if pod is not None else []
+        return next((c.message for c in conditions if c.type == "PodScheduled"), "")
+
+    def _lately(self, member: Member) -> _Said | None:
+        """Return what a pod was made to say not long ago."""
+        said = self._said.get(member.key)
         now = asyncio.get_running_loop().time()
+        if said is None or said.uid != member.uid or now - said.at >= REWORD_AFTER:
+            return None
+        return said
+
+    def _needs_words(self, member: Member, verdict: Verdict, shown: str) -> bool:
+        """Return whether a pod does not say why it waits, or has not for long, or when it starts.
+
+        When it starts may change as often as it is looked ahead; numbers in why may at any time.
+        """
         if verdict.reason == MAX_WAIT_EXCEEDED:
             return True  # it waits no more as soon as that is written
-        reason, since = self._worded.get(member.key, ("", 0.0))
-        if reason == verdict.reason and now - since < REWORD_AFTER:
-            return False
-        pod = self._pods.get(*member.key)
-        if pod is None:
-            return False
-        shown = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
-        return shown is None or shown.message != verdict.message
+        said = self._lately(member)
+        if said is not None and said.verdict.reason == verdict.reason:
+            return split_start(shown)[1] != split_start(verdict.message)[1]
+        return self._pods.get(*member.key) is not None and shown != verdict.message
 
     async def _write_gang(self, key: UnitKey, seen: Gang, change: Json) -> None:
         """Change a gang's status, if the gang is still as it was *seen*.
@@ -322,9 +367,10 @@ class StatusWriter:
                 if member.unit is not None:
                     self._again(member.unit)
                 return
-        self._worded[member.key] = (verdict.reason, asyncio.get_running_loop().time())
-        if len(self._worded) > 2 * len(self._cluster.pods) + 1024:
-            self._worded = {k: v for k, v in self._worded.items() if k in self._cluster.pods}
+        said = _Said(member.uid, verdict, asyncio.get_running_loop().time())
+        self._said[member.key] = said
+        if len(self._said) > 2 * len(self._cluster.pods) + 1024:
+            self._said = {k: v for k, v in self._said.items() if k in self._cluster.pods}
 
     def _again(self, key: UnitKey) -> None:
         self._news.add(key)

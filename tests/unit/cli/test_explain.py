@@ -4,6 +4,7 @@ import pytest
 from tests.unit.cli.objects import NOW, at, event, gang, job, node, pod, queue
 
 from lockstep.api.gang import Gang
+from lockstep.api.start import Start, with_start
 from lockstep.api.training import TrainingJob
 from lockstep.cli.views import describe
 from lockstep.cli.views.explain import explain_gang, explain_job, explain_pod
@@ -136,6 +137,19 @@ def test_a_pod_that_waits_and_one_that_runs() -> None:
         "  it starts with its gang: lockstep explain gang/g1",
     ]
     assert explain_pod(pod("p", node="n", phase="Running"), NOW) == ["pod p is on node n, Running"]
+
+
+@pytest.mark.parametrize(
+    ("start", "line"),
+    [
+        (Start(at(-320)), f"  estimated start: in 5m20s, at {at(-320)}"),
+        (Start(why="pod q never ends"), "  no estimated start: pod q never ends"),
+    ],
+)
+def test_a_pod_on_its_own_and_when_it_starts(start: Start, line: str) -> None:
+    message = with_start("short", start)
+    condition = {"type": "PodScheduled", "status": "False", "message": message}
+    assert explain_pod(pod("p", conditions=[condition]), NOW)[1:] == ["  why: short", line]
 
 
 PODS = [

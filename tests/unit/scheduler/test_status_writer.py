@@ -16,6 +16,7 @@ from tests.support.waiting import eventually
 
 from lockstep.api.core import PODS, Pod
 from lockstep.api.gang import Gang
+from lockstep.api.timestamp import show
 from lockstep.api.wire import convert, to_builtins
 from lockstep.kube.errors import ApiError, Conflict
 from lockstep.scheduler import status as module
@@ -305,3 +306,51 @@ async def test_when_it_starts_is_written_and_not_again_for_next_to_nothing():
     )
     assert world.gang("g1").status.no_estimate == ""
     assert world.server.gangs == before + Counter(g0=1, g1=1)
+
+
+async def test_a_single_pod_says_when_it_starts_and_not_again_for_next_to_nothing():
+    world = World("s/l: a:8-8", 0)
+    for name in ("p", "q"):
+        world.server.shown["default", name] = pod(name, gpus=1)
+        world.cluster.set_pod(world.server.shown["default", name])
+    world.decide()
+    first, second = (UnitKey("Pod", "default", name) for name in "pq")
+    async with world.writing():
+        await eventually(lambda: world.words("p") and world.words("q"))
+        why = world.words("p")
+        told = {first: Estimate(5000.0), second: Estimate(None, "pod p has no expected run time")}
+        world.writer.foresee(told, 1000.0)
+        await eventually(lambda: world.words("p") == f"{why}; estimated start: {show(5000.0)}")
+        await eventually(
+            lambda: world.words("q") == f"{why}; no estimated start: pod p has no expected run time"
+        )
+        world.writer.foresee(told | {first: Estimate(5010.0)}, 1000.0)
+        assert not world.writer.behind
+        world.decide()  # nor does it lose what it said when something else is looked at
+        await eventually(lambda: not world.writer.behind)
+        world.writer.foresee({first: Estimate(9000.0), second: Estimate(9500.0)}, 3000.0)
+        await eventually(lambda: show(9500.0) in world.words("q"))
+        await eventually(lambda: show(9000.0) in world.words("p"))
+    assert world.server.pods == Counter(p=3, q=3)
+    assert Counter(world.server.events) == {
+        ("p", "FailedScheduling"): 1,
+        ("q", "FailedScheduling"): 1,
+    }
+
+
+async def test_many_single_pods_are_told_when_they_start_once_each_and_at_a_pace():
+    world = World("s/l: a:8-8", 0)
+    names = [f"p{i}" for i in range(300)]
+    for name in names:
+        world.server.shown["default", name] = pod(name, gpus=1)
+        world.cluster.set_pod(world.server.shown["default", name])
+    world.decide()
+    async with world.writing():
+        await eventually(lambda: len(world.server.pods) == len(names))
+        told = {UnitKey("Pod", "default", name): Estimate(5000.0) for name in names}
+        for _ in range(3):
+            world.writer.foresee(told, 1000.0)
+        await eventually(lambda: all(show(5000.0) in world.words(name) for name in names))
+        world.writer.foresee(told, 1000.0)
+        assert not world.writer.behind
+    assert set(world.server.pods.values()) == {2}

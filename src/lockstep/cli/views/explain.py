@@ -5,11 +5,12 @@ from __future__ import annotations
 from lockstep.api import names
 from lockstep.api.core import Pod
 from lockstep.api.gang import Gang
+from lockstep.api.start import Start, split_start
 from lockstep.api.training import TrainingJob
 from lockstep.cli.views import gangs
 from lockstep.cli.views.pods import state
 from lockstep.cli.views.table import cell
-from lockstep.cli.views.times import ago, between
+from lockstep.cli.views.times import ago, between, until
 
 
 def explain_job(job: TrainingJob, gang: Gang | None, now: float) -> list[str]:
@@ -68,13 +69,17 @@ def explain_gang(gang: Gang, now: float) -> list[str]:
 def _estimate(gang: Gang, now: float) -> list[str]:
     """Say when the gang is to start and how old that estimate is, or why there is none."""
     status = gang.status
-    if status.no_estimate:
-        return [f"  no estimated start: {cell(status.no_estimate)}"]
-    if status.estimated_start is None:
+    if not status.no_estimate and status.estimated_start is None:
         return []
-    left = gangs.starts(gang, now)
-    when = left if left == "now" else f"in {left}, at {status.estimated_start}"
     age = f" (worked out {ago(status.estimated_at, now)} ago)" if status.estimated_at else ""
+    return _start(Start(status.estimated_start, status.no_estimate), now, age)
+
+
+def _start(start: Start, now: float, age: str = "") -> list[str]:
+    if start.at is None:
+        return [f"  no estimated start: {cell(start.why)}"]
+    left = until(start.at, now)
+    when = left if left == "now" else f"in {left}, at {start.at}"
     return [f"  estimated start: {when}{age}"]
 
 
@@ -87,7 +92,10 @@ def explain_pod(pod: Pod, now: float) -> list[str]:
     since = ago(pod.metadata.creation_timestamp, now)
     lines = [f"{name} waits for a node since {since}"]
     reasons = (c for c in pod.status.conditions if c.type == "PodScheduled" and c.message)
-    lines += [f"  why: {cell(c.message)}" for c in reasons]
+    for condition in reasons:
+        why, start = split_start(condition.message)
+        lines.append(f"  why: {cell(why)}")
+        lines += _start(start, now) if start is not None else []
     if gang := pod.metadata.labels.get(names.GANG_LABEL):
         lines.append(f"  it starts with its gang: lockstep explain gang/{gang}")
     return lines

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lockstep.api import duration, timestamp
 from lockstep.api.gang import Gang, TopologyWish
 from lockstep.cli.views.table import NAMESPACE, Column, Table, table
-from lockstep.cli.views.times import ago
+from lockstep.cli.views.times import ago, until
 
 COLUMNS = (
     NAMESPACE,
@@ -51,8 +50,7 @@ def starts(gang: Gang, now: float) -> str:
     """Return in how long the gang is to start, as far as is known: ``5m20s``, ``now``, or empty."""
     if not waits(gang) or gang.status.estimated_start is None:
         return ""
-    left = timestamp.parse(gang.status.estimated_start) - now
-    return duration.show(left) if left >= 1 else "now"
+    return until(gang.status.estimated_start, now)
 
 
 def wish(topology: TopologyWish | None) -> str:

@@ -13,3 +13,9 @@ def ago(stamp: str | None, now: float) -> str:
 def between(start: str | None, end: str | None, now: float) -> str:
     """Return how long something took, or has taken so far; empty when it has not started."""
     return ago(start, timestamp.parse(end) if end else now)
+
+
+def until(stamp: str, now: float) -> str:
+    """Return in how long the time *stamp* is: ``5m20s``, or ``now`` where it has come."""
+    left = timestamp.parse(stamp) - now
+    return duration.show(left) if left >= 1 else "now"

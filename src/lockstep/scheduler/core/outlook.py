@@ -167,7 +167,7 @@ class Outlook:
         self._runs.setdefault(key, []).extend(one.member for one in placement.assignments)
         if key in self._open:
             nodes = {one.spot.node for one in placement.assignments}
-            at = Estimate(self._clock.unix)
+            at = Estimate(min(self._clock.unix, timestamp.LAST))
             self._tell(key, Estimate(None, self._whom(key, nodes)) if self._beyond else at)
         self._plan_end(key, self._end_of(key))
 

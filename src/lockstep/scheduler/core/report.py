@@ -7,6 +7,7 @@ from typing import Any
 
 from lockstep.api import timestamp
 from lockstep.api.gang import Defragmentation, Gang, GangStatus
+from lockstep.api.start import Start, split_start, with_start
 from lockstep.api.wire import convert, to_builtins
 from lockstep.scheduler.core.blocked import Verdict, warnings
 from lockstep.scheduler.core.cluster import Cluster
@@ -112,14 +113,34 @@ def _estimate(cluster: Cluster, gang: Gang, foreseen: Foreseen | None) -> Json:
 
 def says_the_same(shown: GangStatus, foreseen: Foreseen) -> bool:
     """Return whether an estimate need not be written, for it is much the same as the one shown."""
+    if foreseen.estimate.at is not None and shown.estimated_at is None:
+        return False
+    return alike(_estimate_of(Start(shown.estimated_start, shown.no_estimate)), foreseen)
+
+
+def alike(before: Estimate, foreseen: Foreseen) -> bool:
+    """Return whether an estimate says much the same as one from *before*."""
     at = foreseen.estimate.at
-    if at is None or shown.estimated_start is None or shown.estimated_at is None:
-        return at is None and (shown.estimated_start, shown.no_estimate) == (
-            None,
-            foreseen.estimate.why,
-        )
-    apart = abs(at - timestamp.parse(shown.estimated_start))
-    return apart <= max(SAME_SECONDS, SAME_PART * (at - foreseen.seen))
+    if at is None or before.at is None:
+        return before == foreseen.estimate
+    return abs(at - before.at) <= max(SAME_SECONDS, SAME_PART * (at - foreseen.seen))
+
+
+def _estimate_of(start: Start) -> Estimate:
+    return Estimate(timestamp.parse(start.at) if start.at is not None else None, start.why)
+
+
+def pod_message(why: str, shown: str, foreseen: Foreseen | None) -> str:
+    """Return what a pod on its own says of *why* it waits, and of when it starts.
+
+    What it has *shown* of that stays until something else is found.
+    """
+    _, before = split_start(shown)
+    if foreseen is None or (before is not None and alike(_estimate_of(before), foreseen)):
+        return with_start(why, before)
+    at = foreseen.estimate.at
+    start = Start(why=foreseen.estimate.why) if at is None else Start(timestamp.show(at))
+    return with_start(why, start)
 
 
 def _nominated(cluster: Cluster, unit: Unit) -> dict[str, str | None] | None:

@@ -1,0 +1,46 @@
+"""When what waits is to start, as a pod on its own says it: behind why it waits.
+
+A pod has no status field for it. The message of its condition ``PodScheduled`` goes as soon as it
+has a node, and so does what stands there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lockstep.api import timestamp
+
+STARTS = "; estimated start: "
+UNTOLD = "; no estimated start: "
+
+
+class Start(NamedTuple):
+    """When it is to start, or why nobody can tell."""
+
+    at: str | None = None
+    why: str = ""
+
+
+def with_start(why: str, start: Start | None) -> str:
+    """Return *why* a pod waits, and behind it when it is to start."""
+    if start is None:
+        return why
+    return f"{why}{UNTOLD}{start.why}" if start.at is None else f"{why}{STARTS}{start.at}"
+
+
+def split_start(message: str) -> tuple[str, Start | None]:
+    """Return why a pod waits, and when it is to start where the *message* says so."""
+    why, found, at = message.rpartition(STARTS)
+    if found and _is_time(at):
+        return why, Start(at=at)
+    why, found, untold = message.partition(UNTOLD)
+    return why, Start(why=untold) if found else None
+
+
+def _is_time(text: str) -> bool:
+    """Return whether it is a time; why something waits may quote what users wrote."""
+    try:
+        timestamp.parse(text)
+    except ValueError:
+        return False
+    return True
