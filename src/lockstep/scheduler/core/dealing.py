@@ -201,7 +201,38 @@ def wishes(alignment: Alignment, *, beside: bool) -> tuple[frozenset[str], ...]:
     return tuple(alignment.required | kept for kept in concessions(wished - alignment.required))
 
 
-def spend_alike(free: IntArray, shape: PodShape, times: int) -> None:
+def spend_devices(free: IntArray, asked: Sequence[tuple[PodShape, IntArray]]) -> None:
+    """Take the single devices of so many pods of each shape by node from all nodes, in place.
+
+    What they ask for by number is expected to be taken already. Nodes in the same state that get
+    the same are worked out once: there are few kinds of them.
+
+    Raises:
+        ValueError: when a node does not hold them all.
+    """
+    times = np.array([here for _, here in asked])
+    nodes = np.flatnonzero(times.any(axis=0))
+    devices_there = free[asked[0][0].table.device_ids][:, nodes]
+    states = np.ascontiguousarray(np.concatenate([devices_there, times[:, nodes]]).T)
+    alike: dict[bytes, list[int]] = {}
+    for node, state in zip(nodes.tolist(), states, strict=True):
+        alike.setdefault(state.tobytes(), []).append(node)
+    for same in alike.values():
+        before = free[:, same[0]]
+        after = before.copy()
+        _spend(after, [(shape, int(here[same[0]])) for shape, here in asked])
+        free[:, same] += (after - before)[:, None]
+
+
+def _spend(free: IntArray, asked: Sequence[tuple[PodShape, int]]) -> None:
+    there = [(shape, times) for shape, times in asked if times]
+    if len(there) == 1:
+        _spend_alike(free, *there[0])
+    else:
+        _spend_mixed(free, there)
+
+
+def _spend_alike(free: IntArray, shape: PodShape, times: int) -> None:
     """Take the single devices of so many pods alike from one node (a column of *free*), in place.
 
     What they ask for by number is expected to be taken already.
@@ -214,7 +245,7 @@ def spend_alike(free: IntArray, shape: PodShape, times: int) -> None:
         take(free, choices(stock_of(free, shape, ask), ask, more)[0], shape)
 
 
-def spend_mixed(free: IntArray, asked: Sequence[tuple[PodShape, int]]) -> None:
+def _spend_mixed(free: IntArray, asked: Sequence[tuple[PodShape, int]]) -> None:
     """Take the single devices of pods of several shapes, so many each, from one node likewise.
 
     Raises:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from lockstep.scheduler.core import spots
-from lockstep.scheduler.core.dealing import spend_alike, spend_mixed
+from lockstep.scheduler.core.dealing import spend_devices
 from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.fit import FloatArray, members_fit
 from lockstep.scheduler.core.fronts import Fronts
@@ -111,8 +111,11 @@ def pack(
         packing = _trim(exact, items, quotas)
         if not packing.satisfies(items, quotas):
             return packing
+    extras = _extras(items, quotas, packing)
+    if not any(extras):
+        return packing
     greedy = _Greedy(items, ground, packing.counts)
-    greedy.place(_extras(items, quotas, packing))
+    greedy.place(extras)
     return Packing(greedy.counts, packing.exact)
 
 
@@ -170,6 +173,26 @@ def _extras(items: Sequence[Item], quotas: Sequence[Quota], packing: Packing) ->
     return extras
 
 
+def left_after(items: Sequence[Item], free: IntArray, counts: IntArray) -> IntArray:
+    """Return what nodes have left, in amounts and in devices, once they hold what a packing says.
+
+    Raises:
+        ValueError: when a node does not hold it.
+    """
+    left = free.copy()
+    for item, taken in zip(items, counts, strict=True):
+        left[item.shape.columns] -= item.shape.amounts[:, None] * taken
+    if counts.any() and _by_device(items):
+        each = zip(items, counts, strict=True)
+        spend_devices(left, [(item.shape, taken) for item, taken in each])
+    return left
+
+
+def _by_device(items: Sequence[Item]) -> bool:
+    """Return whether single devices decide how many of some item fit a node."""
+    return any(i.shape.share is not None or i.shape.goes_by_connections for i in items)
+
+
 class _Greedy:
     """Places one item after the other, the largest pods first, and never moves any."""
 
@@ -178,22 +201,10 @@ class _Greedy:
     ) -> None:
         self._items = items
         self._ground = ground
-        self._free = ground.free.copy()
-        self._sharing = any(i.shape.share is not None or i.shape.goes_by_connections for i in items)
+        self._single = _by_device(items)
         shape = (len(items), ground.free.shape[1])
-        self.counts: IntArray = np.zeros(shape, dtype=np.int64)
-        if counts is not None:
-            self._resume(counts)
-
-    def _resume(self, counts: IntArray) -> None:
-        """Count what has been placed; shares of different sizes are seated together."""
-        for item, taken in zip(self._items, counts, strict=True):
-            self._free[item.shape.columns] -= item.shape.amounts[:, None] * taken
-        self.counts += counts
-        for node in np.flatnonzero(counts.any(axis=0)) if self._sharing else ():
-            numbers = counts[:, node].tolist()
-            asked = [(item.shape, n) for item, n in zip(self._items, numbers, strict=True)]
-            spend_mixed(self._free[:, node], asked)
+        self.counts: IntArray = np.zeros(shape, dtype=np.int64) if counts is None else counts.copy()
+        self._free = left_after(items, ground.free, self.counts)
 
     def place(self, targets: Sequence[int]) -> None:
         """Place up to *targets* members of each item."""
@@ -249,9 +260,8 @@ class _Greedy:
         shape = self._items[number].shape
         self._free[shape.columns] -= shape.amounts[:, None] * taken
         self.counts[number] += taken
-        if self._sharing:
-            for node in np.flatnonzero(taken):
-                spend_alike(self._free[:, node], shape, int(taken[node]))
+        if self._single:
+            spend_devices(self._free, [(shape, taken)])
 
 
 class _Attainable:

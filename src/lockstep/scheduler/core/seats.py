@@ -19,7 +19,7 @@ from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.layout import Talk
 from lockstep.scheduler.core.layout_search import Slots, Task, lay_out
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
-from lockstep.scheduler.core.packing import Packing
+from lockstep.scheduler.core.packing import Packing, left_after
 from lockstep.scheduler.core.problem import Problem, Ranked, RankedUnit
 from lockstep.scheduler.core.topology import NO_DOMAIN
 from lockstep.scheduler.core.traffic import Collective, collectives, grids
@@ -171,9 +171,7 @@ def _spare(ground: Ground, area: Area, packing: Packing, item: int, taken: IntAr
     ordered = ground.tiers_of_policy is not None
     if problem.spread or problem.blocks[item] is not None or apart or ordered:
         return np.zeros(0, dtype=np.int64)
-    left = table.free[:, area.rows].copy()
-    for other, count in zip(problem.items, packing.counts, strict=True):
-        left[other.shape.columns] -= other.shape.amounts[:, None] * count
+    left = left_after(problem.items, table.free[:, area.rows], packing.counts)
     room = members_fit(left, problem.items[item].shape) * ground.fits[item].eligible[area.rows]
     open_to = network_order(table, area.rows[np.flatnonzero(room)])
     held = dict(zip(area.rows.tolist(), room.tolist(), strict=True))
