@@ -40,6 +40,8 @@ STUCK = LONGEST + 15.0
 """Seconds after which a look is ended from outside: it was forked beside threads, and one of them
 may have held a lock that nobody holds there."""
 NICE = 19
+RETRY = 30.0
+"""Seconds after which it is looked again, at the earliest, if a look came to no good end."""
 
 Found = Callable[[dict[UnitKey, Estimate], float], None]
 """Takes what was found, and the Unix time for which it holds."""
@@ -76,15 +78,18 @@ class Forecaster:
             if not len(self._decider.line):
                 continue
             started, now = loop.time(), time.time()
-            try:
-                estimates = await self._look(now)
-            except OSError as error:
-                # Such as no memory for another process: nobody's place depends on it.
-                log.warning("nobody is told when it starts: %s", error)
-                estimates = {}
-            if estimates:
-                self._found(estimates, now)
-            await asyncio.sleep((loop.time() - started) * SPARING)
+            waiting = list(self._decider.line.all())
+            estimates, trouble = await self._look(now)
+            if trouble:
+                log.error("looking ahead broke off: %s", trouble)
+                untold = Estimate(None, f"looking ahead broke off: {trouble}")
+                estimates = dict.fromkeys(waiting, untold) | estimates
+            self._found(estimates, now)
+            pause = (loop.time() - started) * SPARING
+            if trouble:
+                self.note()
+                pause = max(pause, RETRY)
+            await asyncio.sleep(pause)
 
     async def _calm(self) -> None:
         """Let a burst of changes pass, if it does not last: while it lasts, others need the CPU."""
@@ -95,14 +100,17 @@ class Forecaster:
             await asyncio.sleep(PACE)
         self._wake.clear()
 
-    async def _look(self, now: float) -> dict[UnitKey, Estimate]:
-        """Return what a forked process finds out about the present state."""
+    async def _look(self, now: float) -> tuple[dict[UnitKey, Estimate], str]:
+        """Return what a forked process finds out about the present state.
+
+        Beside it stands why that is not all, where the process came to no good end.
+        """
         reading, writing = os.pipe()
         try:
             pid = os.fork()
-        except OSError:
+        except OSError as error:  # such as no memory for another process
             os.close(reading)
-            raise
+            return {}, f"no process for it: {error.strerror}"
         else:
             if not pid:
                 _work(self._decider, now, writing)
@@ -112,27 +120,39 @@ class Forecaster:
             async with asyncio.timeout(STUCK):
                 text = await _read(reading)
                 # Taking its memory apart may take it a while, for which nobody is to wait.
-                while not _ended(pid):  # noqa: ASYNC110 - no event tells it
+                while (code := _exit_code(pid)) is None:  # noqa: ASYNC110 - no event tells it
                     await asyncio.sleep(PACE)
         except TimeoutError:
             _kill(pid)
-            raise TimeoutError(f"looking ahead took more than {STUCK:g} s") from None
+            return {}, f"it took more than {STUCK:g} s"
         except BaseException:
             _kill(pid)
             raise
         whole, _, _ = text.rpartition(b"\n")  # it may have been killed in the middle of a line
         lines = (msgspec.json.decode(line, type=_Line) for line in whole.splitlines())
-        return {UnitKey(n.kind, n.namespace, n.name): Estimate(n.at, n.why) for n in lines}
+        found = {UnitKey(n.kind, n.namespace, n.name): Estimate(n.at, n.why) for n in lines}
+        return found, _in_words(code)
 
 
-def _ended(pid: int) -> bool:
-    return os.waitpid(pid, os.WNOHANG) != (0, 0)
+def _exit_code(pid: int) -> int | None:
+    """Return how a forked process ended, less than 0 for a signal; None while it has not."""
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def _in_words(code: int) -> str:
+    """Return what is wrong about how a process ended; empty where nothing is."""
+    if code == -signal.SIGKILL:
+        return "it was killed, as happens when memory runs out"
+    if code < 0:
+        return f"signal {-code} ({signal.strsignal(-code) or 'unknown'}) ended it"
+    return "it failed, and the scheduler's log says how; please report it" if code else ""
 
 
 def _kill(pid: int) -> None:
     """End the forked process, which has nothing to clean up."""
     with contextlib.suppress(ChildProcessError):
-        if not _ended(pid):
+        if _exit_code(pid) is None:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
 

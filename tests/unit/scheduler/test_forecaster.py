@@ -17,11 +17,14 @@ from lockstep.scheduler.core.outlook import Estimate
 from lockstep.scheduler.core.units import UnitKey
 from lockstep.scheduler.forecaster import Forecaster
 
+KNOWN = "gang x has no expected run time"
+
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PACE", 0.001)
     monkeypatch.setattr(module, "SPARING", 0)
+    monkeypatch.setattr(module, "RETRY", 0.001)
 
 
 @pytest.fixture
@@ -44,6 +47,11 @@ class Looking:
         """Let it know of a change, and wait for what it finds."""
         self.forecaster.note()
         await eventually(lambda: bool(self.looks))
+
+    @property
+    def why(self) -> str:
+        """What gang y, which waits, was told last of why it has no estimate."""
+        return self.looks[-1][UnitKey("Gang", "default", "y")].why if self.looks else ""
 
     async def __aenter__(self) -> Looking:
         self._task = asyncio.create_task(self.forecaster.run())
@@ -84,8 +92,7 @@ async def test_what_is_found_comes_back_and_the_state_stays_as_it_was(
     before = world.places("x")
     async with Looking(world) as looking:
         await looking.see()
-    expected = Estimate(None, "gang x has no expected run time")
-    assert looking.looks[0] == {UnitKey("Gang", "default", "y"): expected}
+    assert looking.looks[0] == {UnitKey("Gang", "default", "y"): Estimate(None, KNOWN)}
     assert world.places("x") == before
     assert forked and all(gone(pid) for pid in forked)
 
@@ -93,32 +100,54 @@ async def test_what_is_found_comes_back_and_the_state_stays_as_it_was(
 async def test_without_memory_for_it_the_scheduler_goes_on(
     world: Running, monkeypatch: pytest.MonkeyPatch
 ):
-    tried = asyncio.Event()
-
     def refuse() -> int:
-        tried.set()
         raise OSError(12, "Cannot allocate memory")
 
     async with Looking(world) as looking:
         with monkeypatch.context() as full:
             full.setattr(os, "fork", refuse)
-            looking.forecaster.note()
-            await tried.wait()
-        await looking.see()
+            await looking.see()
+        assert looking.why.endswith("broke off: no process for it: Cannot allocate memory")
+        await eventually(lambda: looking.why == KNOWN)  # it tries again by itself
 
 
-async def test_what_was_said_before_it_was_killed_counts(
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (signal.SIGKILL, "it was killed, as happens when memory runs out"),
+        (signal.SIGTERM, "signal 15 (Terminated) ended it"),
+    ],
+)
+async def test_one_that_dies_is_told_and_the_next_is_taken(
+    world: Running,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    how: signal.Signals,
+    words: str,
+):
+    async with Looking(world) as looking:
+        with monkeypatch.context() as deadly:
+            deadly.setattr(module, "_play", lambda _: os.kill(os.getpid(), how))
+            await looking.see()
+        assert looking.why == f"looking ahead broke off: {words}"
+        assert words in caplog.text
+        await eventually(lambda: looking.why == KNOWN)
+
+
+async def test_one_that_dies_while_it_tells_leaves_what_it_has_told(
     world: Running, monkeypatch: pytest.MonkeyPatch
 ):
-    real = module._read
+    world.run("z: 1x8")
 
-    async def cut(descriptor: int) -> bytes:
-        return await real(descriptor) + b'["Gang","default","z",nu'
+    def work(_decider: object, _now: float, pipe: int) -> None:
+        os.write(pipe, b'["Gang","default","z",9.0,""]\n["Gang","default","y",nu')
+        os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr(module, "_read", cut)
     async with Looking(world) as looking:
+        monkeypatch.setattr(module, "_work", work)
         await looking.see()
-    assert [key.name for key in looking.looks[0]] == ["y"]
+        assert looking.looks[0][UnitKey("Gang", "default", "z")] == Estimate(9.0)
+        assert "it was killed" in looking.looks[0][UnitKey("Gang", "default", "y")].why
 
 
 async def test_who_is_too_far_back_is_told_how_far_it_was_looked(
@@ -150,25 +179,22 @@ async def test_decisions_without_end_are_told_and_not_fatal(monkeypatch: pytest.
 async def test_one_that_is_stuck_is_ended_and_the_next_is_taken(
     world: Running, monkeypatch: pytest.MonkeyPatch, forked: list[int]
 ):
-    ended, real = asyncio.Event(), module._kill
     async with Looking(world) as looking:
         with monkeypatch.context() as stuck:
             stuck.setattr(module, "_work", lambda *_: signal.pause())
             stuck.setattr(module, "STUCK", 0.05)
-            stuck.setattr(module, "_kill", lambda pid: (real(pid), ended.set()))
-            looking.forecaster.note()
-            await ended.wait()
-        assert forked and all(gone(pid) for pid in forked)
-        await looking.see()
+            await looking.see()
+        assert looking.why == "looking ahead broke off: it took more than 0.05 s"
+        await eventually(lambda: looking.why == KNOWN)
+    assert all(gone(pid) for pid in forked)
 
 
-async def test_a_defect_in_it_ends_nothing_else(world: Running, monkeypatch: pytest.MonkeyPatch):
-    tried, real = asyncio.Event(), module._ended
+async def test_a_defect_in_it_ends_nothing_else_and_is_told(
+    world: Running, monkeypatch: pytest.MonkeyPatch
+):
     async with Looking(world) as looking:
         with monkeypatch.context() as broken:
             broken.setattr(module, "Outlook", None)
-            broken.setattr(module, "_ended", lambda pid: tried.set() or real(pid))
-            looking.forecaster.note()
-            await tried.wait()
-        await looking.see()
-    assert [len(found) for found in looking.looks] == [1]
+            await looking.see()
+        assert "it failed, and the scheduler's log says how" in looking.why
+        await eventually(lambda: looking.why == KNOWN)
