@@ -288,13 +288,31 @@ def test_what_the_words_say_would_help_helps(change: dict[str, Any], starts: boo
     assert bool(decider.decide(1.0).placements) == starts
 
 
+@pytest.mark.parametrize(
+    ("used", "asked", "most"), [("", "3x8", 2), ("a: 1x8", "3x8", 1), ("a: 2x8", "3x8", 0)]
+)
+def test_what_is_said_to_be_the_most_to_ask_for_is_let_in_and_no_more(
+    used: str, asked: str, most: int
+):
+    def tried(size: str) -> tuple[Cluster, bool]:
+        cluster = cluster_with(WIDE, {"q": {"limit": gpus(16)}})
+        if used:
+            submit(cluster, used, "q")
+        Decider(cluster).decide(0.0)
+        submit(cluster, f"b: {size}", "q", 1)
+        return cluster, bool(Decider(cluster).decide(1.0).placements)
+
+    said = waits(tried(asked)[0], "b")[2]
+    assert said.startswith(f"at most {8 * most} GPUs asked for, or a limit of ") == bool(most)
+    assert ("asked for" in said) == bool(most)
+    assert [tried(f"{pods}x8")[1] for pods in (1, 2)] == [most >= 1, most >= 2]
+
+
 def test_words_for_more_than_the_limit_and_for_what_is_not_lent():
     cluster = cluster_with(WIDE, {"q": {"limit": gpus(8)}, "r": {}, "s": {"guaranteed": gpus(24)}})
     submit(cluster, "a: 2x8", "q")
     Decider(cluster).decide(0.0)
-    assert waits(cluster, "a")[2] == (
-        "less than 16 GPUs asked for, or a limit of 16 GPUs in queue q"
-    )
+    assert waits(cluster, "a")[2] == ("at most 8 GPUs asked for, or a limit of 16 GPUs in queue q")
     cluster.set_queue(queue("s", guaranteed=gpus(24), lending="Never"))
     submit(cluster, "b: 2x8", "r")
     Decider(cluster).decide(0.0)

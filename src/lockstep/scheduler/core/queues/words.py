@@ -54,7 +54,7 @@ def quota_verdict(cluster: Cluster, unit: Unit, problem: Problem) -> Verdict | N
     if over is None:
         return None
     needs = words.listing([amount(n, v) for n, v in _first(admission.asked(cluster, problem))])
-    asked, short = amount(over.resource, over.asked), amount(over.resource, over.short)
+    short = amount(over.resource, over.short)
     used, most = amount(over.resource, over.used), amount(over.resource, over.amount)
     if over.field == "lending":
         return Verdict(
@@ -69,18 +69,21 @@ def quota_verdict(cluster: Cluster, unit: Unit, problem: Problem) -> Verdict | N
         OVER_QUOTA,
         f"needs {needs}; queue {queue} uses {used.partition(' ')[0]} of the {most} {of}: "
         f"{short} short" + _holders(cluster, over, unit),
-        _remedy(over, asked, short),
+        _remedy(over, admission.asked(cluster, problem), short),
     )
 
 
-def _remedy(over: OverQuota, asked: str, short: str) -> str:
+def _remedy(over: OverQuota, asked: Mapping[str, int], short: str) -> str:
     queue = over.account.queue
     raised = amount(over.resource, over.used + over.asked)
     if over.field == "borrowingLimit":
         promised = over.account.guaranteed.get(over.resource, 0)
         raised = amount(over.resource, over.used + over.asked - promised)
     if over.asked > over.amount:
-        return f"less than {asked} asked for, or a {over.field} of {raised} in queue {queue}"
+        # Nothing that is given back suffices; what it asks for itself may count for less above.
+        left = asked.get(over.resource, over.asked) - over.short
+        fewer = f"at most {amount(over.resource, left)} asked for, or " if left > 0 else ""
+        return f"{fewer}a {over.field} of {raised} in queue {queue}"
     return f"{short} given back in queue {queue}, or a {over.field} of {raised} there"
 
 
