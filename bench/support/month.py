@@ -19,7 +19,8 @@ from lockstep.api.gang import Gang, GangSpec
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import GANG_LABEL, GPU, SCHEDULER_NAME
 from lockstep.scheduler.core.units import UnitKey
-from lockstep.sim.workload import EPOCH, Workload
+from lockstep.sim.workload import Workload
+from lockstep.sim.world import EPOCH
 
 DAY = 86400.0
 JOBS_PER_GPU_DAY = 0.45

@@ -48,6 +48,8 @@ ELAPSED_ANNOTATION: Final = "lockstep.dev/elapsed"
 """On a job in a snapshot: how long it had run, in seconds."""
 WAITED_ANNOTATION: Final = "lockstep.dev/waited"
 """On a gang in a snapshot: how long it had waited for its place, in seconds."""
+SNAPSHOT_ANNOTATION: Final = "lockstep.dev/snapshot"
+"""On a node in a snapshot: when that was taken (RFC 3339)."""
 CHECKPOINT_ANNOTATION: Final = "lockstep.dev/checkpoint"
 """On a TrainingJob or a Gang: when its state was last saved (RFC 3339), for those who may not write
 its status; work since then is lost with its place."""

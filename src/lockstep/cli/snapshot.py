@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Sequence
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -21,6 +22,7 @@ from lockstep.api.names import (
     GANG_GROUP_LABEL,
     GANG_LABEL,
     GROUP,
+    SNAPSHOT_ANNOTATION,
     WAITED_ANNOTATION,
 )
 from lockstep.api.node_policy import NODE_POLICIES
@@ -150,6 +152,9 @@ def object_of(res: Resource[Any], view: Any, now: float) -> Json:
     obj |= {"apiVersion": res.api_version, "kind": res.kind}
     meta = obj["metadata"]
     annotations = {k: v for k, v in meta.get("annotations", {}).items() if GROUP in k}
+    if res is NODES:
+        # Whole seconds, up: nothing in the snapshot is as late as it.
+        annotations[SNAPSHOT_ANNOTATION] = timestamp.show(ceil(now))
     started = _started(view)
     if started is not None:
         annotations[ELAPSED_ANNOTATION] = f"{max(0.0, now - timestamp.parse(started)):.0f}"

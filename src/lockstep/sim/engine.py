@@ -35,7 +35,7 @@ from lockstep.sim.faults import Dice, Faults
 from lockstep.sim.meter import Meter
 from lockstep.sim.record import Rearranged, Result
 from lockstep.sim.running import Run
-from lockstep.sim.workload import EPOCH, Workload
+from lockstep.sim.workload import Workload
 from lockstep.sim.world import World
 
 NOT_READY = Condition(type="Ready", status="False", reason="Simulated")
@@ -50,13 +50,14 @@ class _Costs:
     """What moving a job costs: what the simulation would take from it."""
 
     runs: dict[UnitKey, Run]
+    epoch: float
 
     def seconds(self, unit: Unit, now: float) -> float | None:
         """Return the seconds of work since the last simulated checkpoint, and of a restart."""
         run = self.runs.get(unit.key)
         if run is None or not (checkpointed(unit) or elastic(unit)):
             return None
-        return run.at_stake(now - EPOCH)
+        return run.at_stake(now - self.epoch)
 
     def pause(self) -> float:
         """Return nothing: a simulated job goes on without the members that move."""
@@ -90,8 +91,10 @@ class Simulation:
         self._options = options
         self._dice = Dice(options.faults, options.seed)
         self._runs: dict[UnitKey, Run] = {}
-        self._decider = Decider(self.cluster, costs=_Costs(self._runs), policy=options.defrag)
-        self._clock = Playback(self._decider, self, origin=EPOCH, rounds=options.rounds)
+        self._decider = Decider(
+            self.cluster, costs=_Costs(self._runs, world.epoch), policy=options.defrag
+        )
+        self._clock = Playback(self._decider, self, origin=world.epoch, rounds=options.rounds)
         self._result = Result(seed=options.seed)
         self._meter = Meter(self.cluster.table, self._result)
         self._down: set[str] = set()
@@ -191,7 +194,7 @@ class Simulation:
             self._use(run, name, spot)
             # Else nobody would know when it ends, and what waits would be passed by anything.
             member = self.cluster.pods[run.work.key.namespace, name]
-            member.since = EPOCH + self._now - run.work.elapsed
+            member.since = self._world.epoch + self._now - run.work.elapsed
         if standing:
             run.started(self._now)
             self._follow(run)

@@ -34,10 +34,6 @@ from lockstep.scheduler.core.shares import split_off
 from lockstep.scheduler.core.units import UnitKey
 from lockstep.sim.world import InputError, Json, World, view
 
-EPOCH = timestamp.parse("2026-01-01T00:00:00Z")
-"""The Unix time that a simulation's second 0 stands for."""
-
-
 _SIMULATION = OwnerReference(API_VERSION, "Simulation", "simulation", "", controller=True)
 """Stands behind every gang: its pods are made again, as a controller would."""
 OVER = ("Succeeded", "Failed", "Finished", "Suspended")
@@ -137,7 +133,8 @@ def _of_job(obj: Json, gang_of: Json, world: World) -> Workload:
     since, saved = _history(gang_of)
     placed = msgspec.structs.replace(job.metadata, creation_timestamp=since)
     status = GangStatus(
-        last_checkpoint=saved or _history(obj)[1], waiting_since=_waiting_since(gang_of)
+        last_checkpoint=saved or _history(obj)[1],
+        waiting_since=_waiting_since(gang_of, world),
     )
     # What the job's controller would see to is the gang's own business here.
     spec = msgspec.structs.replace(objects.gang_spec(job), max_wait=job.spec.max_wait)
@@ -153,19 +150,19 @@ def _history(obj: Json) -> tuple[str | None, str | None]:
     return since, None if saved is None else timestamp.show(saved)
 
 
-def _waiting_since(obj: Json) -> str | None:
+def _waiting_since(obj: Json, world: World) -> str | None:
     """Return since when a gang waits that had waited before the start."""
     where = f"{obj.get('kind')} {_named(obj)[1]}: "
     annotations = (obj.get("metadata") or {}).get("annotations") or {}
     waited = _seconds(where, annotations, WAITED_ANNOTATION)
-    return None if waited is None else timestamp.show(EPOCH - waited)
+    return None if waited is None else timestamp.show(world.epoch - waited)
 
 
 def _of_gang(obj: Json, world: World) -> Workload:
     gang = view(obj, Gang)
     since, saved = _history(obj)
     placed = msgspec.structs.replace(_placed(gang.metadata), creation_timestamp=since)
-    status = GangStatus(last_checkpoint=saved, waiting_since=_waiting_since(obj))
+    status = GangStatus(last_checkpoint=saved, waiting_since=_waiting_since(obj, world))
     gang = msgspec.structs.replace(gang, metadata=placed, status=status)
     bodies: list[Json] = []
     for number, group in enumerate(gang.spec.groups):
@@ -212,7 +209,7 @@ def _workload(obj: Json, gang: Gang, bodies: Sequence[Json], world: World) -> Wo
     runtime = _seconds(where, annotations, RUNTIME_ANNOTATION)
     if runtime is None and bodies:  # as simulated nodes read it
         runtime = _seconds(where, bodies[0]["metadata"]["annotations"], RUNTIME_ANNOTATION)
-    created = timestamp.show(EPOCH + (arrival or 0.0))
+    created = timestamp.show(world.epoch + (arrival or 0.0))
     if arrival is None and gang.metadata.creation_timestamp:
         created = gang.metadata.creation_timestamp
     spec = _decided(gang.spec, where, world)

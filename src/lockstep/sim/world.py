@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from lockstep.api import timestamp
 from lockstep.api.core import Node, Pod, PodDisruptionBudget, PriorityClass
-from lockstep.api.names import API_VERSION, GANG_LABEL
+from lockstep.api.names import API_VERSION, GANG_LABEL, SNAPSHOT_ANNOTATION
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
@@ -24,6 +25,8 @@ from lockstep.scheduler.core.units import PodKey, UnitKey
 from lockstep.sim.amounts import BadAmount, check_node, check_pod
 
 Json = dict[str, Any]
+EPOCH = timestamp.parse("2026-01-01T00:00:00Z")
+"""The Unix time that a simulation's second 0 stands for, where its input does not say one."""
 T = TypeVar("T", bound=Wire)
 
 BUILT_IN_PRIORITIES = {
@@ -49,6 +52,8 @@ class World:
     """They allow as many disruptions at any time as at the start: who goes is back at once."""
     pods: dict[PodKey, Pod] = field(default_factory=dict)
     """Pods that stand on nodes at the start; those of no job that is simulated stay for ever."""
+    epoch: float = EPOCH
+    """The Unix time at the start: that of a snapshot, so that what is in it lies in the past."""
     _card_memory: int | None = None
 
     @property
@@ -141,6 +146,7 @@ def _take(world: World, obj: Json) -> None:
         case "v1", "Node":
             node = view(obj, Node)
             world.nodes[node.metadata.name] = node
+            world.epoch = max(world.epoch, _taken(node))
         case "v1", "Pod":
             pod = view(obj, Pod)
             if pod.spec.node_name and pod.status.phase not in ("Succeeded", "Failed"):
@@ -155,6 +161,22 @@ def _take(world: World, obj: Json) -> None:
             world.topologies.append(view(obj, Topology))
         case group, "NodePolicy" if group == API_VERSION:
             world.node_policies.append(view(obj, NodePolicy))
+
+
+def _taken(node: Node) -> float:
+    """Return the Unix time of the snapshot that a node is from; the default where it is from none.
+
+    Raises:
+        InputError: when that is no time.
+    """
+    text = node.metadata.annotations.get(SNAPSHOT_ANNOTATION)
+    try:
+        return EPOCH if text is None else timestamp.parse(text)
+    except ValueError:
+        raise InputError(
+            f"Node {node.metadata.name}: annotation {SNAPSHOT_ANNOTATION} is {text!r}; it must be "
+            "a time such as 2026-01-01T00:00:00Z, or be left out"
+        ) from None
 
 
 def view(obj: Mapping[str, Any], type_: type[T]) -> T:

@@ -10,16 +10,18 @@ from msgspec.structs import replace
 from tests.support.drawn import queue
 from tests.support.simulated_jobs import job, training_job
 
-from lockstep.api.core import PriorityClass
+from lockstep.api import timestamp
+from lockstep.api.core import NODES, PriorityClass
 from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import GPUS_ANNOTATION
+from lockstep.api.names import GPUS_ANNOTATION, RUNTIME_ANNOTATION
+from lockstep.cli.snapshot import object_of
 from lockstep.cli.whatif import Answer, answer_to
 from lockstep.nodes.simulated.spec import parse
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.masks import format_indices
 from lockstep.sim.engine import Options, Simulation
-from lockstep.sim.workload import EPOCH, Workload, read_workloads
-from lockstep.sim.world import World, world_of
+from lockstep.sim.workload import Workload, read_workloads
+from lockstep.sim.world import EPOCH, World, read_world, world_of
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -196,3 +198,23 @@ def test_whom_it_preempts_loses_its_place(case):
     lives = Simulation(world, works, Options(until=0.0)).run().lives
     hit = tuple(sorted(life.name for life in lives if life.preemptions))
     assert hit == case.preempts
+
+
+def waiting_since(since: str, obj: Json) -> Json:
+    """Return a job as a snapshot holds it: with the time at which it was made, not to come."""
+    runs = {RUNTIME_ANNOTATION: obj["metadata"]["annotations"][RUNTIME_ANNOTATION]}
+    return obj | {"metadata": obj["metadata"] | {"annotations": runs, "creationTimestamp": since}}
+
+
+def test_it_comes_behind_what_was_there_when_the_snapshot_was_taken():
+    taken = timestamp.parse("2030-01-01T12:00:00.5Z")
+    nodes = world_of(parse("2x8")).nodes.values()
+    world = read_world([object_of(NODES, node, taken) for node in nodes])
+    others = [
+        waiting_since("2030-01-01T11:00:00Z", job("a", "1x8", runs=50)),
+        waiting_since("2030-01-01T12:00:00Z", job("b", "2x8", runs=10)),
+    ]
+    asked = Case(job("new", "2x8")).asked
+    found = answer_to(world, read_workloads(others, world), asked).forecast
+    assert found.starts == 60
+    assert "room is kept for gang b until 2030-01-01T12:00:51Z" in found.reason

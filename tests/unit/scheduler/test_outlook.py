@@ -24,8 +24,8 @@ from lockstep.scheduler.core.outlook import NEVER, OWN_PODS, Estimate, Outlook
 from lockstep.scheduler.core.units import UnitKey
 from lockstep.sim.engine import Options, Simulation
 from lockstep.sim.faults import Faults
-from lockstep.sim.workload import EPOCH, Workload, read_workloads
-from lockstep.sim.world import world_of
+from lockstep.sim.workload import Workload, read_workloads
+from lockstep.sim.world import EPOCH, world_of
 
 SEEN: list[int] = []
 """Steps of each outlook so far."""

@@ -99,6 +99,10 @@ def put(obj, path, value):
             f"Node n1: status.allocatable[pods]: {HUGE} is too much or too little; write 0 to 8Pi",
         ),
         (
+            put(NODE, ["metadata", "annotations"], {"lockstep.dev/snapshot": "noon"}),
+            "Node n1: annotation lockstep.dev/snapshot is 'noon'; it must be a time such as",
+        ),
+        (
             put(STANDING, ASKED, "one"),
             "Pod p1: spec.containers[0].resources.requests[cpu]: 'one' is not a quantity; write",
         ),
