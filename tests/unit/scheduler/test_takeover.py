@@ -141,6 +141,17 @@ def test_whenever_a_leader_ends_the_place_goes_to_the_more_important_one(case, w
             assert "y" not in world.there()
 
 
+@pytest.mark.parametrize("nodes", ["ab", "b"])
+def test_half_a_gang_that_stands_on_what_it_took_over_gets_the_rest(nodes):
+    world = Running.on(TWO)
+    world.submit(f"y: {len(nodes)}x8")
+    world.show("y", nominated={f"y-{i}": on for i, on in enumerate(nodes)})
+    world.submit("z: 2x8", priority="high")
+    world._bind(world.gangs["z"].pods[0], "a", 0xFF)
+    world.settle()
+    assert world.places("z") == {"z-0": "a", "z-1": "b"}
+
+
 def test_a_place_is_shown_by_whose_it_was_until_it_is_written_whose_it_is():
     world = Running.on(TWO)
     world.graceful = True

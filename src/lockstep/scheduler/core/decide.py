@@ -269,10 +269,14 @@ class Decider:
         nominated = {
             key for key in changed if key in self.line and self.cluster.units[key].nominated
         }
-        for key in self.line.sort(nominated) if nominated else ():
+        if not nominated:
+            return
+        # Half of a gang may stand on what it had taken over, and the rest of it comes first.
+        half = {self.cluster.units[key].queue for key in self.line.half_placed()}
+        for key in self.line.sort(nominated):
             unit = self.cluster.units[key]
             try:
-                self.preemptor.adopt(unit, self.problem(unit))
+                self.preemptor.adopt(unit, self.problem(unit), moot=unit.queue in half)
                 self.line.update(key)
             except Exception as error:
                 self._set_aside(key, error, result)

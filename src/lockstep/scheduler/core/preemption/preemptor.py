@@ -154,11 +154,12 @@ class Preemptor:
             told += f"; {in_words(plan.violates, unit.key.namespace)}, and nothing else makes room"
         return Eviction(unit.key, nodes, plan.victims, told, instead_of=instead_of)
 
-    def adopt(self, unit: Unit, problem: Problem | None) -> None:
+    def adopt(self, unit: Unit, problem: Problem | None, *, moot: bool = False) -> None:
         """Keep the place free that an earlier leader noted down for a unit.
 
         Of several units the next in line comes first. What it has may have been taken over from
-        one of the others while that leader ended, between the two writes that this takes.
+        one of the others while that leader ended, between the two writes that this takes. One that
+        may be *moot* altogether is planned anew.
         """
         if unit.key in self._adopted:
             return
@@ -166,7 +167,7 @@ class Preemptor:
         nodes = unit.nominated
         waiting = {m.name: m for muster in unit.musters for m in muster.pending}
         nodes = {pod: node for pod, node in nodes.items() if pod in waiting}
-        if not nodes or unit.bound or problem is None:
+        if not nodes or unit.bound or problem is None or moot:
             return
         asked: Amounts = {}
         for pod in nodes:
