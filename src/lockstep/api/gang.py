@@ -207,6 +207,10 @@ class GangStatus(Wire, frozen=True):
     no_estimate: Annotated[
         str, Meta(description="Why nobody can tell when it starts, where nobody can.")
     ] = ""
+    not_before: Annotated[
+        str | None,
+        Meta(description="Until when it surely does not start, where no more could be told."),
+    ] = None
     nominated: Annotated[
         dict[str, str], Meta(description="By pod, the node that is being made free for it.")
     ] = {}

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from lockstep.api import timestamp
 
 STARTS = "; estimated start: "
-UNTOLD = "; no estimated start: "
+UNTOLD = "; no estimated start"
+NOT_BEFORE = ", not before "
 
 
 class Start(NamedTuple):
@@ -19,13 +20,18 @@ class Start(NamedTuple):
 
     at: str | None = None
     why: str = ""
+    not_before: str | None = None
+    """Until when it surely does not start, where no more than that is known."""
 
 
 def with_start(why: str, start: Start | None) -> str:
     """Return *why* a pod waits, and behind it when it is to start."""
     if start is None:
         return why
-    return f"{why}{UNTOLD}{start.why}" if start.at is None else f"{why}{STARTS}{start.at}"
+    if start.at is not None:
+        return f"{why}{STARTS}{start.at}"
+    limit = f"{NOT_BEFORE}{start.not_before}" if start.not_before is not None else ""
+    return f"{why}{UNTOLD}{limit}: {start.why}"
 
 
 def split_start(message: str) -> tuple[str, Start | None]:
@@ -33,8 +39,14 @@ def split_start(message: str) -> tuple[str, Start | None]:
     why, found, at = message.rpartition(STARTS)
     if found and _is_time(at):
         return why, Start(at=at)
-    why, found, untold = message.partition(UNTOLD)
-    return why, Start(why=untold) if found else None
+    why, found, rest = message.rpartition(UNTOLD)
+    limit, _, untold = rest.partition(": ")
+    not_before = limit.removeprefix(NOT_BEFORE)
+    if found and not limit:
+        return why, Start(why=untold)
+    if found and _is_time(not_before):
+        return why, Start(why=untold, not_before=not_before)
+    return message, None
 
 
 def _is_time(text: str) -> bool:

@@ -55,6 +55,7 @@ class _Line(msgspec.Struct, array_like=True):
     name: str
     at: float | None
     why: str
+    not_before: float | None
 
 
 class Forecaster:
@@ -130,7 +131,9 @@ class Forecaster:
             raise
         whole, _, _ = text.rpartition(b"\n")  # it may have been killed in the middle of a line
         lines = (msgspec.json.decode(line, type=_Line) for line in whole.splitlines())
-        found = {UnitKey(n.kind, n.namespace, n.name): Estimate(n.at, n.why) for n in lines}
+        found = {
+            UnitKey(n.kind, n.namespace, n.name): Estimate(n.at, n.why, n.not_before) for n in lines
+        }
         return found, _in_words(code)
 
 
@@ -179,7 +182,7 @@ def _work(decider: Decider, now: float, pipe: int) -> NoReturn:
         _play(outlook)
         with os.fdopen(pipe, "wb") as out:
             for key, one in outlook.found.items():
-                out.write(msgspec.json.encode(_Line(*key, one.at, one.why)) + b"\n")
+                out.write(msgspec.json.encode(_Line(*key, one.at, one.why, one.not_before)) + b"\n")
         status = 0
     except BaseException:
         log.exception("looking ahead failed")

@@ -11,8 +11,15 @@ WHYS = (
     "1 pod short",
     "aligned by ; estimated start: soon",
     "aligned by ; estimated start: 2026-99-01T00:00:00Z",
+    "aligned by ; no estimated start, not before long",
 )
-STARTS = (None, Start(show(5000.0)), Start(why="gang x has no expected run time"))
+TOO_FAR = "looking further ahead: too long"
+STARTS = (
+    None,
+    Start(show(5000.0)),
+    Start(why="gang x has no expected run time"),
+    Start(why=TOO_FAR, not_before=show(9000.0)),
+)
 
 
 @pytest.mark.parametrize("why", WHYS)

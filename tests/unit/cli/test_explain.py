@@ -42,6 +42,10 @@ def test_a_gang_that_waits() -> None:
             {"noEstimate": "gang x has no expected run time"},
             "  no estimated start: gang x has no expected run time",
         ),
+        (
+            {"noEstimate": "too far", "notBefore": at(-7200)},
+            f"  no estimated start, not before {at(-7200)}: too far",
+        ),
     ],
 )
 def test_when_it_starts(told: dict[str, str], line: str) -> None:
@@ -144,6 +148,10 @@ def test_a_pod_that_waits_and_one_that_runs() -> None:
     [
         (Start(at(-320)), f"  estimated start: in 5m20s, at {at(-320)}"),
         (Start(why="pod q never ends"), "  no estimated start: pod q never ends"),
+        (
+            Start(why="too far", not_before=at(-7200)),
+            f"  no estimated start, not before {at(-7200)}: too far",
+        ),
     ],
 )
 def test_a_pod_on_its_own_and_when_it_starts(start: Start, line: str) -> None:

@@ -15,7 +15,6 @@ from tests.support.simulated_jobs import job
 
 from lockstep.api.core import PriorityClass
 from lockstep.api.meta import ObjectMeta
-from lockstep.api.timestamp import show
 from lockstep.nodes.simulated.spec import parse
 from lockstep.scheduler.core import outlook as module
 from lockstep.scheduler.core.cluster import Cluster
@@ -111,8 +110,8 @@ def test_what_waits_when_a_look_is_broken_off_does_not_start_before():
     started = world.now - 4 + 5000
     assert [found.at is not None for found in seen.found.values()] == [True, False, False]
     for name in ("g2", "g3"):
-        why = seen.found[UnitKey("Gang", "default", name)].why
-        assert why == f"not before {show(started // 3600 * 3600)}: enough"
+        told = seen.found[UnitKey("Gang", "default", name)]
+        assert told == Estimate(None, "enough", not_before=started // 3600 * 3600)
 
 
 def test_what_lacks_its_own_pods_depends_on_nobody_else():

@@ -149,6 +149,14 @@ def test_pod_condition_speaks_the_words_that_autoscalers_know(gates, reason):
         ({"no_estimate": "gang x has no expected run time"}, None, False),
         ({"no_estimate": "gang z has no expected run time"}, None, True),
         ({"no_estimate": "gang x has no expected run time"}, 1000.0, True),
+        (
+            {
+                "no_estimate": "gang x has no expected run time",
+                "not_before": "1970-01-01T00:16:40Z",
+            },
+            None,
+            True,
+        ),
     ],
 )
 def test_an_estimate_is_written_when_it_says_something_new(shown, at, written):
@@ -161,6 +169,20 @@ def test_an_estimate_is_written_when_it_says_something_new(shown, at, written):
     assert (new["estimatedAt"] == "1970-01-01T00:01:00Z") == written
     assert new["noEstimate"] == why
     assert (new["estimatedStart"] is None) == (at is None)
+
+
+def test_how_far_it_was_looked_is_written_once_and_taken_back():
+    too_far = Foreseen(Estimate(None, "too far", not_before=1000.0), 60.0)
+    shown = {"no_estimate": "too far", "not_before": "1970-01-01T00:16:40Z"}
+    cluster, unit = loaded([("", "Pending")] * 2)
+    new = gang_status(cluster, unit, SHORT, 1, NOW, foreseen=too_far)
+    assert (new["noEstimate"], new["notBefore"]) == ("too far", "1970-01-01T00:16:40Z")
+    assert says_the_same(GangStatus(**shown), too_far)
+    further = Foreseen(Estimate(None, "too far", not_before=4600.0), 60.0)
+    assert not says_the_same(GangStatus(**shown), further)
+    cluster, unit = loaded([("", "Pending")] * 2, **shown)
+    new = gang_status(cluster, unit, SHORT, 1, NOW, foreseen=Foreseen(Estimate(1000.0), 60.0))
+    assert (new["noEstimate"], new["notBefore"]) == ("", None)
 
 
 def test_what_is_placed_has_no_estimate():

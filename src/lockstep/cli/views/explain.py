@@ -72,12 +72,14 @@ def _estimate(gang: Gang, now: float) -> list[str]:
     if not status.no_estimate and status.estimated_start is None:
         return []
     age = f" (worked out {ago(status.estimated_at, now)} ago)" if status.estimated_at else ""
-    return _start(Start(status.estimated_start, status.no_estimate), now, age)
+    start = Start(status.estimated_start, status.no_estimate, status.not_before)
+    return _start(start, now, age)
 
 
 def _start(start: Start, now: float, age: str = "") -> list[str]:
     if start.at is None:
-        return [f"  no estimated start: {cell(start.why)}"]
+        limit = f", not before {start.not_before}" if start.not_before is not None else ""
+        return [f"  no estimated start{limit}: {cell(start.why)}"]
     left = until(start.at, now)
     when = left if left == "now" else f"in {left}, at {start.at}"
     return [f"  estimated start: {when}{age}"]

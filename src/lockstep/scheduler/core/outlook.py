@@ -45,6 +45,8 @@ class Estimate:
     """Unix time; None where it cannot be told."""
     why: str = ""
     """Why it cannot be told."""
+    not_before: float | None = None
+    """Unix time before which it does not start, where no more than that can be told."""
 
 
 class Outlook:
@@ -95,9 +97,9 @@ class Outlook:
         """
         reached = self._clock.now
         grain = next((one for one in (3600, 60) if reached >= one), 1)
-        at = timestamp.show(self._clock.unix // grain * grain)
-        told = why if self._beyond else f"not before {at}: {why}"
-        self.found |= dict.fromkeys(self._open, Estimate(None, told))
+        at = min(self._clock.unix // grain * grain, timestamp.LAST)
+        told = Estimate(None, why, None if self._beyond else at)
+        self.found |= dict.fromkeys(self._open, told)
         self._open.clear()
 
     # The present.

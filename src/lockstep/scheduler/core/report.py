@@ -87,7 +87,12 @@ def _counts(unit: Unit) -> Json:
     }
 
 
-NO_ESTIMATE: Json = {"estimatedStart": None, "estimatedAt": None, "noEstimate": ""}
+NO_ESTIMATE: Json = {
+    "estimatedStart": None,
+    "estimatedAt": None,
+    "noEstimate": "",
+    "notBefore": None,
+}
 
 
 def _estimate(cluster: Cluster, gang: Gang, foreseen: Foreseen | None) -> Json:
@@ -102,12 +107,14 @@ def _estimate(cluster: Cluster, gang: Gang, foreseen: Foreseen | None) -> Json:
             "estimatedStart": shown.estimated_start,
             "estimatedAt": shown.estimated_at,
             "noEstimate": shown.no_estimate,
+            "notBefore": shown.not_before,
         }
-    at = foreseen.estimate.at
+    start = _start_of(foreseen.estimate)
     return {
-        "estimatedStart": None if at is None else timestamp.show(at),
+        "estimatedStart": start.at,
         "estimatedAt": timestamp.show(foreseen.seen),
-        "noEstimate": foreseen.estimate.why,
+        "noEstimate": start.why,
+        "notBefore": start.not_before,
     }
 
 
@@ -115,7 +122,8 @@ def says_the_same(shown: GangStatus, foreseen: Foreseen) -> bool:
     """Return whether an estimate need not be written, for it is much the same as the one shown."""
     if foreseen.estimate.at is not None and shown.estimated_at is None:
         return False
-    return alike(_estimate_of(Start(shown.estimated_start, shown.no_estimate)), foreseen)
+    start = Start(shown.estimated_start, shown.no_estimate, shown.not_before)
+    return alike(_estimate_of(start), foreseen)
 
 
 def alike(before: Estimate, foreseen: Foreseen) -> bool:
@@ -127,7 +135,18 @@ def alike(before: Estimate, foreseen: Foreseen) -> bool:
 
 
 def _estimate_of(start: Start) -> Estimate:
-    return Estimate(timestamp.parse(start.at) if start.at is not None else None, start.why)
+    at, not_before = (
+        timestamp.parse(one) if one is not None else None for one in (start.at, start.not_before)
+    )
+    return Estimate(at, start.why, not_before)
+
+
+def _start_of(estimate: Estimate) -> Start:
+    at, not_before = (
+        timestamp.show(one) if one is not None else None
+        for one in (estimate.at, estimate.not_before)
+    )
+    return Start(at, estimate.why, not_before)
 
 
 def pod_message(why: str, shown: str, foreseen: Foreseen | None) -> str:
@@ -138,9 +157,7 @@ def pod_message(why: str, shown: str, foreseen: Foreseen | None) -> str:
     _, before = split_start(shown)
     if foreseen is None or (before is not None and alike(_estimate_of(before), foreseen)):
         return with_start(why, before)
-    at = foreseen.estimate.at
-    start = Start(why=foreseen.estimate.why) if at is None else Start(timestamp.show(at))
-    return with_start(why, start)
+    return with_start(why, _start_of(foreseen.estimate))
 
 
 def _nominated(cluster: Cluster, unit: Unit) -> dict[str, str | None] | None:
