@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lockstep.api.core import PODS
-from lockstep.api.gang import GANGS
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
@@ -20,6 +19,7 @@ from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.report import in_full
 from lockstep.scheduler.core.units import Member, UnitKey
+from lockstep.scheduler.gang_status import write as write_gang_status
 
 log = logging.getLogger(__name__)
 
@@ -104,14 +104,15 @@ class Evictor:
         """Write into the status of a gang, or of a pod on its own; return whether it is there."""
         try:
             if key.kind == "Gang":
-                await self._client.patch(
-                    GANGS, key.name, {"status": status}, key.namespace, subresource="status"
-                )
+                unit = self._cluster.units.get(key)
+                if unit is None or unit.gang is None:
+                    return False
+                await write_gang_status(self._client, self._cluster, unit.gang, status)
             else:
                 member = self._cluster.pods.get((key.namespace, key.name))
                 if member is None:
                     return False
-                await self._patch(member, status)
+                await self._patch(member, status, str(member.version or ""))
         except ApiError as error:
             log.warning("%s/%s is not told: %s", key.namespace, key.name, error)
             return False
@@ -187,9 +188,13 @@ class Evictor:
                 return False
         return True
 
-    async def _patch(self, member: Member, status: dict[str, Any]) -> None:
-        """Change the status of this very pod, and not of a new one of the same name."""
-        body = {"metadata": {"uid": member.uid}, "status": status}
+    async def _patch(self, member: Member, status: dict[str, Any], version: str = "") -> None:
+        """Change the status of this very pod, and not of a new one of the same name.
+
+        With a *version* only while it is the same in everything.
+        """
+        known = {"resourceVersion": version} if version else {}
+        body = {"metadata": {"uid": member.uid, **known}, "status": status}
         await self._client.patch(
             PODS, member.name, body, member.namespace, how=Patch.STRATEGIC, subresource="status"
         )

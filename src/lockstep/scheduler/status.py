@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lockstep.api.core import PODS, Pod
-from lockstep.api.gang import GANGS, Gang
+from lockstep.api.gang import Gang
 from lockstep.api.start import split_start
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import ApiError, Conflict, NotFound
@@ -36,6 +36,7 @@ from lockstep.scheduler.core.report import (
 from lockstep.scheduler.core.round import Round
 from lockstep.scheduler.core.timeouts import MAX_WAIT_EXCEEDED, given_up
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
+from lockstep.scheduler.gang_status import write as write_gang_status
 
 log = logging.getLogger(__name__)
 
@@ -309,32 +310,16 @@ class StatusWriter:
         return self._pods.get(*member.key) is not None and shown != verdict.message
 
     async def _write_gang(self, key: UnitKey, seen: Gang, change: Json) -> None:
-        """Change a gang's status, if the gang is still as it was *seen*.
-
-        What a leader wrote may arrive late, after its successor has written something newer.
-        """
-        body: Json = {"status": change}
-        if version := seen.metadata.resource_version:
-            body["metadata"] = {"resourceVersion": version}
         async with self._slots:
             try:
-                gang = await self._client.patch(
-                    GANGS, key.name, body, key.namespace, subresource="status"
-                )
+                await write_gang_status(self._client, self._cluster, seen, change)
             except NotFound:
                 return
             except Conflict:
                 self._again(key)
-                return
             except ApiError as error:
                 log.warning("status of gang %s/%s: %s", key.namespace, key.name, error)
                 self._again(key)
-                return
-        unit = self._cluster.units.get(key)
-        known = unit.gang if unit is not None else None
-        # A server whose CRD is older drops fields; what changed nothing must not be news again.
-        if known is not None and known.metadata.resource_version != gang.metadata.resource_version:
-            self._cluster.set_gang(gang)
 
     async def _write_pod(self, member: Member, verdict: Verdict, now: str) -> None:
         status = unscheduled_status(member, verdict, now)

@@ -11,6 +11,8 @@ from msgspec.structs import replace
 from tests.support.drawn import add, draw, draw_gang, pod
 from tests.support.waiting import eventually
 
+from lockstep.api.gang import Gang
+from lockstep.api.meta import ObjectMeta
 from lockstep.api.resource import Resource
 from lockstep.kube.errors import ApiError, Conflict, NotFound
 from lockstep.scheduler import evictor as module
@@ -31,9 +33,13 @@ class Server:
     def __init__(self, *failures: ApiError | None) -> None:
         self.failures = list(failures)
         self.calls: list[tuple[str, str, Any]] = []
+        self.version = ""
+        """What comes of a write."""
 
-    async def patch(self, res: Resource[Any], name: str, body: Any, *_: Any, **__: Any) -> None:
+    async def patch(self, res: Resource[Any], name: str, body: Any, *_: Any, **__: Any) -> Gang:
         self._take(f"{res.kind} {name}", body)
+        meta = ObjectMeta(name=name, namespace="default", resource_version=self.version)
+        return Gang(metadata=meta)
 
     async def delete(self, res: Resource[Any], name: str, _: str, *, uid: str) -> None:
         self._take(f"delete {name}", uid)
@@ -142,6 +148,29 @@ async def test_a_new_pod_of_a_victims_name_is_left_alone():
     cluster.pods["default", "low-0"] = world()[0].pods["default", "low-0"]
     await carried_out(server, cluster, eviction)
     assert not [what for what in server.order if what.startswith("delete")]
+
+
+def version_of(cluster: Cluster, version: str) -> None:
+    """Let the cluster see a version of the gang."""
+    gang = cluster.units[UnitKey("Gang", "default", "low")].gang
+    cluster.set_gang(replace(gang, metadata=replace(gang.metadata, resource_version=version)))
+
+
+async def test_what_somebody_has_written_over_is_written_again_on_what_is_there_then():
+    server, (cluster, eviction) = Server(None, *[TAKEN] * 5000), world()
+    cluster.pods["default", "vip"].version = 3
+    version_of(cluster, "7")
+    carrying = asyncio.create_task(carried_out(server, cluster, eviction))
+    await eventually(lambda: len(server.calls) > 2)
+    assert server.calls[0][2]["metadata"]["resourceVersion"] == "3"
+    version_of(cluster, "8")
+    server.version = "9"
+    server.failures.clear()
+    await carrying
+    told = [body["metadata"] for what, _, body in server.calls if what == "Gang low"]
+    assert (told[0], told[-1]) == ({"resourceVersion": "7"}, {"resourceVersion": "8"})
+    known = cluster.units[UnitKey("Gang", "default", "low")].gang
+    assert known.metadata.resource_version == "9", "the next write goes by what came of this one"
 
 
 @pytest.mark.parametrize(("told", "ended"), [(False, 0), (True, 2)])
