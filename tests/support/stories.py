@@ -19,10 +19,10 @@ Json = dict[str, Any]
 IMPORTANT = "crash-important"
 
 
-async def add_importance(client: Client) -> None:
+async def add_importance(client: Client, name: str = IMPORTANT, value: int = 100) -> None:
     """Make the class of what is more important than the rest; it stays for other tests."""
     with contextlib.suppress(AlreadyExists):
-        await client.create(PRIORITY_CLASSES, {"metadata": {"name": IMPORTANT}, "value": 100})
+        await client.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
 
 
 async def add_queue(client: Client, name: str, **spec: Any) -> None:

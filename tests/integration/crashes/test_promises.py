@@ -148,7 +148,55 @@ async def promise_kept(stage: Stage) -> dict[str, Any]:
     }
 
 
+async def a_place_is_taken_over(stage: Stage) -> None:
+    """While a gang leaves for a more important one, one comes that is more important still."""
+    client = stage.client
+    await add_importance(client)
+    await add_importance(client, MOST, 200)
+    await add_nodes(client, ["a", "b"])
+    stage.start()
+    await add_gang(client, "least", 2)
+    await stand(stage, "least-0", "least-1")
+    await placed(stage, "least")
+    await add_gang(client, "middle", 2, priorityClassName=IMPORTANT)
+    await nominated(stage, "middle")
+    await leaving(stage, "least-0", "least-1")
+    await add_gang(client, "most", 2, priorityClassName=MOST)
+    await nominated(stage, "most")
+    await let_go(stage, "least-0", "least-1")
+    await stand(stage, "most-0", "most-1")
+    await placed(stage, "most")
+    await reason(stage, "middle", "NotEnoughRoom")
+
+
+async def nominated(stage: Stage, gang: str) -> None:
+    """Wait until a gang shows the place that is being freed for it."""
+
+    async def look() -> bool:
+        return bool((await stage.client.get(GANGS, gang, "default")).status.nominated)
+
+    await stage.until(look, f"{gang} is nominated")
+
+
+async def leaving(stage: Stage, *names: str) -> None:
+    """Wait until pods have been told to go and take their time."""
+
+    async def look() -> bool:
+        pods = (await stage.client.list(PODS, "default")).items
+        return {p.metadata.name for p in pods if p.metadata.deletion_timestamp} >= set(names)
+
+    await stage.until(look, f"{names} are leaving")
+
+
+async def nothing_kept(stage: Stage) -> dict[str, Any]:
+    """Return how it ends, and who still shows a place that is kept."""
+    gangs = (await stage.client.list(GANGS)).items
+    shown = sorted(g.metadata.name for g in gangs if g.status.nominated)
+    return {**await end_of(stage), "nominated": shown}
+
+
 NODES = ["a", "b", "c", "d"]
+MOST = "crash-most-important"
 ROUNDED = 3.0
 """Seconds: times are shown in whole ones, and a node is given a moment after it was chosen."""
 
@@ -165,6 +213,9 @@ STORIES = {
         in_process(parts.scheduler), half_a_gang_gives_its_node_back, end_of
     ),
     "a promise is made": Scenario(in_process(parts.scheduler), a_promise_is_made, promise_kept),
+    "a place is taken over": Scenario(
+        in_process(parts.scheduler), a_place_is_taken_over, nothing_kept
+    ),
 }
 
 
