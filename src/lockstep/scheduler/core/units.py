@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from lockstep.api import timestamp
 from lockstep.api.core import Pod
 from lockstep.api.gang import Gang, Strategy, TopologyWish
 from lockstep.api.names import (
@@ -23,6 +21,7 @@ from lockstep.scheduler.core.alignment import NO_ALIGNMENT, Alignment
 from lockstep.scheduler.core.grants import Grant, granted
 from lockstep.scheduler.core.musters import NO_WISH, Muster, groups_of
 from lockstep.scheduler.core.nodes import natural
+from lockstep.scheduler.core.said import moment, rank, scheduled, seconds
 from lockstep.scheduler.core.shapes import PodShape
 
 if TYPE_CHECKING:
@@ -110,10 +109,10 @@ class Member:
             or any(s.state.running for s in pod.status.container_statuses),
             ours=ours,
             unit=_unit_of(pod) if ours else None,
-            rank=_rank(meta.annotations.get(RANK_ANNOTATION, "")),
-            since=_moment(pod.status.start_time),
-            scheduled=_scheduled(pod),
-            runtime=_seconds(meta.annotations.get(RUNTIME_ANNOTATION, "")),
+            rank=rank(meta.annotations.get(RANK_ANNOTATION, "")),
+            since=moment(pod.status.start_time),
+            scheduled=scheduled(pod),
+            runtime=seconds(meta.annotations.get(RUNTIME_ANNOTATION, "")),
             preempts=pod.spec.preemption_policy != "Never",
             aligns=not _ALIGNING.isdisjoint(meta.annotations),
             nominated=pod.status.nominated_node_name,
@@ -158,32 +157,6 @@ def _unit_of(pod: Pod) -> UnitKey:
     return UnitKey("Pod", meta.namespace, meta.name)
 
 
-def _moment(text: str | None) -> float | None:
-    try:
-        return timestamp.parse(text) if text else None
-    except ValueError:
-        return None
-
-
-def _scheduled(pod: Pod) -> float | None:
-    if not pod.spec.node_name or pod.status.start_time:
-        return None
-    said = (c for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "True")
-    return next((_moment(condition.last_transition_time) for condition in said), None)
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        seconds = float(text)
-    except ValueError:
-        return None
-    return seconds if isfinite(seconds) and seconds >= 0 else None
-
-
-def _rank(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() else None
-
-
 class Unit:
     """A gang with its members, or one pod on its own."""
 
@@ -220,7 +193,7 @@ class Unit:
     def since(self) -> float | None:
         """Return when the unit got its place; None where that is not known or not so yet."""
         known = [m.since for m in self.bound if m.since is not None]
-        placed = _moment(self.gang.status.placed_at) if self.gang is not None else None
+        placed = moment(self.gang.status.placed_at) if self.gang is not None else None
         return min([*known, *([placed] if placed is not None else [])], default=None)
 
     @property
@@ -230,7 +203,7 @@ class Unit:
         None where the gang does not say so nor every one of its pods.
         """
         if self.gang is not None:
-            stated = _seconds(self.gang.metadata.annotations.get(RUNTIME_ANNOTATION, ""))
+            stated = seconds(self.gang.metadata.annotations.get(RUNTIME_ANNOTATION, ""))
             if stated is not None:
                 return stated
         known = [m.runtime for m in self.members.values()]
