@@ -14,6 +14,7 @@ from lockstep.scheduler.core.dealing import deal
 from lockstep.scheduler.core.fit import Fit, Fits, FixedFit, members_fit
 from lockstep.scheduler.core.grants import Spot
 from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.nesting import enough_room
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
 from lockstep.scheduler.core.preferences import Preference
@@ -196,10 +197,8 @@ class Search:
     def _any_room(self, level: int, quotas: Sequence[Quota]) -> bool:
         if level != EVERYWHERE:
             return bool(self.room(level, quotas)[1].any())
-        totals = [0] * len(quotas)
-        for item, fit in zip(self.problem.items, self.fits, strict=True):
-            totals[item.group] += min(int(fit.count.sum()), item.available)
-        return all(total >= q.need for total, q in zip(totals, quotas, strict=True))
+        room = np.array([[fit.count.sum()] for fit in self.fits], dtype=np.int64)
+        return bool(enough_room(self.problem.items, quotas, self.fits, room).all())
 
     def domains(self, level: int, quotas: Sequence[Quota]) -> Iterator[Domain]:
         """Yield the domains of a tier that may hold the members, the tightest first.
@@ -261,14 +260,7 @@ class Search:
         room = np.zeros((len(self.fits), len(tier)), dtype=np.int64)
         for number, fit in enumerate(self.fits):
             room[number] = np.bincount(ids, weights=fit.count[inside], minlength=len(tier))
-        enough = np.ones(len(tier), dtype=bool)
-        for group, quota in enumerate(quotas):
-            total = np.zeros(len(tier), dtype=np.int64)
-            for number, item in enumerate(self.problem.items):
-                if item.group == group:
-                    total += np.minimum(room[number], item.available)
-            enough &= total >= quota.need
-        return room, enough
+        return room, enough_room(self.problem.items, quotas, self.fits, room)
 
     def first(self, level: int) -> IntArray:
         """Return for each domain of a tier the rank of its first node: a stable order of them."""

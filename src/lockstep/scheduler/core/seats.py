@@ -50,8 +50,9 @@ def seated(ground: Ground, area: Area, packing: Packing) -> Iterator[tuple[int, 
     rows = network_order(ground.table, area.rows[np.flatnonzero(packing.counts.any(axis=0))])
     if ground.tiers_of_policy is not None:  # who goes first when the unit shrinks comes last
         rows = rows[np.argsort(ground.tiers_of_policy[rows], kind="stable")]
-    column = {int(row): place for place, row in enumerate(area.rows)}
-    counts = packing.counts[:, [column[int(row)] for row in rows]]
+    column: IntArray = np.zeros(ground.table.capacity, dtype=np.int64)
+    column[area.rows] = np.arange(len(area.rows))
+    counts = packing.counts[:, column[rows]]
     places = [np.repeat(rows, count) for count in counts]
     if problem.ranked is not None:
         places = _laid_out(ground, area, packing, problem.ranked, places)

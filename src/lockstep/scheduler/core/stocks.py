@@ -20,6 +20,8 @@ from lockstep.scheduler.core.resources import GPU_COLUMN, SOCKET_KINDS, Columns
 from lockstep.scheduler.core.shares import room_on_cards
 
 IntArray = NDArray[np.int64]
+NUMBERS = 1 << 62
+"""Numbers of kinds of nodes stay below it."""
 
 
 class Asks(Takes, Protocol):
@@ -84,11 +86,16 @@ def _quotas(free: IntArray, shape: Asks) -> IntArray:
 def _kinds(vectors: IntArray) -> tuple[IntArray, IntArray]:
     """Return a first node of each kind, and the kind of each node."""
     kind = np.zeros(vectors.shape[1], dtype=np.int64)
-    for vector in vectors:
-        if (vector != vector[0]).any():
-            _, numbers = np.unique(vector, return_inverse=True)
-            _, kind = np.unique(kind * (int(numbers.max()) + 1) + numbers, return_inverse=True)
-    _, first = np.unique(kind, return_index=True)
+    size = 1  # the numbers of kinds are below it
+    for row in vectors:
+        vector, least, span = row, int(row.min()), int(np.ptp(row)) + 1
+        if span == 1:
+            continue
+        if size > NUMBERS // span:
+            kind, vector = (np.unique(one, return_inverse=True)[1] for one in (kind, vector))
+            least, size, span = 0, int(kind.max()) + 1, int(vector.max()) + 1
+        kind, size = kind * span + (vector - least), size * span
+    _, first, kind = np.unique(kind, return_index=True, return_inverse=True)
     return first, kind
 
 
