@@ -283,6 +283,24 @@ def test_a_member_to_be_replaced_is_told_where_its_gang_stands():
     assert "without the required tier" not in verdict.message
 
 
+@pytest.mark.parametrize(("tier", "starts"), [("leaf", False), ("spine", False), (None, True)])
+def test_the_tier_of_a_group_is_named_and_that_it_would_start_without(
+    tier: str | None, starts: bool
+):
+    cluster = draw(Cluster(), "s1/l1: a:8 a2:8-8\n s2/l1: b:8 b2:8-8\n s2/l2: c:4")
+    wish = {"topology": {"required": tier}} if tier else {}
+    cluster.set_gang(gang("g", groups=[{"name": "x", "min": 2, **wish}, {"name": "y", "min": 1}]))
+    for name, group, asked in (("g-0", "x", 8), ("g-1", "x", 8), ("g-2", "y", 1)):
+        labels = {"lockstep.dev/gang-group": group}
+        cluster.set_pod(pod(name, gpus=asked, gang="g", labels=labels))
+    assert bool(Decider(cluster).decide(0.0).placements) == starts
+    if not starts:
+        verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+        assert f"needs 2 pods x 8 GPUs under one {tier} and 1 pod x 1 GPU;" in verdict.message
+        assert "without the required tier it would start now" in verdict.message
+        assert verdict.remedy.startswith("no required tier or ")
+
+
 def test_what_is_odd_but_does_not_block_is_a_warning():
     cluster = draw(Cluster(), TWO_SPINES)
     wish = {"preferred": "rack"}

@@ -239,12 +239,14 @@ class _Inquiry:
             sizes = list(dict.fromkeys(_asked(self.problem.items[i].shape) for i in items))
             each = words.listing(sizes[:3], "or")
             more = "more " if self.unit.bound else ""
+            tier = self.problem.group_bounds[number].required
+            under = "" if tier is None else f" under one {self.table.tiers.indices[tier].name}"
             size = self.problem.bundles[items[0]]
             if size == 1:
-                parts.append(f"{words.count(quota.need, f'{more}pod')} x {each}")
+                parts.append(f"{words.count(quota.need, f'{more}pod')} x {each}{under}")
             else:
                 groups = words.count(quota.need, f"{more}tensor group")
-                parts.append(f"{groups} of {size} pods ({each} a group)")
+                parts.append(f"{groups} of {size} pods ({each} a group){under}")
         return f"needs {words.listing(parts)}"
 
     def _one(self, item: int) -> str:

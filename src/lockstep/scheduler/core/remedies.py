@@ -119,11 +119,14 @@ class Remedies:
         return self._places(Search(self._cluster, self._problem, fits))
 
     def starts_without_tier(self) -> bool:
-        """Return whether the unit would start if its members need not share a domain."""
-        bounds = self._problem.bounds
-        if bounds.required is None or bounds.standing:
+        """Return whether the unit would start if its members, or a group's, may stand anywhere."""
+        bounds, groups = self._problem.bounds, self._problem.group_bounds
+        bound = [own for own in (bounds, *groups) if own.required is not None and not own.standing]
+        if bounds.standing or not bound:
             return False
-        free = replace(self._problem, bounds=Bounds(None, None, ()))
+        anywhere = Bounds(None, None, ())
+        freed = [own if own.standing else anywhere for own in groups]
+        free = replace(self._problem, bounds=anywhere, group_bounds=freed)
         return self._places(Search(self._cluster, free))
 
     def starts_unaligned(self) -> bool:
