@@ -79,13 +79,14 @@ class Fullest:
     def rate(self, shape: PodShape, rows: IntArray) -> FloatArray:
         """Return how full nodes are: those with the fewest free GPUs first, then the fullest."""
         table, weighed = self._table, shape.weighed
-        free = table.free[:, rows]
-        share = table.used[:, rows][weighed] / np.maximum(table.allocatable[:, rows][weighed], 1)
+        here = np.ix_(weighed, rows)  # of many columns: those of single devices are not weighed
+        share = table.used[here] / np.maximum(table.allocatable[here], 1)
         packed: FloatArray = np.add.reduce(share, axis=0) / len(share)
         wanted = shape.share
         if wanted is None:
-            packed -= GPU_WEIGHT * free[GPU_COLUMN]
+            packed -= GPU_WEIGHT * table.free[GPU_COLUMN, rows]
             return packed
+        free = table.free[:, rows]
         # Cards in use first, the fullest; else a node with few free ones left.
         begun = openings(free, wanted, shape.table)
         packed += GPU_WEIGHT * tightness(free, wanted, shape.table)
