@@ -127,7 +127,7 @@ class Backfill:
         Of its own queue that may also be an older one, which has lost its place and waits again. Of
         another queue it may be one that claims what is guaranteed there from who would borrow it.
         """
-        priority = self._cluster.priority(unit)
+        priority = self._cluster.priorities.of(unit)
         if unit.queue != held.queue:
             return priority > held.priority or self._claims(unit, held)
         if priority != held.priority:

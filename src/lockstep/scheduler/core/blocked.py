@@ -137,7 +137,7 @@ def warnings(cluster: Cluster, unit: Unit) -> list[Verdict]:
             Verdict("QueueMissing", f"queue {gang.spec.queue} does not exist; no limits apply")
         )
     named = gang.spec.priority_class_name
-    if named and named not in cluster.priority_classes:
+    if named and named not in cluster.priorities:
         found.append(
             Verdict(
                 "PriorityClassMissing",

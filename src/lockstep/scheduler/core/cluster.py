@@ -25,6 +25,7 @@ from lockstep.scheduler.core.occupancy import Occupancy
 from lockstep.scheduler.core.past import Past
 from lockstep.scheduler.core.preemption.budgets import Budgets
 from lockstep.scheduler.core.preemption.nominations import Nominations
+from lockstep.scheduler.core.priorities import Priorities
 from lockstep.scheduler.core.queues.account import Amounts, Card
 from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.queues.offer import Offer
@@ -51,9 +52,7 @@ class Cluster:
         self.occupancy = Occupancy(self.table)
         self.pods: dict[PodKey, Member] = {}
         self.units: dict[UnitKey, Unit] = {}
-        self.priority_classes: dict[str, int] = {}
-        self.polite: set[str] = set()
-        """Priority classes that never preempt."""
+        self.priorities = Priorities()
         self.timed = False
         """Whether anything has ever said how long it runs."""
         self.reservation: Reservation | None = None
@@ -257,17 +256,14 @@ class Cluster:
     def set_priority_class(self, priority_class: PriorityClass) -> None:
         """Take in a priority class."""
         self.ledger.stale |= self.ledger.active
+        self.priorities.set(priority_class)
         name = priority_class.metadata.name
-        self.priority_classes[name] = priority_class.value
-        never = priority_class.preemption_policy == "Never"
-        (self.polite.add if never else self.polite.discard)(name)
         self._touch_gangs(lambda spec: spec.priority_class_name == name)
 
     def remove_priority_class(self, name: str) -> None:
         """Forget a priority class."""
         self.ledger.stale |= self.ledger.active
-        self.priority_classes.pop(name, None)
-        self.polite.discard(name)
+        self.priorities.remove(name)
         self._touch_gangs(lambda spec: spec.priority_class_name == name)
 
     def set_queue(self, queue: Queue) -> None:
@@ -310,7 +306,7 @@ class Cluster:
     def _importance(self, member: Member) -> int:
         key = member.unit
         unit = self.units.get(key) if key is not None else None
-        named = self._class_value(unit) if unit is not None else None
+        named = self.priorities.stated(unit) if unit is not None else None
         if named is not None:
             return named
         others = unit.members.values() if unit is not None else ()
@@ -322,22 +318,6 @@ class Cluster:
             if member.account is not None:
                 self.ledger.leave(member)
                 self._count(member)
-
-    def priority(self, unit: Unit) -> int:
-        """Return a unit's priority: its gang's class where it names one, else its pods'."""
-        named = self._class_value(unit)
-        if named is not None:
-            return named
-        return max((m.priority for m in unit.members.values()), default=0)
-
-    def may_preempt(self, unit: Unit) -> bool:
-        """Return whether a unit's priority class lets it take the place of others."""
-        named = unit.gang.spec.priority_class_name if unit.gang is not None else ""
-        return named not in self.polite and all(m.preempts for m in unit.members.values())
-
-    def _class_value(self, unit: Unit) -> int | None:
-        named = unit.gang.spec.priority_class_name if unit.gang is not None else ""
-        return self.priority_classes.get(named) if named else None
 
     # Bookkeeping.
 

@@ -112,7 +112,7 @@ class Line:
         unit = self._cluster.units.get(key)
         if unit is None:
             return False
-        priority = self._cluster.priority(unit)
+        priority = self._cluster.priorities.of(unit)
         if priority:  # what stands may be less important than what names no priority
             self._cluster.ledger.activate()
         if not unit.open:

@@ -44,7 +44,7 @@ class Reservation:
             total = wanted.setdefault(node, _nothing(cluster))
             total[member.shape.columns] += member.shape.amounts
         names = {member.name: node for member, node in place.items()}
-        priority = cluster.priority(unit)
+        priority = cluster.priorities.of(unit)
         return cls(unit.key, at, unit.queue, priority, turn_of(unit), names, wanted)
 
 

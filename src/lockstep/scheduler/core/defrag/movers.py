@@ -163,14 +163,14 @@ def _rested(unit: Unit, rest: float, now: float) -> bool:
 
 def _lower(cluster: Cluster, wanted: Unit, problem: Problem) -> Iterator[Unit]:
     """Yield the gangs with nodes that neither importance nor a guarantee protects."""
-    priority = cluster.priority(wanted)
+    priority = cluster.priorities.of(wanted)
     account = cluster.ledger.account(wanted.queue)
     rights = Rights(cluster, account, priority, admission.asked(cluster, problem), may=True)
     guaranteed = rights.guaranteed()
     for key, unit in cluster.units.items():
         if key == wanted.key or not unit.is_gang or not unit.bound:
             continue
-        if cluster.priority(unit) > priority:
+        if cluster.priorities.of(unit) > priority:
             continue
         chain = cluster.ledger.account(unit.queue).chain
         if guaranteed or not any(key in rights.secured(node) for node in chain):

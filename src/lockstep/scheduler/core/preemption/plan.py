@@ -76,7 +76,7 @@ class Planner:
         self._now = now
         self._asked = admission.asked(cluster, self._problem)
         self._account = cluster.ledger.account(unit.queue)
-        priority, may = cluster.priority(unit), cluster.may_preempt(unit)
+        priority, may = cluster.priorities.of(unit), cluster.priorities.may_preempt(unit)
         self.rights = Rights(cluster, self._account, priority, self._asked, may)
 
     def find(self, rows: BoolArray | None = None) -> Plan | None:

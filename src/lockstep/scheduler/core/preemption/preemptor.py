@@ -149,7 +149,7 @@ class Preemptor:
                 instead_of=instead_of,
             )
         )
-        told = _told(unit, self._cluster.priority(unit))
+        told = _told(unit, self._cluster.priorities.of(unit))
         if plan.violates:
             told += f"; {in_words(plan.violates, unit.key.namespace)}, and nothing else makes room"
         return Eviction(unit.key, nodes, plan.victims, told, instead_of=instead_of)

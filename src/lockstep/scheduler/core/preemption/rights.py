@@ -195,7 +195,7 @@ def has_claim(cluster: Cluster, unit: Unit, problem: Problem) -> bool:
     if not any(one.guaranteed for one in account.chain):
         return False
     asked = admission.asked(cluster, problem)
-    return Rights(cluster, account, cluster.priority(unit), asked, may=True).guaranteed()
+    return Rights(cluster, account, cluster.priorities.of(unit), asked, may=True).guaranteed()
 
 
 def _parts(holder: Holder) -> tuple[tuple[Member, ...], tuple[Member, ...]]:

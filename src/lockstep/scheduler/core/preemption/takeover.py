@@ -27,14 +27,14 @@ def weaker(cluster: Cluster, unit: Unit) -> list[Nomination]:
 
     Places that belong to a plan of moves are left out: who moves has nowhere to go back to.
     """
-    priority = cluster.priority(unit)
+    priority = cluster.priorities.of(unit)
     found = []
     for nomination in cluster.nominations:
         other = cluster.units.get(nomination.unit)
         if other is None or nomination.queue != unit.queue or nomination.purpose != "Preempting":
             continue
-        if cluster.priority(other) < priority:
-            found.append((cluster.priority(other), nomination.unit, nomination))
+        if cluster.priorities.of(other) < priority:
+            found.append((cluster.priorities.of(other), nomination.unit, nomination))
     return [nomination for _, _, nomination in sorted(found, key=lambda one: one[:2])]
 
 
@@ -78,7 +78,7 @@ class Takeover:
 
         One that will do is taken alone, else the least important of them together.
         """
-        if not self._cluster.may_preempt(self._unit) or not self._account.preempts:
+        if not self._cluster.priorities.may_preempt(self._unit) or not self._account.preempts:
             return None
         allowed = [one for one in weaker(self._cluster, self._unit) if self._secured_like(one)]
         together = [allowed[: number + 1] for number in range(1, len(allowed))]
@@ -93,11 +93,13 @@ class Takeover:
         mine = Rights(
             cluster,
             self._account,
-            cluster.priority(self._unit),
+            cluster.priorities.of(self._unit),
             admission.asked(cluster, self._problem),
             may=True,
         )
-        theirs = Rights(cluster, self._account, cluster.priority(other), nomination.asked, may=True)
+        theirs = Rights(
+            cluster, self._account, cluster.priorities.of(other), nomination.asked, may=True
+        )
         return mine.unsecured() <= theirs.unsecured()
 
     def _place(self, chosen: Sequence[Nomination], leaving: Sequence[Member]) -> Placement | None:

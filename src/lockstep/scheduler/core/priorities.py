@@ -1,0 +1,52 @@
+"""How important units are, and whose place they may take: their priority classes, or their pods."""
+
+from __future__ import annotations
+
+from lockstep.api.core import PriorityClass
+from lockstep.scheduler.core.units import Unit
+
+
+class Priorities:
+    """The priority classes that there are."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, int] = {}
+        self._polite: set[str] = set()
+        """Classes that never preempt."""
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def set(self, priority_class: PriorityClass) -> None:
+        """Take in a priority class."""
+        name = priority_class.metadata.name
+        self._values[name] = priority_class.value
+        never = priority_class.preemption_policy == "Never"
+        (self._polite.add if never else self._polite.discard)(name)
+
+    def remove(self, name: str) -> None:
+        """Forget a priority class."""
+        self._values.pop(name, None)
+        self._polite.discard(name)
+
+    def of(self, unit: Unit) -> int:
+        """Return a unit's priority: its gang's class where it names one, else its pods'."""
+        stated = self.stated(unit)
+        if stated is not None:
+            return stated
+        return max((m.priority for m in unit.members.values()), default=0)
+
+    def stated(self, unit: Unit) -> int | None:
+        """Return the value of the class that a unit's gang names; None where there is none."""
+        named = _class_of(unit)
+        return self._values.get(named) if named else None
+
+    def may_preempt(self, unit: Unit) -> bool:
+        """Return whether a unit's priority class lets it take the place of others."""
+        return _class_of(unit) not in self._polite and all(
+            m.preempts for m in unit.members.values()
+        )
+
+
+def _class_of(unit: Unit) -> str:
+    return unit.gang.spec.priority_class_name if unit.gang is not None else ""
