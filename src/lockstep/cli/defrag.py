@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +16,7 @@ from lockstep.cli import kinds
 from lockstep.cli.connect import Session, Target, run
 from lockstep.cli.defrag_wait import follow
 from lockstep.cli.failure import CommandFailed
+from lockstep.cli.grouped import grouped
 from lockstep.cli.options import Context, Kubeconfig, Named, Namespace, Output
 from lockstep.cli.output import Format, encode, note, print_lines
 from lockstep.cli.state import read_cluster
@@ -31,27 +33,47 @@ TOLERATED = 60.0
 """Seconds of work of those that move by which the price may have grown since it was shown."""
 
 
-@app.command()
-def defrag(
-    name: Named,
-    *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Have it done, without asking.")] = False,
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Whether what is shown shall be done, at which price, and how long to wait for it."""
+
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Have it done, without asking.")] = False
     max_price: Annotated[
         str | None,
         typer.Option(
             metavar="DURATION",
             help="Most work thrown away, as time of one GPU (8h); the price shown by default.",
         ),
-    ] = None,
-    wait: Annotated[
-        bool, typer.Option(help="Wait until everybody stands, and tell each step.")
-    ] = True,
+    ] = None
+    wait: Annotated[bool, typer.Option(help="Wait until everybody stands, and tell each step.")] = (
+        True
+    )
     answer_within: Annotated[
         str,
         typer.Option(
             metavar="DURATION", help="Longest wait for a scheduler that says nothing at all."
         ),
-    ] = "1m",
+    ] = "1m"
+
+    @property
+    def most(self) -> float | None:
+        """Return the most seconds of one GPU's work to throw away; None where none is stated."""
+        with usage("--max-price"):
+            return None if self.max_price is None else duration.parse(self.max_price)
+
+    @property
+    def within(self) -> float:
+        """Return the seconds within which a scheduler must answer."""
+        with usage("--answer-within"):
+            return duration.parse(self.answer_within)
+
+
+@app.command()
+@grouped
+def defrag(
+    name: Named,
+    consent: Consent,
+    *,
     output: Output = Format.TABLE,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
@@ -74,10 +96,7 @@ def defrag(
         wanted = kinds.reference(name)
         if wanted.kind not in ("job", "gang"):
             raise ValueError(f"{wanted} does not wait for others; name a job or a gang")
-    with usage("--max-price"):
-        most = None if max_price is None else duration.parse(max_price)
-    with usage("--answer-within"):
-        within = duration.parse(answer_within)
+    most, within = consent.most, consent.within
     target = Target(kubeconfig, context, namespace)
     found = run(target, lambda session: _plan(session, wanted.name))
     if output is Format.JSON:
@@ -85,10 +104,13 @@ def defrag(
         print(encode(shown, output), end="")
     else:
         print_lines(lines(wanted.name, found))
-    if isinstance(found, str) or not (yes or _agreed(output)):
+    if isinstance(found, str) or not (consent.yes or _agreed(output)):
         return
     agreed = _price(found) if most is None else most
-    run(target, lambda session: _have_done(session, wanted.name, agreed, within=within, wait=wait))
+    run(
+        target,
+        lambda session: _have_done(session, wanted.name, agreed, within=within, wait=consent.wait),
+    )
 
 
 def _agreed(output: Format) -> bool:

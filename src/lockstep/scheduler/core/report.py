@@ -67,11 +67,17 @@ def gang_status(
         "preempted": _replaced(unit, old.preempted) or None,
         "domain": _instead(old.domain, domain_of(cluster, unit)) or None,
         "position": position if waits else None,
+        **_times(unit, old, now, waits=waits, placed=placed),
+        "observedGeneration": unit.gang.metadata.generation,
+        "conditions": _conditions(cluster, unit, verdict, placed=placed, now=now),
+    }
+
+
+def _times(unit: Unit, old: GangStatus, now: str, *, waits: bool, placed: bool) -> Json:
+    return {
         "queuedAt": unit.queued_at or None,
         "waitingSince": (old.waiting_since or now) if waits else None,
         "placedAt": (old.placed_at or now) if placed else _since_whole(unit),
-        "observedGeneration": unit.gang.metadata.generation,
-        "conditions": _conditions(cluster, unit, verdict, placed=placed, now=now),
     }
 
 
