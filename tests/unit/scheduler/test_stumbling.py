@@ -45,14 +45,14 @@ def in_the_search(patch: pytest.MonkeyPatch, cluster: Cluster) -> None:
 
 
 def in_the_order(patch: pytest.MonkeyPatch, cluster: Cluster) -> None:
-    priority = cluster.priority
+    priority = cluster.priorities.of
 
     def stumble(unit: Unit) -> int:
         if unit.key == BAD:
             raise OverflowError("priority")
         return priority(unit)
 
-    patch.setattr(cluster, "priority", stumble)
+    patch.setattr(cluster.priorities, "of", stumble)
 
 
 def while_it_is_counted(patch: pytest.MonkeyPatch, cluster: Cluster) -> None:
