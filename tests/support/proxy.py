@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 
 class Proxy:
-    """Passes bytes between clients and one port of this machine."""
+    """Passes bytes between clients and one port of this machine.
+
+    Answers reach clients *late* seconds after the server gave them. It may be raised at any time,
+    and lowered where `cut` follows.
+    """
 
     def __init__(self, target: int) -> None:
+        self.late = 0.0
         self._target = target
         self._open: set[asyncio.StreamWriter] = set()
 
@@ -33,16 +38,26 @@ class Proxy:
         there, back = await asyncio.open_connection("127.0.0.1", self._target)
         self._open |= {writer, back}
         try:
-            await asyncio.gather(_pass(reader, back), _pass(there, writer))
+            await asyncio.gather(_pass(reader, back, lambda: 0.0), _pass(there, writer, self._late))
         finally:
             self._open -= {writer, back}
             for one in (writer, back):
                 one.transport.abort()
 
+    def _late(self) -> float:
+        return self.late
 
-async def _pass(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+
+async def _pass(
+    source: asyncio.StreamReader, sink: asyncio.StreamWriter, late: Callable[[], float]
+) -> None:
+    loop = asyncio.get_running_loop()
     with contextlib.suppress(OSError):
         while data := await source.read(65536):
-            sink.write(data)
-            await sink.drain()
-        sink.close()
+            if seconds := late():
+                loop.call_later(seconds, sink.write, data)
+            else:
+                sink.write(data)
+                await sink.drain()
+    await asyncio.sleep(late())
+    sink.close()

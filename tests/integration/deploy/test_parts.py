@@ -103,13 +103,14 @@ async def test_a_binding_whose_answer_is_lost_is_asked_about(any_server, client,
         scheduler = await asyncio.to_thread(PartProcess(through).start)
         try:
             for round_ in range(3):
-                gang = f"big-{round_}"
+                gang, proxy.late = f"big-{round_}", 1.0
                 await add_gang(client, gang, 100, gpus=1)
 
                 async def bound(gang: str = gang) -> int:
                     return len(await nodes_of(client, gang))
 
                 await eventually(bound)
+                proxy.late = 0.0
                 proxy.cut()
 
                 async def whole(gang: str = gang) -> bool:

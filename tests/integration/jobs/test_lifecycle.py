@@ -31,7 +31,7 @@ async def gone(cluster: Cluster, resource: Resource[Any], name: str) -> bool:
 
 
 async def test_a_job_of_two_pods_succeeds(cluster: Cluster) -> None:
-    await cluster.submit("two", role('test "$LOCKSTEP_JOB" = two && getent hosts two-worker-1.two'))
+    await cluster.submit("two", role('test "$LOCKSTEP_JOB" = two && getent hosts "$(hostname).two"'))
     status = await cluster.reaches("two", "Succeeded")
     assert conditions(status) == {"Created", "Placed", "Succeeded"}
     assert status.replica_statuses["worker"].succeeded == 2
