@@ -31,7 +31,8 @@ async def gone(cluster: Cluster, resource: Resource[Any], name: str) -> bool:
 
 
 async def test_a_job_of_two_pods_succeeds(cluster: Cluster) -> None:
-    await cluster.submit("two", role('test "$LOCKSTEP_JOB" = two && getent hosts "$(hostname).two"'))
+    command = 'test "$LOCKSTEP_JOB" = two && getent hosts "$(hostname).two"'
+    await cluster.submit("two", role(command))
     status = await cluster.reaches("two", "Succeeded")
     assert conditions(status) == {"Created", "Placed", "Succeeded"}
     assert status.replica_statuses["worker"].succeeded == 2
