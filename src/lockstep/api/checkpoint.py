@@ -43,7 +43,7 @@ def last(annotations: Mapping[str, str], shown: str | None) -> float | None:
 
     None where neither says so; what is no time says nothing.
     """
-    known = [_moment(text) for text in (annotations.get(CHECKPOINT_ANNOTATION), shown) if text]
+    known = [timestamp.read(text) for text in (annotations.get(CHECKPOINT_ANNOTATION), shown)]
     return max((moment for moment in known if moment is not None), default=None)
 
 
@@ -54,16 +54,9 @@ def unreadable(annotations: Mapping[str, str], shown: str | None) -> str:
         "status.lastCheckpoint": shown,
     }
     for where, text in said.items():
-        if text is not None and _moment(text) is None:
+        if text is not None and timestamp.read(text) is None:
             return (
                 f"{where} is {text!r}, which is not a time and does not count; "
                 "write one such as 2026-03-01T10:00:00Z"
             )
     return ""
-
-
-def _moment(text: str) -> float | None:
-    try:
-        return timestamp.parse(text)
-    except ValueError:
-        return None

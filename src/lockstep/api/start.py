@@ -37,22 +37,13 @@ def with_start(why: str, start: Start | None) -> str:
 def split_start(message: str) -> tuple[str, Start | None]:
     """Return why a pod waits, and when it is to start where the *message* says so."""
     why, found, at = message.rpartition(STARTS)
-    if found and _is_time(at):
+    if found and timestamp.read(at) is not None:
         return why, Start(at=at)
     why, found, rest = message.rpartition(UNTOLD)
     limit, _, untold = rest.partition(": ")
     not_before = limit.removeprefix(NOT_BEFORE)
     if found and not limit:
         return why, Start(why=untold)
-    if found and _is_time(not_before):
+    if found and timestamp.read(not_before) is not None:
         return why, Start(why=untold, not_before=not_before)
     return message, None
-
-
-def _is_time(text: str) -> bool:
-    """Return whether it is a time; why something waits may quote what users wrote."""
-    try:
-        timestamp.parse(text)
-    except ValueError:
-        return False
-    return True

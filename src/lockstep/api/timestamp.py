@@ -34,4 +34,15 @@ def parse(text: str) -> float:
     Raises:
         ValueError: when it is not one.
     """
-    return datetime.fromisoformat(text).timestamp()
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:  # another moment on every machine
+        raise ValueError(f"{text!r} names no time zone")
+    return moment.timestamp()
+
+
+def read(text: str | None) -> float | None:
+    """Return the Unix time of what anybody may have written; None where it is no time."""
+    try:
+        return parse(text) if text else None
+    except ValueError:
+        return None

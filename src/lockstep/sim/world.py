@@ -170,13 +170,15 @@ def _taken(node: Node) -> float:
         InputError: when that is no time.
     """
     text = node.metadata.annotations.get(SNAPSHOT_ANNOTATION)
-    try:
-        return EPOCH if text is None else timestamp.parse(text)
-    except ValueError:
+    if text is None:
+        return EPOCH
+    at = timestamp.read(text)
+    if at is None:
         raise InputError(
             f"Node {node.metadata.name}: annotation {SNAPSHOT_ANNOTATION} is {text!r}; it must be "
             "a time such as 2026-01-01T00:00:00Z, or be left out"
-        ) from None
+        )
+    return at
 
 
 def view(obj: Mapping[str, Any], type_: type[T]) -> T:

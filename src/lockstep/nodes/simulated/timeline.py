@@ -213,7 +213,5 @@ class Timeline:
 
 
 def _start_of(pod: Pod, now: float) -> float:
-    try:
-        return timestamp.parse(pod.status.start_time) if pod.status.start_time else now
-    except ValueError:
-        return now
+    at = timestamp.read(pod.status.start_time)
+    return now if at is None else at

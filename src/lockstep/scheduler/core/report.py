@@ -141,10 +141,7 @@ def alike(before: Estimate, foreseen: Foreseen) -> bool:
 
 
 def _estimate_of(start: Start) -> Estimate:
-    at, not_before = (
-        timestamp.parse(one) if one is not None else None for one in (start.at, start.not_before)
-    )
-    return Estimate(at, start.why, not_before)
+    return Estimate(timestamp.read(start.at), start.why, timestamp.read(start.not_before))
 
 
 def _start_of(estimate: Estimate) -> Start:

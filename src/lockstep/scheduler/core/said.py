@@ -8,20 +8,12 @@ from lockstep.api import timestamp
 from lockstep.api.core import Pod
 
 
-def moment(text: str | None) -> float | None:
-    """Return a Unix time that is shown; None where nothing or something else is."""
-    try:
-        return timestamp.parse(text) if text else None
-    except ValueError:
-        return None
-
-
 def scheduled(pod: Pod) -> float | None:
     """Return when a pod that has not started yet got its node; None where that is not said."""
     if not pod.spec.node_name or pod.status.start_time:
         return None
     said = (c for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "True")
-    return next((moment(condition.last_transition_time) for condition in said), None)
+    return next((timestamp.read(condition.last_transition_time) for condition in said), None)
 
 
 def seconds(text: str) -> float | None:

@@ -29,9 +29,8 @@ def _recorded(cluster: Cluster, unit: Unit) -> Iterator[Reservation]:
     record = unit.gang.status.reservation if unit.gang is not None else None
     if record is None or not unit.open or unit.bound:
         return
-    try:
-        at = timestamp.parse(record.time)
-    except ValueError:
+    at = timestamp.read(record.time)
+    if at is None:
         return  # nobody can keep what nobody can read; it is made anew
     waiting = {member.name: member for muster in unit.musters for member in muster.pending}
     place = {waiting[pod]: node for pod, node in record.place.items() if pod in waiting}

@@ -24,7 +24,8 @@ def deadline(unit: Unit) -> float | None:
     since = gang.status.waiting_since
     if since is None and gang.status.phase == "Pending":
         since = gang.metadata.creation_timestamp
-    return timestamp.parse(since) + duration.parse(gang.spec.max_wait) if since else None
+    began = timestamp.read(since)
+    return began + duration.parse(gang.spec.max_wait) if began is not None else None
 
 
 class TimeOuts:

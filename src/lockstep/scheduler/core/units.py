@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from lockstep.api import timestamp
 from lockstep.api.core import Pod
 from lockstep.api.gang import Gang, Strategy, TopologyWish
 from lockstep.api.names import (
@@ -21,7 +22,7 @@ from lockstep.scheduler.core.alignment import NO_ALIGNMENT, Alignment
 from lockstep.scheduler.core.grants import Grant, granted
 from lockstep.scheduler.core.musters import NO_WISH, Muster, groups_of
 from lockstep.scheduler.core.nodes import natural
-from lockstep.scheduler.core.said import moment, rank, scheduled, seconds
+from lockstep.scheduler.core.said import rank, scheduled, seconds
 from lockstep.scheduler.core.shapes import PodShape
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Member:
             ours=ours,
             unit=_unit_of(pod) if ours else None,
             rank=rank(meta.annotations.get(RANK_ANNOTATION, "")),
-            since=moment(pod.status.start_time),
+            since=timestamp.read(pod.status.start_time),
             scheduled=scheduled(pod),
             runtime=seconds(meta.annotations.get(RUNTIME_ANNOTATION, "")),
             preempts=pod.spec.preemption_policy != "Never",
@@ -193,7 +194,7 @@ class Unit:
     def since(self) -> float | None:
         """Return when the unit got its place; None where that is not known or not so yet."""
         known = [m.since for m in self.bound if m.since is not None]
-        placed = moment(self.gang.status.placed_at) if self.gang is not None else None
+        placed = timestamp.read(self.gang.status.placed_at) if self.gang is not None else None
         return min([*known, *([placed] if placed is not None else [])], default=None)
 
     @property

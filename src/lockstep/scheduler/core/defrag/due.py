@@ -101,14 +101,15 @@ class Due:
             shown = self._cluster.defragmentations.get(key)
             if shown is None and unit.gang is not None:
                 shown = unit.gang.status.defragmentation
-            if shown is None or shown.request or shown.started_at is None:
+            if shown is None or shown.request:
                 continue
             if self.policy(unit.queue) is policy:
-                last = max(last, timestamp.parse(shown.started_at))
+                last = max(last, timestamp.read(shown.started_at) or 0.0)
         return last + duration.parse(policy.cool_down) if last else 0.0
 
 
 def _waiting_since(unit: Unit, seen: float) -> float:
     """Return since when a gang waits: as it shows, else since it was first *seen* to."""
     shown = unit.gang.status.waiting_since if unit.gang is not None else None
-    return timestamp.parse(shown) if shown else seen
+    since = timestamp.read(shown)
+    return seen if since is None else since

@@ -147,7 +147,7 @@ def begin(plan: Plan, nodes: dict[str, str], request: str, now: float) -> Rearra
 def resume(gang: Gang, shown: Defragmentation) -> Rearrangement:
     """Return the rearrangement that an earlier leader wrote down on a gang."""
     key = UnitKey("Gang", gang.metadata.namespace, gang.metadata.name)
-    started = timestamp.parse(shown.started_at) if shown.started_at else 0.0
+    started = timestamp.read(shown.started_at) or 0.0
     found = Rearrangement(key, gang.status.nominated, shown.request, started)
     for one in shown.moves:
         mover = UnitKey("Gang", one.namespace, one.name)

@@ -30,14 +30,14 @@ def decayed(
 
 def recalled(status: QueueStatus, account: Account, now: float) -> dict[str, float]:
     """Return the average that follows from what a queue shows; empty where it shows none."""
-    if status.average_at is None or account.half_life is None:
+    at = timestamp.read(status.average_at)
+    if at is None or account.half_life is None:
         return {}
     try:
         shown = amounts_of(status.average_use)
-        passed = max(0.0, now - timestamp.parse(status.average_at))
     except ValueError:
         return {}  # somebody else has written there
-    return decayed(shown, account.used, passed, account.half_life)
+    return decayed(shown, account.used, max(0.0, now - at), account.half_life)
 
 
 def history(
