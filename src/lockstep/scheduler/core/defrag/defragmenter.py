@@ -17,7 +17,7 @@ from lockstep.api.names import DEFRAGMENT_ANNOTATION
 from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.defrag import words
-from lockstep.scheduler.core.defrag.movers import Costs, Mover, Stated, dispensable, movers
+from lockstep.scheduler.core.defrag.movers import Costs, Stated, movers
 from lockstep.scheduler.core.defrag.plan import Plan, Planner
 from lockstep.scheduler.core.defrag.rearrangement import (
     Moving,
@@ -264,25 +264,17 @@ class Defragmenter:
         planner = Planner(self._cluster, unit, problem, self._preemptor.leaving())
         if planner.fits():
             return "it has room without anybody moving, and waits for its turn"
-        whole = self._movers(look, rest, one_by_one=False)
-        plans = [planner.find(whole)] if whole else []
-        if any(dispensable(mover.unit) for mover in whole):
-            plans.append(planner.find(self._movers(look, rest, one_by_one=True)))
-        found = [plan for plan in plans if plan is not None]
-        return min(found, key=lambda plan: plan.price) if found else words.no_plan(len(whole))
-
-    def _movers(self, look: Look, rest: float, *, one_by_one: bool) -> list[Mover]:
         found = movers(
             self._cluster,
-            look.unit,
-            look.problem,
+            unit,
+            problem,
             costs=self._costs,
             now=look.now,
             rest=rest,
-            one_by_one=one_by_one,
+            spared=look.spared,
         )
-        spared = look.spared
-        return [one for one in found if not any(m.node in spared for m in one.members)]
+        plan = planner.find(found) if found else None
+        return plan or words.no_plan(len({mover.key for mover in found}))
 
     def _refuse(self, unit: Unit, asked: str, why: str) -> Rearrangement | None:
         self._show(unit.key, Defragmentation(phase="Refused", request=asked, message=why))

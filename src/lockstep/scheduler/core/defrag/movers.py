@@ -8,7 +8,7 @@ place moves for one that is beyond what is guaranteed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from lockstep.scheduler.core.preemption.budgets import Allowance
 from lockstep.scheduler.core.preemption.rights import Rights
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.units import Member, Unit, UnitKey
+from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
 
 RESTART_SECONDS = 120.0
 """Time from the end of a job's pods to its next step, for which its GPUs do nothing."""
@@ -32,7 +32,10 @@ class Costs(Protocol):
         """Return the seconds that each of its GPUs loses; None where it is not to be moved."""
 
     def pause(self) -> float:
-        """Return the seconds that each GPU of an elastic gang loses when single members move."""
+        """Return the seconds that each GPU of an elastic gang loses when single members move.
+
+        At most what ``seconds`` gives for the whole.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Mover:
     members: tuple[Member, ...]
     gpus: int
     price: float
-    """GPU-seconds that are lost when it moves; a pod without whole GPUs counts as one of them."""
+    """GPU-seconds that are lost when it moves, as many for one member as for several."""
     stays: int = 0
     """Members that do not move."""
 
@@ -74,6 +77,11 @@ class Mover:
     def order(self) -> tuple[float, int, UnitKey]:
         """Return a sort key: the cheapest first."""
         return self.price, self.gpus, self.key
+
+    def only(self, members: Sequence[Member]) -> Mover:
+        """Return the same with fewer members; the gang waits for them as long as for more."""
+        stays = self.stays + len(self.members) - len(members)
+        return replace(self, members=tuple(members), gpus=gpus_of(members), stays=stays)
 
 
 def elastic(unit: Unit) -> bool:
@@ -89,12 +97,13 @@ def movers(
     costs: Costs,
     now: float,
     rest: float = 0.0,
-    one_by_one: bool = False,
+    spared: Collection[str] = (),
 ) -> list[Mover]:
-    """Return the gangs that may move for *wanted*, the cheapest first.
+    """Return who may move for *wanted*, the cheapest first.
 
-    Who got its place less than *rest* seconds ago is left alone. *one_by_one* gives, of the elastic
-    gangs that have members above their minimum, each of these instead of the gang.
+    An elastic gang that has members above its minimum is there twice: with these alone, and as a
+    whole. Who got its place less than *rest* seconds ago is left alone, and so is who stands on one
+    of the nodes *spared*.
     """
     found = []
     for unit in _lower(cluster, wanted, problem):
@@ -104,16 +113,30 @@ def movers(
         if seconds is None:
             continue
         members = tuple(unit.bound)
-        gpus = _gpus(members)
-        spare = dispensable(unit) if one_by_one else ()
-        for member in spare:
-            one, pause = (member,), costs.pause() * gpus
-            found.append(Mover(unit, one, _gpus(one), pause, len(members) - 1))
-        if not spare:
-            found.append(Mover(unit, members, gpus, seconds * gpus))
+        gpus = gpus_of(members)
+        found.append(Mover(unit, members, gpus, seconds * gpus))
+        if spare := dispensable(unit):
+            pause = costs.pause() * gpus
+            found.append(Mover(unit, spare, gpus_of(spare), pause, len(members) - len(spare)))
     found.sort(key=lambda mover: mover.order)
-    allowance = Allowance(cluster.budgets)
-    return [mover for mover in found if not allowance.spend(mover.members)]
+    return list(_allowed(found, Allowance(cluster.budgets), spared))
+
+
+def _allowed(
+    found: Iterable[Mover], allowance: Allowance, spared: Collection[str]
+) -> Iterator[Mover]:
+    """Yield who may go by budgets and spared nodes: the cheapest first, so parts before wholes."""
+    going: dict[UnitKey, frozenset[PodKey]] = {}
+    for mover in found:
+        before = going.get(mover.key, frozenset())
+        more = [m for m in mover.members if m.key not in before]
+        if mover.stays:
+            may = [m for m in more if m.node not in spared and not allowance.spend([m])]
+            going[mover.key] = frozenset(m.key for m in may)
+            if may:
+                yield mover.only(may)
+        elif not any(m.node in spared for m in more) and not allowance.spend(more):
+            yield mover
 
 
 def dispensable(unit: Unit) -> tuple[Member, ...]:
@@ -130,25 +153,13 @@ def dispensable(unit: Unit) -> tuple[Member, ...]:
     return tuple(found) if len(found) < len(unit.bound) else ()
 
 
-def together(movers: Sequence[Mover]) -> list[Mover]:
-    """Return the same with the members of one gang as one: it waits for them once."""
-    found: dict[UnitKey, Mover] = {}
-    for mover in movers:
-        known = found.get(mover.key)
-        found[mover.key] = (
-            mover
-            if known is None
-            else replace(
-                known,
-                members=known.members + mover.members,
-                gpus=known.gpus + mover.gpus,
-                stays=known.stays - len(mover.members),
-            )
-        )
-    return list(found.values())
+def together(movers: Iterable[Mover]) -> list[Mover]:
+    """Return the same with each gang once: the last, and so the most, of what is said of it."""
+    return list({mover.key: mover for mover in movers}.values())
 
 
-def _gpus(members: Sequence[Member]) -> int:
+def gpus_of(members: Iterable[Member]) -> int:
+    """Return the GPUs of pods; one without whole GPUs counts as one."""
     return sum(m.shape.gpus or 1 for m in members)
 
 

@@ -3,7 +3,9 @@
 A plan is tried whole before it counts: on a copy of the cluster without those that move, the
 waiting gang is placed first and each of them after it, by the search that places everything, and
 within all quotas. The cheapest are moved first. The shortest beginning of the order of prices that
-makes room is found by halving; of it, from the dearest on, whoever is not in the way stays.
+makes room is found by halving; of it, from the dearest on, whoever is not in the way stays. Then
+every choice of gangs and of single members that costs less is tried, the cheapest first, as far as
+a number of tries goes: up to it the plan is the cheapest there is.
 """
 
 from __future__ import annotations
@@ -11,8 +13,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
+from math import inf
 
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.defrag.choices import cheapest_first
 from lockstep.scheduler.core.defrag.movers import Mover, together
 from lockstep.scheduler.core.grants import NOTHING
 from lockstep.scheduler.core.packing import Quota
@@ -26,6 +31,8 @@ MOST_MOVES = 64
 """Moves in one plan; one that takes more is not made."""
 FEW_MOVES = 16
 """Moves up to which it is tried for each whether the others alone would do."""
+TRIES = 64
+"""Cheaper choices that are looked at once there is a plan; or any, where none was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +87,31 @@ class Planner:
     def find(self, movers: Sequence[Mover]) -> Plan | None:
         """Return the plan by which some of *movers*, the cheapest first, make room.
 
-        None where moving all of them would not, where they would find no place themselves, or
-        where so many would have to move that no plan is made.
+        None where moving all of them would not, where they would find no place themselves as far
+        as was tried, or where so many would have to move that no plan is made.
         """
         if self._room(movers) is None:
             return None
+        plan = self._first(movers)
+        return self._cheaper(movers, plan.price if plan is not None else inf) or plan
+
+    def _first(self, movers: Sequence[Mover]) -> Plan | None:
+        """Return the plan of the shortest beginning of *movers* of which there is one."""
         size = self._fewest(movers)
-        while True:
-            plan = self._of_beginning(movers[:size])
-            if plan is not None:
-                return self._thrifty(plan)
+        while (plan := self._of_beginning(movers[:size])) is None:
             if size == len(movers):
                 return None
             size = min(2 * size, len(movers))
+        return self._thrifty(plan)
+
+    def _cheaper(self, movers: Sequence[Mover], price: float) -> Plan | None:
+        """Return a plan below a price, of the cheapest choice of which there is one."""
+        for cost, choice in islice(cheapest_first(movers), TRIES):
+            if cost >= price:
+                break
+            if self._room(choice) is not None and (plan := self._of_beginning(choice)):
+                return self._thrifty(plan)
+        return None
 
     def _fewest(self, movers: Sequence[Mover]) -> int:
         """Return how many of the cheapest must be gone before the waiting gang fits."""
@@ -106,7 +125,7 @@ class Planner:
         return high
 
     def _without(self, movers: Sequence[Mover]) -> Supposition:
-        gone = (member for mover in movers for member in mover.members)
+        gone = (member for mover in together(movers) for member in mover.members)
         return Supposition(self._cluster, [*self._leaving, *gone])
 
     def _room(self, movers: Sequence[Mover]) -> Placement | None:
@@ -114,7 +133,7 @@ class Planner:
 
     def _of_beginning(self, movers: Sequence[Mover]) -> Plan | None:
         """Return a plan by which some of *movers* move: those in the way, or else all of them."""
-        for chosen in (self._in_the_way(movers), movers):
+        for chosen in (self._in_the_way(movers), together(movers)):
             if len(chosen) <= MOST_MOVES and (plan := self._carried_out(chosen)) is not None:
                 return plan
         return None
@@ -126,16 +145,29 @@ class Planner:
         if placement is None:
             return list(movers)
         state.settle(placement)
-        table, kept = state.table, []
+        kept: dict[UnitKey, Mover] = {}
+        parts = {mover.key: set(mover.members) for mover in movers if mover.stays}
         for mover in reversed(movers):
-            rows = [table.rows[member.node] for member in mover.members]
-            before = table.free[:, rows].copy()
-            state.restore(mover.members)
-            after = table.free[:, rows]
-            if ((after < 0) & (after < before)).any():
-                state.vacate(mover.members)
-                kept.append(mover)
-        return kept[::-1]
+            if mover.key in kept:
+                continue
+            if not mover.stays:
+                part = parts.get(mover.key, set())
+                if not self._stay(state, [m for m in mover.members if m not in part]):
+                    kept[mover.key] = mover
+            elif moving := [m for m in mover.members if not self._stay(state, [m])]:
+                kept[mover.key] = mover.only(moving)
+        return [*kept.values()][::-1]
+
+    def _stay(self, state: Supposition, members: Sequence[Member]) -> bool:
+        """Suppose that pods are there again if they fit beside whom is placed; return whether."""
+        rows = [state.table.rows[member.node] for member in members]
+        before = state.table.free[:, rows].copy()
+        state.restore(members)
+        after = state.table.free[:, rows]
+        short = ((after < 0) & (after < before)).any()
+        if short:
+            state.vacate(members)
+        return not short
 
     def _thrifty(self, plan: Plan) -> Plan:
         """Return the plan without the moves that it does not need."""
@@ -159,7 +191,6 @@ class Planner:
         """Return where everybody stands when just these move; None where somebody does not."""
         if not movers:
             return None
-        movers = together(movers)
         state = self._without(movers)
         wanted = state.place(self._problem, self._unit.key)
         if wanted is None:
