@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
-from tools.deploy.generate import IN_CHART, MANIFEST, NAMESPACE
+from tools.deploy.generate import IN_CHART, MANIFEST
 
+from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.permissions import OWN, PERMISSIONS
 from lockstep.apiserver.auth.pki import Pki
 from lockstep.kube.crds import ensure_crds
@@ -42,7 +43,7 @@ def install(server: ApiServer) -> None:
 def write_tokens(server: ApiServer) -> None:
     """Write each part a kubeconfig with a token of its account, and nothing else."""
     for part in IN_CHART:
-        accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
+        accounts = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts"
         spec = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
         made = server.request("POST", f"{accounts}/lockstep-{part}/token", spec)
         assert made.status == 201, made.body
@@ -68,11 +69,11 @@ def write_token(target: Path, server: ApiServer, token: str) -> None:
 def account(part: str) -> Iterator[Json]:
     """Yield a part's account and its rights as the chart makes them."""
     name, may = f"lockstep-{part}", PERMISSIONS[part]
-    yield _object("v1", "ServiceAccount", name, NAMESPACE)
+    yield _object("v1", "ServiceAccount", name, SYSTEM_NAMESPACE)
     yield {**_object(f"{RBAC}/v1", "ClusterRole", name), "rules": list(may.cluster)}
     yield _binding("ClusterRole", name)
     for namespace, rules in may.namespaced.items():
-        space = NAMESPACE if namespace == OWN else namespace
+        space = SYSTEM_NAMESPACE if namespace == OWN else namespace
         yield {**_object(f"{RBAC}/v1", "Role", name, space), "rules": list(rules)}
         yield _binding("Role", name, space)
 
@@ -101,5 +102,5 @@ def _binding(role: str, name: str, namespace: str = "") -> Json:
     return {
         **_object(f"{RBAC}/v1", kind, name, namespace),
         "roleRef": {"apiGroup": RBAC, "kind": role, "name": name},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}],
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": SYSTEM_NAMESPACE}],
     }

@@ -15,13 +15,13 @@ import yaml
 from tools.helm import build
 
 from lockstep.api import crd
+from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.permissions import METRICS, OWN, PEOPLE, PERMISSIONS
 
 ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "deploy" / "chart" / "lockstep"
 MANIFEST: Final = ROOT / "deploy" / "lockstep.yaml"
 PAGE: Final = ROOT / "docs" / "install-cluster.md"
-NAMESPACE: Final = "lockstep-system"
 IN_CHART: Final = ("scheduler", "controllers", "simulate-nodes")
 """Process nodes run on machines without Kubernetes and are no part of it."""
 _BEGIN: Final = "<!-- permissions: written by `make manifests` -->"
@@ -61,7 +61,9 @@ def _page(text: str) -> str:
     for part in IN_CHART:
         may = PERMISSIONS[part]
         for where, rules in (("everywhere", may.cluster), *may.namespaced.items()):
-            lines += [_row(part, NAMESPACE if where == OWN else where, rule) for rule in rules]
+            lines += [
+                _row(part, SYSTEM_NAMESPACE if where == OWN else where, rule) for rule in rules
+            ]
         if may.serves:
             lines += [_row(part, "everywhere, to serve metrics", rule) for rule in METRICS]
     return "\n".join((before + _BEGIN, *lines, _END + after))
@@ -83,7 +85,7 @@ def render(helm: Path, *values: str) -> str:
     Raises:
         subprocess.CalledProcessError: when Helm refuses the chart or a value.
     """
-    command = [str(helm), "template", "lockstep", str(CHART), "--namespace", NAMESPACE]
+    command = [str(helm), "template", "lockstep", str(CHART), "--namespace", SYSTEM_NAMESPACE]
     for value in values:
         command += ["--set", value]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout

@@ -9,6 +9,10 @@ VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 SCHEDULER_NAME: Final = "lockstep"
+SYSTEM_NAMESPACE: Final = "lockstep-system"
+"""Where Lockstep itself runs, and leads."""
+SCHEDULER_LEASE: Final = "lockstep-scheduler"
+CONTROLLERS_LEASE: Final = "lockstep-controllers"
 
 # Labels on pods.
 GANG_LABEL: Final = "lockstep.dev/gang"

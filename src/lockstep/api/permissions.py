@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lockstep.api.names import GROUP
+from lockstep.api.names import CONTROLLERS_LEASE, GROUP, SCHEDULER_LEASE
 
 Json = dict[str, Any]
 Rules = tuple[Json, ...]
@@ -103,7 +103,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule("topology.volcano.sh", "hypernodes", *_FOLLOW),
             _RECORD_EVENTS,
         ),
-        namespaced=_lead("lockstep-scheduler"),
+        namespaced=_lead(SCHEDULER_LEASE),
         embedded=_INSTALL,
         serves=True,
     ),
@@ -121,7 +121,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule("", "events", "create", "list", "patch"),
             _OWN_KINDS,
         ),
-        namespaced=_lead("lockstep-controllers"),
+        namespaced=_lead(CONTROLLERS_LEASE),
         embedded=_INSTALL,
         serves=True,
     ),

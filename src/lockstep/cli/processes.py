@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.cli.foreground import announce, serve
 from lockstep.cli.options import Kubeconfig, Leashed
 
@@ -71,7 +72,7 @@ def scheduler(
     kubeconfig: Kubeconfig = None,
     identity: Identity = None,
     leader_elect: LeaderElect = True,
-    lease_namespace: LeaseNamespace = "lockstep-system",
+    lease_namespace: LeaseNamespace = SYSTEM_NAMESPACE,
     metrics_port: MetricsPort = None,
     probe_port: ProbePort = None,
     secure_metrics_port: SecureMetricsPort = None,
@@ -106,7 +107,7 @@ def controllers(
     kubeconfig: Kubeconfig = None,
     identity: Identity = None,
     leader_elect: LeaderElect = True,
-    lease_namespace: LeaseNamespace = "lockstep-system",
+    lease_namespace: LeaseNamespace = SYSTEM_NAMESPACE,
     metrics_port: MetricsPort = None,
     probe_port: ProbePort = None,
     secure_metrics_port: SecureMetricsPort = None,

@@ -8,7 +8,7 @@ from pathlib import Path
 from lockstep.api.core import CONFIG_MAPS, PODS, SERVICES, Pod
 from lockstep.api.gang import GANGS
 from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import JOB_LABEL
+from lockstep.api.names import CONTROLLERS_LEASE, JOB_LABEL, SYSTEM_NAMESPACE
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.jobs.controller import Caches, JobController
 from lockstep.kube.client import Client
@@ -16,9 +16,7 @@ from lockstep.kube.config import ClusterConfig
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.crds import ensure_crds
 from lockstep.kube.endpoints import Ports
-from lockstep.kube.manager import SYSTEM_NAMESPACE, Manager
-
-NAME = "lockstep-controllers"
+from lockstep.kube.manager import Manager
 
 
 async def run(
@@ -40,7 +38,7 @@ async def run(
         await ensure_crds(client)
         manager = Manager(
             client,
-            name=NAME,
+            name=CONTROLLERS_LEASE,
             identity=identity,
             leader_elect=leader_elect,
             lease_namespace=lease_namespace,

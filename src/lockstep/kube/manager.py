@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 from lockstep.kube.cache import Index
@@ -28,8 +29,6 @@ log = logging.getLogger(__name__)
 
 Task = Callable[[], Awaitable[None]]
 
-SYSTEM_NAMESPACE = "lockstep-system"
-"""Where leases are unless somebody says otherwise."""
 FIRST_TRY_SECONDS = 2.0
 """How long reading may wait until it is known who leads."""
 DRAIN_SECONDS = 5.0

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from lockstep.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds
 from lockstep.kube.endpoints import Ports
-from lockstep.kube.manager import SYSTEM_NAMESPACE, Manager
+from lockstep.kube.manager import Manager
 from lockstep.scheduler.feed import Feed
 from lockstep.scheduler.loop import Scheduler
 from lockstep.scheduler.metrics import Metrics
-
-NAME = "lockstep-scheduler"
 
 
 async def run(
@@ -39,7 +38,7 @@ async def run(
         await ensure_crds(client)
         manager = Manager(
             client,
-            name=NAME,
+            name=SCHEDULER_LEASE,
             identity=identity,
             leader_elect=leader_elect,
             lease_namespace=lease_namespace,

@@ -11,6 +11,7 @@ from tests.support.scheduler import add_gang, add_nodes
 
 from lockstep.api.core import LEASES, PODS
 from lockstep.api.gang import GANGS
+from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.kube.client import Client
 from lockstep.kube.election import Timing
 from lockstep.kube.manager import Manager
@@ -33,7 +34,7 @@ async def two_gangs(stage: Stage) -> None:
     stage.start()
 
     async def leads() -> bool:
-        leases = (await client.list(LEASES, "lockstep-system")).items
+        leases = (await client.list(LEASES, SYSTEM_NAMESPACE)).items
         return any(lease.spec.holder_identity for lease in leases)
 
     await stage.until(leads, "somebody leads")

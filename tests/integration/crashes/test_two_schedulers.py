@@ -25,7 +25,7 @@ from tests.support.waiting import eventually
 
 from lockstep.api.core import LEASES, PODS, Pod
 from lockstep.api.gang import GANGS
-from lockstep.api.names import GANG_LABEL, GPU
+from lockstep.api.names import GANG_LABEL, GPU, SYSTEM_NAMESPACE
 from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_crds
@@ -51,7 +51,7 @@ class Pair:
         """Return the one that holds the lease, once one does."""
 
         async def look() -> PartProcess | None:
-            leases = (await self.client.list(LEASES, "lockstep-system")).items
+            leases = (await self.client.list(LEASES, SYSTEM_NAMESPACE)).items
             for scheduler in self.schedulers:
                 assert scheduler.process is not None
                 mark = f"-{scheduler.process.pid}-"

@@ -15,7 +15,9 @@ from tests.support.kube_cluster import KubeCluster
 from tests.support.kubectl import Kubectl
 from tests.support.scheduler import PartProcess
 from tests.support.waiting import eventually_sync
-from tools.deploy.generate import MANIFEST, NAMESPACE
+from tools.deploy.generate import MANIFEST
+
+from lockstep.api.names import SYSTEM_NAMESPACE
 
 LOOKS_BEFORE_REMINDING = 40
 LOCKSTEP_KINDS = ("trainingjobs", "gangs", "queues", "topologies", "nodepolicies")
@@ -61,7 +63,7 @@ def remove(kubectl: Kubectl) -> None:
 
 
 def get(kubectl: Kubectl, *what: str) -> list[dict[str, Any]]:
-    printed = kubectl("-n", NAMESPACE, "get", *what, "-o", "json")
+    printed = kubectl("-n", SYSTEM_NAMESPACE, "get", *what, "-o", "json")
     items: list[dict[str, Any]] = json.loads(printed)["items"]
     return items
 
@@ -102,7 +104,12 @@ def test_everything_comes_up_under_the_restricted_level(
         assert space["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
         for name in ("scheduler", "controllers"):
             kubectl(
-                "-n", NAMESPACE, "rollout", "status", f"deploy/lockstep-{name}", "--timeout=40s"
+                "-n",
+                SYSTEM_NAMESPACE,
+                "rollout",
+                "status",
+                f"deploy/lockstep-{name}",
+                "--timeout=40s",
             )
         pods = get(kubectl, "pods", "-l", "app.kubernetes.io/name=lockstep")
         places = {
@@ -130,7 +137,7 @@ def test_everything_comes_up_under_the_restricted_level(
 
 
 def get_namespace(kubectl: Kubectl) -> list[dict[str, Any]]:
-    return [json.loads(kubectl("get", "namespace", NAMESPACE, "-o", "json"))]
+    return [json.loads(kubectl("get", "namespace", SYSTEM_NAMESPACE, "-o", "json"))]
 
 
 def test_people_who_may_edit_may_edit_jobs(kubectl: Kubectl) -> None:
@@ -149,7 +156,7 @@ def test_people_who_may_edit_may_edit_jobs(kubectl: Kubectl) -> None:
 def test_deleted_it_leaves_nothing_behind(kubectl: Kubectl) -> None:
     kubectl("apply", "--server-side", "-f", str(MANIFEST))
     remove(kubectl)
-    kubectl("get", "namespace", NAMESPACE, fails=True)
+    kubectl("get", "namespace", SYSTEM_NAMESPACE, fails=True)
     left = kubectl("get", "crds,clusterroles,clusterrolebindings", "-o", "name")
     assert [name for name in left.splitlines() if "lockstep" in name] == []
     for plural in LOCKSTEP_KINDS:

@@ -12,7 +12,9 @@ import pytest
 from tests.support import kube_binaries
 from tests.support.kube_apiserver import MORE_OPTIONS
 from tests.support.rights import Right, granted, used
-from tools.deploy.generate import IN_CHART, NAMESPACE
+from tools.deploy.generate import IN_CHART
+
+from lockstep.api.names import SYSTEM_NAMESPACE
 
 ROOT = Path(__file__).parents[3]
 SUITES = (
@@ -68,13 +70,13 @@ def test_each_part_may_do_what_it_does_and_no_more(tmp_path: Path) -> None:
     lines = [line for log in logs.glob("*.log") for line in log.read_text().splitlines()]
     wrong: dict[str, list[Right]] = {}
     for part in IN_CHART:
-        user = f"system:serviceaccount:{NAMESPACE}:lockstep-{part}"
+        user = f"system:serviceaccount:{SYSTEM_NAMESPACE}:lockstep-{part}"
         got, refused = used(lines, user)
         assert got, f"{part} asked for nothing: was it its account that was used?"
         unseen = UNSEEN.get(part, set())
         vain = [
             right
-            for right in sorted(granted(part, NAMESPACE) - unseen)
+            for right in sorted(granted(part, SYSTEM_NAMESPACE) - unseen)
             if not any(right.covers(use) for use in got)
         ]
         wrong |= {f"{part} lacks": sorted(refused), f"{part} needs no": vain}

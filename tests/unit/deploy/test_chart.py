@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.installed import account
-from tools.deploy.generate import CHART, IN_CHART, MANIFEST, NAMESPACE, generated, manifest, render
+from tools.deploy.generate import CHART, IN_CHART, MANIFEST, generated, manifest, render
 from tools.helm import build
 
 from lockstep import __version__
 from lockstep.api import crd
-from lockstep.api.names import GROUP
+from lockstep.api.names import GROUP, SYSTEM_NAMESPACE
 from lockstep.api.permissions import METRICS, PERMISSIONS
 
 Json = dict[str, Any]
@@ -128,7 +128,7 @@ def test_two_of_each_run_and_one_may_be_disrupted(installed):
 
 def test_everything_with_a_namespace_is_in_one(installed):
     spaces = {o["metadata"].get("namespace") for o in installed}
-    assert spaces == {None, NAMESPACE}
+    assert spaces == {None, SYSTEM_NAMESPACE}
 
 
 @pytest.mark.parametrize(

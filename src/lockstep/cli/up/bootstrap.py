@@ -10,6 +10,7 @@ from typing import Any
 from lockstep.api import crd
 from lockstep.api.core import CRDS, NAMESPACES
 from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.queue import QUEUES, Queue
 from lockstep.api.resource import Resource
 from lockstep.api.topology import DEFAULT_TOPOLOGY, TOPOLOGIES
@@ -19,7 +20,6 @@ from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.errors import AlreadyExists, NotFound
 
-SYSTEM_NAMESPACE = "lockstep-system"
 SERVED_WITHIN = 15.0
 
 
