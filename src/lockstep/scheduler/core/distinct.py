@@ -1,4 +1,4 @@
-"""The distinct values of an array."""
+"""The distinct values of an array, and where they are in it."""
 
 from __future__ import annotations
 
@@ -23,3 +23,14 @@ def distinct(values: NDArray[Scalar]) -> NDArray[Scalar]:
     np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
     found: NDArray[Scalar] = ordered[keep]
     return found
+
+
+def numbered(values: NDArray[Scalar]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return where each distinct value is first, and for each place the number of its value.
+
+    The values are numbered from 0 in ascending order.
+    """
+    number: NDArray[np.int64] = np.searchsorted(distinct(values), values)
+    first: NDArray[np.int64] = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int64)
+    first[number[::-1]] = np.arange(len(values) - 1, -1, -1)
+    return first, number

@@ -17,6 +17,7 @@ def mask_of(indices: Iterable[int]) -> int:
     return mask
 
 
+@lru_cache(maxsize=65536)
 def indices_of(mask: int) -> tuple[int, ...]:
     """Return the indices whose bits are set, ascending."""
     return tuple(i for i in range(mask.bit_length()) if mask >> i & 1)

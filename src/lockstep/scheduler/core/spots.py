@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lockstep.scheduler.core.distinct import numbered
 from lockstep.scheduler.core.fit import PREFERENCE_WEIGHT, FloatArray
 from lockstep.scheduler.core.nodes import IntArray
 
@@ -52,12 +53,13 @@ def _enter(
     own = ids[inside]
     if len(inside) < 2 or (own == own[0]).all():
         return inside, wanted
-    domains, local = np.unique(own, return_inverse=True)
-    if len(domains) == len(inside):  # this tier is the nodes themselves
+    _, local = numbered(own)
+    domains = int(local.max()) + 1
+    if domains == len(inside):  # this tier is the nodes themselves
         return inside, wanted
     left = np.bincount(local, weights=room.count[inside]).astype(np.int64)
     liked = np.bincount(local, weights=room.liking[inside]) / np.bincount(local)
-    first = np.full(len(domains), np.iinfo(np.int64).max)
+    first = np.full(domains, np.iinfo(np.int64).max)
     np.minimum.at(first, local, room.rank[inside])
     while True:
         holding = left >= wanted

@@ -6,7 +6,7 @@ out once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from lockstep.scheduler.core.alignment import PLENTY, Ask, Stock, capacity
 from lockstep.scheduler.core.device_columns import Takes
+from lockstep.scheduler.core.distinct import numbered
 from lockstep.scheduler.core.grants import NO_SOCKET, Grant
-from lockstep.scheduler.core.masks import indices_of
+from lockstep.scheduler.core.masks import indices_of, mask_of
 from lockstep.scheduler.core.resources import GPU_COLUMN, SOCKET_KINDS, Columns
 from lockstep.scheduler.core.shares import room_on_cards
 
@@ -40,35 +41,52 @@ def aligned_fit(free: IntArray, shape: Asks, relations: frozenset[str], fit: Int
     if not len(some):
         return found
     ask = shape.ask(relations)
-    vectors = _vectors(free[:, some], shape, ask, fit[some])
-    first, kind = _kinds(vectors)
-    counts = [capacity(stock, ask) for stock in _stocks(vectors[:, first], shape.table, ask)]
-    found[some] = np.minimum(fit[some], np.array(counts, dtype=np.int64)[kind])
+    most = fit[some]
+    first, kind = _kinds(_features(free, some, shape, ask, most))
+    stocks = (stock_of(free[:, some[i]], shape, ask, int(most[i])) for i in first)
+    counts = [capacity(stock, ask) for stock in stocks]
+    found[some] = np.minimum(most, np.array(counts, dtype=np.int64)[kind])
     return found
 
 
-def stock_of(free: IntArray, shape: Asks, ask: Ask) -> Stock:
-    """Return what one node (a column of *free*) has left for pods of a shape."""
-    vectors = _vectors(free[:, None], shape, ask, np.array([PLENTY]))
-    return next(_stocks(vectors, shape.table, ask))
-
-
-def _vectors(free: IntArray, shape: Asks, ask: Ask, fit: IntArray) -> IntArray:
-    """Return what tells kinds of nodes apart: layout, rooms by card, NICs, quotas by socket."""
-    columns = shape.table
-    rows = [free[columns.layout_column][None]]
-    rooms = np.zeros((columns.cards, free.shape[1]), dtype=np.int64)
+def stock_of(free: IntArray, shape: Asks, ask: Ask, most: int = PLENTY) -> Stock:
+    """Return what one node (a column of *free*) has left for *most* pods of a shape."""
+    columns, left = shape.table, free.tolist()
+    layout = columns.layouts[left[columns.layout_column]]
+    whole = columns.card_ids["whole"]
+    begun, rooms, quotas = 0, [0] * len(whole), ()
     if shape.share is not None:
-        rooms = np.minimum(room_on_cards(free, shape.share, columns), fit)
+        rooms = np.minimum(room_on_cards(free[:, None], shape.share, columns)[:, 0], most).tolist()
+        begun = mask_of(i for i, column in enumerate(whole) if left[column] <= 0)
     elif ask.cards:
-        rooms = (free[columns.card_ids["whole"]] > 0).astype(np.int64)
-    begun = np.zeros((1, free.shape[1]), dtype=np.int64)
-    if shape.share is not None:
-        begun = _bits(free[columns.card_ids["whole"]] <= 0)[None]
-    rows += [begun, rooms, (free[columns.nic_ids] > 0).astype(np.int64) * (ask.nics > 0)]
+        rooms = [int(left[column] > 0) for column in whole]
     if "numa" in ask.relations:
-        rows.append(np.minimum(_quotas(free, shape), fit))
-    return np.concatenate(rows)
+        here = np.minimum(_quotas(free[:, None], shape)[:, 0], most).tolist()
+        quotas = tuple(here[: len(layout.sockets)])
+    nics = (i for i, column in enumerate(columns.nic_ids) if left[column] > 0)
+    return Stock(
+        layout,
+        tuple([rooms[card.number] for card in layout.cards]),
+        mask_of(nics) if ask.nics else 0,
+        quotas,
+        begun,
+    )
+
+
+def _features(
+    free: IntArray, some: IntArray, shape: Asks, ask: Ask, most: IntArray
+) -> Iterator[IntArray]:
+    """Yield what tells kinds of nodes apart: layout, GPUs or rooms on them, NICs, quotas."""
+    columns = shape.table
+    yield free[columns.layout_column][some]
+    if shape.share is not None or ask.cards:
+        yield _bits(free, columns.card_ids["whole"], some)
+    if shape.share is not None:
+        yield from np.minimum(room_on_cards(free, shape.share, columns)[:, some], most)
+    if ask.nics:
+        yield _bits(free, columns.nic_ids, some)
+    if "numa" in ask.relations:
+        yield from np.minimum(_quotas(free, shape)[:, some], most)
 
 
 def _quotas(free: IntArray, shape: Asks) -> IntArray:
@@ -83,42 +101,25 @@ def _quotas(free: IntArray, shape: Asks) -> IntArray:
     return np.maximum(quotas, 0)
 
 
-def _kinds(vectors: IntArray) -> tuple[IntArray, IntArray]:
+def _kinds(features: Iterable[IntArray]) -> tuple[IntArray, IntArray]:
     """Return a first node of each kind, and the kind of each node."""
-    kind = np.zeros(vectors.shape[1], dtype=np.int64)
+    kind: IntArray = np.zeros(1, dtype=np.int64)
     size = 1  # the numbers of kinds are below it
-    for row in vectors:
-        vector, least, span = row, int(row.min()), int(np.ptp(row)) + 1
-        if span == 1:
-            continue
+    for feature in features:
+        vector, least = feature, int(feature.min())
+        span = int(feature.max()) - least + 1
         if size > NUMBERS // span:
-            kind, vector = (np.unique(one, return_inverse=True)[1] for one in (kind, vector))
+            kind, vector = numbered(kind)[1], numbered(feature)[1]
             least, size, span = 0, int(kind.max()) + 1, int(vector.max()) + 1
         kind, size = kind * span + (vector - least), size * span
-    _, first, kind = np.unique(kind, return_index=True, return_inverse=True)
-    return first, kind
+    return numbered(kind)
 
 
-def _stocks(vectors: IntArray, columns: Columns, ask: Ask) -> Iterator[Stock]:
-    width = columns.cards
-    for vector in vectors.T.tolist():
-        layout = columns.layouts[vector[0]]
-        rooms, rest = vector[2 : 2 + width], vector[2 + width :]
-        nics = sum(bit << i for i, bit in enumerate(rest[: len(columns.nic_ids)]))
-        quotas = rest[len(columns.nic_ids) :] if "numa" in ask.relations else []
-        yield Stock(
-            layout,
-            tuple(rooms[card.number] for card in layout.cards),
-            nics,
-            tuple(quotas[: len(layout.sockets)]),
-            vector[1],
-        )
-
-
-def _bits(flags: NDArray[np.bool_]) -> IntArray:
-    """Return by column the mask of the rows that are set."""
-    places = np.arange(len(flags), dtype=np.uint64)[:, None]
-    found: IntArray = (flags.astype(np.uint64) << places).sum(axis=0).astype(np.int64)
+def _bits(free: IntArray, ids: Sequence[int], some: IntArray) -> IntArray:
+    """Return by node the mask of the columns of which anything is left."""
+    found: IntArray = np.zeros(len(some), dtype=np.int64)
+    for i, column in enumerate(ids):
+        found |= (free[column][some] > 0).astype(np.int64) << i
     return found
 
 
