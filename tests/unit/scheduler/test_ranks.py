@@ -1,11 +1,15 @@
 """Where ranks go: clusters drawn in a few lines, jobs that state their parallelism."""
 
+from itertools import permutations
+
 import pytest
 from tests.support.drawn import draw, gang, pod
 
+from lockstep.api.parallelism import Parallelism
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.traffic import collectives
 from lockstep.scheduler.core.units import UnitKey
 
 TWO_LEAVES = """
@@ -131,6 +135,28 @@ def test_tensor_groups(case):
         assert len({found[i] for i in group}) == 1, found
 
 
+@pytest.mark.parametrize("order", [*permutations(["tp", "cp", "pp", "dp"])], ids="-".join)
+def test_whatever_the_order_tensor_groups_stay_on_a_node(order):
+    split = {"tensor": 2, "context": 2, "pipeline": 2, "order": "-".join(order)}
+    found = placed("s1/l1: a:8 b:8", 8, 2, **split)
+    groups = next(one for one in collectives(Parallelism(**split), 16) if one.name == "tensor")
+    assert all(found)
+    for ranks in groups.groups.tolist():
+        assert len({found[rank // 2] for rank in ranks}) == 1, found
+
+
+def test_pods_with_unlike_numbers_of_ranks_keep_their_tensor_groups_together():
+    cluster = draw(Cluster(), "s1/l1: a:4 b:6")
+    add_job(cluster, 3, 2, tensor=8)
+    cluster.set_pod(pod("j-2", gpus=4, gang="j", group="w", annotations={"lockstep.dev/rank": "2"}))
+    decider = Decider(cluster)
+    decider.decide(0.0)
+    assert nodes(cluster, 3) == ["", "", ""]
+    draw(cluster, "s1/l1: c:8")
+    decider.decide(1.0)
+    assert nodes(cluster, 3) == ["c", "c", "c"]
+
+
 WAITING = [
     # what is shown, cluster, pods, GPUs a pod, parallelism, reason, words of the message
     (
@@ -151,6 +177,26 @@ WAITING = [
         "NotEnoughRoom",
         "needs 3 tensor groups of 2 pods (4 GPUs a group); the cluster has room for 4 of 6 now: "
         "2 pods (4 GPUs) short",
+    ),
+    (
+        "the order numbers a tensor group far apart",
+        "s1/l1: a:6 b:2",
+        4,
+        2,
+        {"tensor": 2, "pipeline": 4, "order": "pp-tp"},
+        "NotEnoughRoom",
+        "needs 2 tensor groups of 2 pods (4 GPUs a group); the cluster has room for 2 of 4 now: "
+        "2 pods (4 GPUs) short",
+    ),
+    (
+        "the order numbers copies before tensor groups",
+        "s1/l1: a:12 b:4",
+        8,
+        2,
+        {"tensor": 4, "pipeline": 2, "order": "dp-tp-pp"},
+        "NotEnoughRoom",
+        "needs 2 tensor groups of 4 pods (8 GPUs a group); the cluster has room for 4 of 8 now: "
+        "4 pods (8 GPUs) short",
     ),
 ]
 

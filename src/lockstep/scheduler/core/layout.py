@@ -83,6 +83,14 @@ class Talk:
         return number, np.concatenate(self.edges)
 
 
+def holders(ranks: Sequence[Sequence[range]]) -> IntArray:
+    """Return by rank which of some units holds it, *ranks* of each given; gaps are left out."""
+    every = [np.arange(held.start, held.stop) for spans in ranks for held in spans]
+    sizes = [sum(map(len, spans)) for spans in ranks]
+    unit_of: IntArray = np.repeat(np.arange(len(ranks)), sizes)
+    return unit_of[np.argsort(np.concatenate(every), kind="stable")] if every else unit_of
+
+
 def _distinct(rows: IntArray) -> tuple[IntArray, IntArray]:
     """Return the different rows in order, and how often each is there."""
     order = np.lexsort(rows.T[::-1])

@@ -10,7 +10,7 @@ import numpy as np
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.fabric import domain_ids, ends_in_nodes, links_of
-from lockstep.scheduler.core.layout import IntArray, Links, Talk, cost
+from lockstep.scheduler.core.layout import IntArray, Links, Talk, cost, holders
 from lockstep.scheduler.core.roll import Bundle, Roll, call
 from lockstep.scheduler.core.traffic import Collective, collectives, grids
 from lockstep.scheduler.core.units import Member, Unit
@@ -83,14 +83,14 @@ def _standing(
         return None
     rows = cluster.table.rows
     known = [b for b in roll.bundles if all(places.get(m.key) in rows for m in b.members)]
-    sizes = [bundle.ranks for bundle in known]
+    unit_of = holders([bundle.ranks for bundle in known])
     try:
-        talking = collectives(roll.split, sum(sizes))
+        talking = collectives(roll.split, len(unit_of))
     except ValueError:
         return None
     standing = np.array([rows[places[b.members[0].key]] for b in known], dtype=np.int64)
     ids, links = domain_ids(cluster.table, standing), links_of(cluster.table.tiers)
-    return _Standing(roll, known, talking, np.repeat(np.arange(len(known)), sizes), ids, links)
+    return _Standing(roll, known, talking, unit_of, ids, links)
 
 
 def communication(
@@ -145,34 +145,29 @@ def _seats(
     cluster: Cluster, roll: Roll, known: list[Bundle], places: Mapping[tuple[str, str], str]
 ) -> list[Seat]:
     first, found = 0, []
-    ranks = sum(bundle.ranks for bundle in known)
-    dense = grids(roll.split, ranks)[0]
+    holding = sorted(
+        (pair for b in known for pair in zip(b.members, b.ranks, strict=True)),
+        key=lambda pair: pair[1].start,
+    )
+    dense = grids(roll.split, sum(len(ranks) for _, ranks in holding))[0]
     tiers = cluster.table.tiers
     outer = tiers.indices[:-1] if ends_in_nodes(tiers) else tiers.indices
-    for bundle in known:
-        each = bundle.ranks // len(bundle.members)
-        for member in bundle.members:
-            node = places[member.key]
-            row = cluster.table.rows[node]
-            domains = tuple(
-                index.paths[number][-1] if (number := int(index.ids[row])) >= 0 else "-"
-                for index in outer
-            )
-            here = dense.coordinates(np.arange(first, first + each))
-            found.append(
-                Seat(
-                    member.name,
-                    node,
-                    domains,
-                    range(first, first + each),
-                    {
-                        axis: range(int(at.min()), int(at.max()) + 1)
-                        for axis, at in here.items()
-                        if dense.sizes[axis] > 1
-                    },
-                )
-            )
-            first += each
+    for member, ranks in holding:
+        node = places[member.key]
+        row = cluster.table.rows[node]
+        domains = tuple(
+            index.paths[number][-1] if (number := int(index.ids[row])) >= 0 else "-"
+            for index in outer
+        )
+        held = range(first, first + len(ranks))
+        here = dense.coordinates(np.array(held))
+        along = {
+            axis: range(int(at.min()), int(at.max()) + 1)
+            for axis, at in here.items()
+            if dense.sizes[axis] > 1
+        }
+        found.append(Seat(member.name, node, domains, held, along))
+        first = held.stop
     return found
 
 

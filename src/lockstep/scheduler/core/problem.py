@@ -39,7 +39,7 @@ class RankedUnit:
     """The item whose places take them; -1 where all of them stand."""
     number: int
     """Which of the item's places they get, in blocks the first of them."""
-    ranks: int
+    ranks: tuple[range, ...]
     row: int
     """Where some of them stand; -1 where none does."""
 

@@ -6,23 +6,25 @@ one pod, the pods that hold it are a *bundle*: they are placed as one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import lcm
+from itertools import accumulate
 
 from lockstep.api.parallelism import Parallelism
 from lockstep.scheduler.core.musters import Group
+from lockstep.scheduler.core.traffic import tensor_stride
 from lockstep.scheduler.core.units import Member, Unit
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Members with consecutive ranks that are placed as one."""
+    """Members that are placed as one, in rank order."""
 
     members: tuple[Member, ...]
     groups: tuple[int, ...]
     """For each member the number of its group."""
-    ranks: int
+    ranks: tuple[range, ...]
+    """For each member the ranks that it holds."""
 
     @property
     def waiting(self) -> tuple[Member, ...]:
@@ -53,20 +55,50 @@ def call(unit: Unit) -> Roll | None:
     placed = sorted(_numbered(unit), key=lambda found: found[0])
     if not placed:
         return None
-    ranks = {_processes(unit.musters[group].group, member) for _, group, member in placed}
-    size = lcm(split.tensor, *ranks) // min(ranks) if len(ranks) == 1 else 1
-    parts: dict[int, list[tuple[int, Member]]] = {}
-    for place, group, member in placed:
-        parts.setdefault(place // size, []).append((group, member))
-    bundles = (
+    counts = [_processes(unit.musters[group].group, member) for _, group, member in placed]
+    ranks = _spans([place for place, _, _ in placed], counts)
+    bundles = [
         Bundle(
-            tuple(member for _, member in part),
-            tuple(group for group, _ in part),
-            sum(_processes(unit.musters[group].group, member) for group, member in part),
+            tuple(placed[number][2] for number in part),
+            tuple(placed[number][1] for number in part),
+            tuple(ranks[number] for number in part),
         )
-        for part in parts.values()
-    )
-    return Roll(split, size, tuple(bundles))
+        for part in _together(split, ranks)
+    ]
+    return Roll(split, max(len(bundle.members) for bundle in bundles), tuple(bundles))
+
+
+def _spans(places: Sequence[int], counts: Sequence[int]) -> list[range]:
+    """Return the ranks of the members at *places*, each of which holds so many."""
+    if len(set(counts)) == 1:  # members that are missing leave a gap
+        size = counts[0]
+        return [range(place * size, (place + 1) * size) for place in places]
+    ends = list(accumulate(counts))
+    return [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
+
+
+def _together(split: Parallelism, ranks: Sequence[range]) -> list[list[int]]:
+    """Return which members, by number, share tensor groups, directly or by way of others."""
+    stride = tensor_stride(split, ranks[-1].stop)
+    block = split.tensor * stride
+    if not any(held.start % block or held.stop % block for held in ranks):
+        return [[number] for number in range(len(ranks))]
+    parent = list(range(len(ranks)))
+
+    def root(number: int) -> int:
+        while parent[number] != number:
+            number = parent[number]
+        return number
+
+    holder: dict[int, int] = {}
+    for number, held in enumerate(ranks):
+        for group in {rank // block * stride + rank % stride for rank in held}:
+            one, other = sorted((root(number), root(holder.setdefault(group, number))))
+            parent[other] = one
+    parts: dict[int, list[int]] = {}
+    for number in range(len(ranks)):
+        parts.setdefault(root(number), []).append(number)
+    return list(parts.values())
 
 
 def torn(unit: Unit, *, across: bool) -> str:
@@ -86,6 +118,8 @@ def torn(unit: Unit, *, across: bool) -> str:
         return (
             f"the groups {names} share tensor groups, and one of them has more pods than it wants"
         )
+    if across and len({len(held) for bundle in roll.bundles for held in bundle.ranks}) > 1:
+        return f"the groups {names} share tensor groups and their pods hold unlike numbers of ranks"
     if any(m.shape.share is not None for bundle in roll.bundles for m in bundle.members):
         return f"the groups {names} share tensor groups and take parts of GPUs"
     if any(m.shape.alignment.required for bundle in roll.bundles for m in bundle.members):

@@ -16,7 +16,7 @@ import numpy as np
 from lockstep.scheduler.core.fabric import domain_ids, links_of
 from lockstep.scheduler.core.fit import Fit, members_fit
 from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.layout import Talk
+from lockstep.scheduler.core.layout import Talk, holders
 from lockstep.scheduler.core.layout_search import Slots, Task, lay_out
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.packing import Packing, left_after
@@ -82,14 +82,15 @@ def _laid_out(
     """Return by item the rows of its places, in the order in which its members take them."""
     problem, table = ground.problem, ground.table
     chosen = [unit for unit in ranked.units if _has_place(problem, unit, places)]
+    unit_of = holders([unit.ranks for unit in chosen])
     try:
-        talking = collectives(ranked.split, sum(unit.ranks for unit in chosen))
+        talking = collectives(ranked.split, len(unit_of))
     except ValueError:  # no whole copy of the model yet: nothing to go by
         return places
     slots = _Seats(ground, area, packing, chosen, places)
     if not slots.movable:
         return places
-    task = _task(table, chosen, ranked, talking, slots)
+    task = _task(table, ranked, talking, unit_of, slots)
     return slots.filled(lay_out(task))
 
 
@@ -187,16 +188,14 @@ def _spare(ground: Ground, area: Area, packing: Packing, item: int, taken: IntAr
 
 def _task(
     table: NodeTable,
-    chosen: Sequence[RankedUnit],
     ranked: Ranked,
     talking: Sequence[Collective],
+    unit_of: IntArray,
     slots: _Seats,
 ) -> Task:
-    sizes = [unit.ranks for unit in chosen]
-    unit_of = np.repeat(np.arange(len(chosen)), sizes)
-    firsts: IntArray = np.cumsum([0, *sizes[:-1]], dtype=np.int64)
+    units, firsts = np.unique(unit_of, return_index=True)
     return Task(
-        talk=Talk(len(chosen), talking, unit_of),
+        talk=Talk(len(units), talking, unit_of),
         kind=slots.kind[slots.start],
         keys=axes_of(ranked, firsts, len(unit_of), talking),
         slots=Slots(domain_ids(table, slots.rows), slots.kind),

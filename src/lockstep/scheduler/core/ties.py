@@ -15,7 +15,7 @@ import numpy as np
 from lockstep.api.parallelism import Parallelism
 from lockstep.scheduler.core.fabric import domain_ids, links_of
 from lockstep.scheduler.core.fit import Fit
-from lockstep.scheduler.core.layout import Talk, cost
+from lockstep.scheduler.core.layout import Talk, cost, holders
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.problem import Problem
@@ -112,9 +112,9 @@ def communication(ground: Ground, area: Area, packing: Packing) -> float:
         column = {int(row): place for place, row in enumerate(area.rows)}
         held = packing.counts[:, [column[int(row)] for row in rows]].sum(axis=0)
         rows = np.repeat(rows, held)
-        sizes = [unit.ranks for unit in ranked.units if unit.row < 0][: len(rows)]
-        rows = rows[: len(sizes)]
-        split, unit_of = ranked.split, np.repeat(np.arange(len(sizes)), sizes)
+        ranks = [unit.ranks for unit in ranked.units if unit.row < 0][: len(rows)]
+        rows = rows[: len(ranks)]
+        split, unit_of = ranked.split, holders(ranks)
     try:
         talking = collectives(split, len(unit_of))
     except ValueError:  # no whole copy of the model yet

@@ -84,6 +84,19 @@ def grids(split: Parallelism, ranks: int) -> tuple[Grid, Grid]:
     return dense, Grid(tuple(axis for axis in order if axis != "cp"), expert)
 
 
+def tensor_stride(split: Parallelism, ranks: int) -> int:
+    """Return how far apart two neighbours of a tensor group are, of so many ranks.
+
+    Where nothing sensible is said of the order, or the ranks do not hold one copy of the model,
+    they are taken to be neighbours by number.
+    """
+    try:
+        grid = grids(split, ranks)[0]
+    except ValueError:
+        return 1
+    return prod(grid.sizes[axis] for axis in grid.order[: grid.order.index("tp")])
+
+
 def collectives(split: Parallelism, ranks: int) -> list[Collective]:
     """Return who talks to whom, and how much, in one step of a job with so many ranks.
 
