@@ -8,15 +8,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lockstep.api import duration
+from lockstep.api.names import CPU
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.snapshot import take
-from lockstep.sim.forecast import Forecast, forecast, smaller
+from lockstep.scheduler.core import words
+from lockstep.sim.forecast import Forecast, forecast
+from lockstep.sim.smaller import Found, Less, Smaller, smaller
 from lockstep.sim.workload import Workload, read_workloads
 from lockstep.sim.world import InputError, World, read_world
 
 Json = dict[str, Any]
 NODES_NAMED = 6
+SHAPES_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +29,29 @@ class Answer:
 
     job: str
     forecast: Forecast
-    smaller: tuple[str, int, int] | None
-    """A role, the pods it asks for, and the fewer with which the job would start now."""
+    smaller: Found
+    """With what smaller shapes it would start now; none are looked for where it would anyhow."""
 
     def tree(self) -> Json:
-        """Return it as a tree for JSON."""
+        """Return it as a tree for JSON; amounts are quantities."""
+        shapes = [
+            {
+                "roles": [
+                    {
+                        "role": one.role,
+                        "pods": one.pods,
+                        "instead": one.instead,
+                        "each": {less.resource: _quantities(less) for less in one.each},
+                    }
+                    for one in shape.roles
+                ],
+                "gpus": shape.gpus,
+                "instead": shape.instead,
+            }
+            for shape in self.smaller.shapes
+        ]
         found = asdict(self.forecast)
-        less = self.smaller
-        fewer = None if less is None else {"role": less[0], "pods": less[2], "instead": less[1]}
-        return {"job": self.job, **found, "smaller": fewer}
+        return {"job": self.job, **found, "smaller": shapes, "tried": list(self.smaller.tried)}
 
 
 async def what_if(session: Session, objects: Sequence[Json]) -> list[Answer]:
@@ -70,10 +88,31 @@ def lines(answer: Answer) -> list[str]:
             f"  {found.endless} running jobs do not say how long they run (annotation "
             "lockstep.dev/runtime) and are taken to run for ever"
         )
-    if answer.smaller is not None:
-        role, pods, fewer = answer.smaller
-        shown.append(f"  with {fewer} instead of {pods} pods of {role} it would start now")
+    less = answer.smaller
+    shown += [f"  with {_shape(shape)} it would start now" for shape in less.shapes[:SHAPES_NAMED]]
+    if less.tried and not less.shapes:
+        shown.append(f"  no smaller shape would start now either; tried: {'; '.join(less.tried)}")
     return shown
+
+
+def _shape(shape: Smaller) -> str:
+    """Return a smaller shape in words."""
+    parts = []
+    for one in shape.roles:
+        if one.pods < one.instead:
+            parts.append(f"{one.pods} instead of {one.instead} pods of {one.role}")
+        parts += [
+            f"{words.instead(less.resource, less.amount, less.instead)} in each pod of {one.role}"
+            for less in one.each
+        ]
+    told = f" ({shape.gpus:g} of {shape.instead:g} GPUs)" if shape.instead else ""
+    return words.listing(parts) + told
+
+
+def _quantities(less: Less) -> Json:
+    shown = {"amount": less.amount, "instead": less.instead}
+    unit = "m" if less.resource == CPU else ""
+    return {name: f"{amount}{unit}" for name, amount in shown.items()}
 
 
 def _start(found: Forecast) -> str:
@@ -115,39 +154,8 @@ def answer_to(world: World, works: Sequence[Workload], obj: Json) -> Answer:
     if found.starts != 0:  # what it says of later is no reason for now
         waiting = forecast(world, others, _read(obj, world), now_only=True)
         found = Forecast(**{**asdict(found), "reason": waiting.reason})
-    less = None if found.starts == 0 else _smaller(world, others, obj)
+    less = Found((), ()) if found.starts == 0 else smaller(world, others, obj)
     return Answer(name, found, less)
-
-
-def _smaller(world: World, works: Sequence[Workload], obj: Json) -> tuple[str, int, int] | None:
-    """Return the role to make smaller: the largest one, as the others rarely can be."""
-    groups, field = _groups(obj)
-    if not groups:
-        return None
-    largest = max(range(len(groups)), key=lambda i: groups[i].get(field) or 1)
-    asked = groups[largest].get(field) or 1
-
-    def shrink(count: int) -> Workload | None:
-        changed = copy.deepcopy(obj)
-        group = _groups(changed)[0][largest]
-        group[field] = count
-        for bound in ("min", "max"):
-            if group.get(bound) is not None:
-                group[bound] = min(group[bound], count)
-        try:
-            return _read(changed, world)
-        except InputError:
-            return None  # such as a world size that its parallelism does not divide
-
-    fewer = smaller(world, works, shrink, asked)
-    return None if fewer is None else (groups[largest]["name"], asked, fewer)
-
-
-def _groups(obj: Json) -> tuple[list[Json], str]:
-    """Return the parts of a job that have sizes, and the field that holds the size."""
-    if obj["kind"] == "TrainingJob":
-        return obj["spec"]["roles"], "replicas"
-    return obj["spec"].get("groups", []), "min"
 
 
 def _key(obj: Json) -> tuple[str, str]:

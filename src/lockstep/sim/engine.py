@@ -83,11 +83,20 @@ class Options:
 class Simulation:
     """One run over a world and the jobs that come to it, in the order of their arrival."""
 
-    def __init__(self, world: World, works: Iterable[Workload], options: Options) -> None:
+    def __init__(
+        self,
+        world: World,
+        works: Iterable[Workload],
+        options: Options,
+        *,
+        behind: UnitKey | None = None,
+    ) -> None:
+        """*behind* is a job that comes when it has been decided about those before it."""
         self.cluster = world.cluster()
         self._world = world
         self._standing = world.by_gang()
         self._works = iter(works)
+        self._behind = behind
         self._options = options
         self._dice = Dice(options.faults, options.seed)
         self._runs: dict[UnitKey, Run] = {}
@@ -105,13 +114,11 @@ class Simulation:
         self,
         progress: Callable[[float, int, int], None] | None = None,
         stop: Callable[[], bool] | None = None,
-        then: Iterable[Workload] = (),
     ) -> Result:
         """Run to the end; *progress* is told the time, the jobs that ended and that are there.
 
         It ends when nothing is left that could happen, at the time that the options name, or when
-        *stop* says so after some event. The jobs *then* come one by one after that, and are decided
-        about each before the next.
+        *stop* says so after some event.
         """
         self._next_arrival()
         for name in self._world.nodes:
@@ -125,15 +132,25 @@ class Simulation:
                 progress(now, ended, len(self._result.lives))
             if stop is not None and stop():
                 break
-        for work in then:
-            self._arrive(work)
-            self._clock.settle()
         return self._finish()
 
     def has_started(self, key: UnitKey) -> bool:
         """Return whether a job that has not ended has had what it needs."""
         run = self._runs.get(key)
         return run is not None and run.life.started is not None
+
+    def attempt(self, work: Workload) -> tuple[bool, bool]:
+        """Return whether a job would start if it came at this moment; it is taken away again.
+
+        The second is whether all others stand as they did before.
+        """
+        before = len(self._result.evictions), len(self._result.rearrangements)
+        self._arrive(work)
+        self._clock.settle()
+        started = self.has_started(work.key)
+        if work.key in self._runs:
+            self._depart(self._runs[work.key])
+        return started, before == (len(self._result.evictions), len(self._result.rearrangements))
 
     def _moments(self) -> Iterator[float]:
         """Yield the times at which something happens; several events may share one."""
@@ -173,6 +190,8 @@ class Simulation:
             self._plan(max(0.0, work.arrival - self._now), self._arrive, work)
 
     def _arrive(self, work: Workload) -> None:
+        if work.key == self._behind:
+            self._clock.settle()
         self._meter.ask(work.gpus)
         life = self._result.lives.begin(work)
         run = self._runs[work.key] = Run(work, life, self._options.faults, self._now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lockstep.sim.engine import Options, Simulation
@@ -38,7 +38,8 @@ def forecast(
     With *now_only* the future is left out: it starts now, or the reason says why not.
     """
     options = Options(until=0.0) if now_only else Options()
-    simulation = Simulation(world, [*works, wanted], options)
+    all_works = sorted([*works, wanted], key=lambda work: work.arrival)
+    simulation = Simulation(world, all_works, options, behind=wanted.key)
     result = simulation.run(stop=lambda: simulation.has_started(wanted.key))
     life = next(one for one in result.lives if one.name == wanted.name)
     stays = [stay for stay in result.stays.of(life.number) if stay.end is None]
@@ -54,31 +55,6 @@ def forecast(
         reason=life.waiting,
         endless=endless - (life.started is not None and wanted.runtime is None),
     )
-
-
-def smaller(
-    world: World,
-    works: Sequence[Workload],
-    shrink: Callable[[int], Workload | None],
-    size: int,
-) -> int | None:
-    """Return the most members below *size* with which the job would start now; None: no number.
-
-    *shrink* returns the job with so many members, or None where it cannot be so small.
-    """
-    low, high, best = 0, size, None
-    while high - low > 1:
-        middle = (low + high) // 2
-        # It cannot be of every size: the largest one that it can be stands for those above.
-        tried = next((n for n in range(middle, low, -1) if shrink(n) is not None), None)
-        work = shrink(tried) if tried is not None else None
-        if work is None or tried is None:
-            low = middle
-        elif forecast(world, works, work, now_only=True).starts == 0:
-            low, best = middle, tried
-        else:
-            high = tried
-    return best
 
 
 def _ended_then(result: Result, life: Life) -> tuple[str, ...]:

@@ -15,7 +15,17 @@ def test_what_if_says_when_and_where_and_sends_nothing(plane):
     (answer,) = json.loads(plane.ok(*asked, "2", "--what-if", "-o", "json", "--", "x"))
     assert answer["starts"] is None
     assert answer["endless"] == 1
-    assert answer["smaller"] == {"role": "worker", "pods": 1, "instead": 2}
+    assert answer["smaller"] == [
+        {
+            "roles": [{"role": "worker", "pods": pods, "instead": 2, "each": each}],
+            "gpus": 8,
+            "instead": 16,
+        }
+        for pods, each in ((1, {}), (2, {"nvidia.com/gpu": {"amount": "4", "instead": "8"}}))
+    ]
+    assert answer["tried"] == ["fewer pods of worker", "fewer GPUs in each pod"]
+    text = plane.ok(*asked, "2", "--what-if", "--", "x")
+    assert "with 1 instead of 2 pods of worker (8 of 16 GPUs) it would start now" in text
     assert "asked" not in plane.ok("list")
     plane.ok("delete", "there")
 

@@ -1,8 +1,10 @@
 import pytest
+from tests.support.drawn import queue
 from tests.support.simulated_jobs import job
 
+from lockstep.api.names import GPU
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.forecast import forecast, smaller
+from lockstep.sim.forecast import forecast
 from lockstep.sim.workload import read_workloads
 from lockstep.sim.world import world_of
 
@@ -46,14 +48,9 @@ def test_without_the_future_it_starts_now_or_says_why_not():
     assert "room for 1 of 2 now" in found.reason
 
 
-@pytest.mark.parametrize(
-    ("others", "expected"),
-    [([], 2), ([job("a", "1x8")], 1), ([job("a", "2x8")], None)],
-)
-def test_the_largest_smaller_shape_that_starts_now_is_found(others, expected):
-    world = world_of(parse(WORLD))
-
-    def shrink(members):
-        return read_workloads([job("new", f"{members}x8")], world)[0]
-
-    assert smaller(world, read_workloads(others, world), shrink, 5) == expected
+def test_it_comes_when_it_has_been_decided_about_those_before_it():
+    world = world_of(parse("4x8"))
+    world.queues.append(queue("q", guaranteed={GPU: 8}))
+    ahead = [job("a", "3x8", queue="q"), job("b", "1x1", queue="q")]
+    (work,) = read_workloads([job("new", "1x8")], world)
+    assert forecast(world, read_workloads(ahead, world), work).starts is None

@@ -53,6 +53,14 @@ def share(resource: str, part: int, whole: int) -> str:
     return f"{number} of {quantity(resource, whole)}"
 
 
+def instead(resource: str, amount: int, asked: int) -> str:
+    """Return an amount in place of another: ``4 instead of 8 GPUs``."""
+    if resource == GPU_CARDS:
+        return f"parts of {instead(GPU, amount, asked)}"
+    number = quantity(resource, amount).partition(" ")[0]
+    return f"{number} instead of {quantity(resource, asked)}"
+
+
 def _bytes(value: int) -> str:
     for suffix, size in _UNITS:
         if value >= size:
