@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -38,4 +40,49 @@ def convert(obj: Any, type_: type[T]) -> T:
     Raises:
         msgspec.ValidationError: where the tree does not fit, naming the path.
     """
-    return msgspec.convert(obj, type_)
+    try:
+        return msgspec.convert(obj, type_)
+    except msgspec.ValidationError as error:
+        raise msgspec.ValidationError(_with_keys(str(error), obj, type_)) from None
+
+
+def _with_keys(message: str, tree: Any, type_: type) -> str:
+    """Return a message with the keys of maps in its path, for which msgspec writes ``[...]``."""
+    start, *rest = message.split("[...]")
+    shown, path = start, _steps(start.rpartition("$")[2])
+    for segment in rest:
+        key = _misfit(message, tree, path, type_)
+        if key is None:
+            return message
+        shown, path = f"{shown}[{key}]{segment}", [*path, key, *_steps(segment)]
+    return shown
+
+
+def _steps(path: str) -> list[str | int]:
+    found = re.findall(r"\.(\w+)|\[(\d+)\]", path)
+    return [field or int(index) for field, index in found]
+
+
+def _misfit(message: str, tree: Any, path: Sequence[str | int], type_: type) -> str | None:
+    """Return under which key of the map at *path* there is what a message says."""
+    there = tree
+    for step in path:
+        there = there[step]
+    if not isinstance(there, dict):
+        return None
+    for key, value in there.items():
+        try:
+            msgspec.convert(_replaced(tree, path, {key: value}), type_)
+        except msgspec.ValidationError as error:
+            if str(error) == message:
+                return str(key)
+    return None
+
+
+def _replaced(tree: Any, path: Sequence[str | int], value: Any) -> Any:
+    """Return a tree that differs from *tree* at *path*, and leave that as it is."""
+    if not path:
+        return value
+    found = tree.copy()
+    found[path[0]] = _replaced(tree[path[0]], path[1:], value)
+    return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lockstep.api.resource import Resource
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.errors import (
@@ -56,14 +56,14 @@ def run(target: Target, work: Callable[[Session], Awaitable[T]]) -> T:
     """Run *work* with a connection to *target* and return its result.
 
     Raises:
+        BadInput: when no cluster is named, or the kubeconfig cannot be used.
         CommandFailed: when the cluster cannot be reached or refuses.
     """
     try:
         config = ClusterConfig.load(target.kubeconfig, target.context)
-    except ConfigError as error:
-        raise CommandFailed(str(error)) from error
-    try:
         return asyncio.run(_with_client(config, target, work))
+    except ConfigError as error:
+        raise BadInput(str(error)) from error
     except ApiError as error:
         raise CommandFailed(_words(error), _hint(error)) from error
 

@@ -1,11 +1,21 @@
-"""The one way in which a command fails."""
+"""The two ways in which a command fails."""
 
 from __future__ import annotations
+
+from typing import ClassVar
 
 
 class CommandFailed(Exception):
     """A command could not do what it was asked; *hint* says what to do next."""
 
+    exit_code: ClassVar[int] = 1
+
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+
+
+class BadInput(CommandFailed):
+    """What was given is wrong: a file, or how options go together."""
+
+    exit_code = 2

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.kube.errors import ApiError, ConfigError
 from lockstep.nodes.simulated.spec import SpecError
 
@@ -32,7 +32,8 @@ def serve(part: Coroutine[Any, Any, Any], *, leashed: bool, verbose: bool) -> No
     supervisor ends, the part notices and ends too.
 
     Raises:
-        CommandFailed: when the part cannot start or go on, in one line.
+        BadInput: when it cannot start from what it was given, in one line.
+        CommandFailed: when it cannot start or go on for another reason, in one line.
     """
     logging.basicConfig(
         stream=sys.stderr,
@@ -44,7 +45,9 @@ def serve(part: Coroutine[Any, Any, Any], *, leashed: bool, verbose: bool) -> No
             runner.run(_until_told(part, leashed=leashed))
     except KeyboardInterrupt:
         raise SystemExit(0) from None
-    except (OSError, ApiError, ConfigError, SpecError) as error:
+    except (ConfigError, SpecError) as error:
+        raise BadInput(f"{error}") from error
+    except (OSError, ApiError) as error:
         log.debug("ended by an error", exc_info=True)
         raise CommandFailed(f"{error}") from error
 

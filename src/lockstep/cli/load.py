@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import json
 import re
 import sys
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from lockstep.api import crd
 from lockstep.api.names import API_VERSION, GROUP
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.failure import BadInput
 
 Json = dict[str, Any]
 
@@ -42,7 +43,7 @@ def documents(source: Path) -> list[Document]:
     """Return the objects in the YAML or JSON file *source* (``-``: standard input), Lists unpacked.
 
     Raises:
-        CommandFailed: when it cannot be read, naming the file and the line.
+        BadInput: when it cannot be read, naming the file and the line.
     """
     name = "standard input" if str(source) == "-" else str(source)
     found: list[Document] = []
@@ -53,7 +54,7 @@ def documents(source: Path) -> list[Document]:
         items = tree.get("items", []) if _is_list(tree) else [tree]
         found += [Document(_object(item, origin), origin) for item in items]
     if not found:
-        raise CommandFailed(f"{name}: holds no object", "write apiVersion, kind, metadata and spec")
+        raise BadInput(f"{name}: holds no object", "write apiVersion, kind, metadata and spec")
     return found
 
 
@@ -61,14 +62,14 @@ def check(document: Document) -> None:
     """Check one object against its schema and our rules.
 
     Raises:
-        CommandFailed: naming every field that is wrong, what was given, and what is allowed.
+        BadInput: naming every field that is wrong, what was given, and what is allowed.
     """
     found = problems(document.obj)
     if found:
         obj = document.obj
         who = _named(obj)
         lines = "\n".join(f"  {line}" for line in found)
-        raise CommandFailed(
+        raise BadInput(
             f"{document.origin}: {who} is not valid:\n{lines}",
             "nothing was sent; mend the fields above and try again",
         )
@@ -87,8 +88,8 @@ def problems(obj: Json) -> list[str]:
     schema = _schema(obj["apiVersion"], obj["kind"])
     if schema is None:
         return _unknown_kind(obj)
-    if error := schema.decoding_error(obj):
-        return [error]
+    if misfit := schema.misfit(obj):
+        return [_unread(misfit, misfit.at)]
     found = [
         f"{path}: unknown field{_meant(obj['kind'], path)}" for path in schema.unknown_fields(obj)
     ]
@@ -118,12 +119,16 @@ def _template_problems(obj: Json) -> list[str]:
     found: list[str] = []
     for i, role in enumerate(obj["spec"]["roles"]):
         at = f"spec.roles[{i}].template"
-        if error := schema.decoding_error(role["template"]):
-            found.append(f"{at}: {error}")
+        if misfit := schema.misfit(role["template"]):
+            found.append(_unread(misfit, f"{at}.{misfit.at}" if misfit.at else at))
             continue
         found += [f"{at}.{path}: unknown field" for path in schema.unknown_fields(role["template"])]
         found += [f"{at}.{cause}" for cause in schema.validate(role["template"])]
     return found
+
+
+def _unread(misfit: Any, at: str) -> str:
+    return f"{at}: given {json.dumps(misfit.given)}; write {misfit.wanted}"
 
 
 @cache
@@ -176,9 +181,7 @@ def _read(source: Path, name: str) -> str:
         return sys.stdin.read() if str(source) == "-" else source.read_text()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "is not text"
-        raise CommandFailed(
-            f"{name}: {reason}", "name a YAML or JSON file, or - for stdin"
-        ) from None
+        raise BadInput(f"{name}: {reason}", "name a YAML or JSON file, or - for stdin") from None
 
 
 def _parse(text: str, name: str) -> list[Any]:
@@ -193,7 +196,7 @@ def _parse(text: str, name: str) -> list[Any]:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         detail = getattr(error, "problem", None) or str(error)
-        raise CommandFailed(f"{name}{where}: not YAML: {detail}", "mend the file") from None
+        raise BadInput(f"{name}{where}: not YAML: {detail}", "mend the file") from None
 
 
 def _is_list(tree: Any) -> bool:
@@ -202,10 +205,10 @@ def _is_list(tree: Any) -> bool:
 
 def _object(tree: Any, origin: str) -> Json:
     if not isinstance(tree, dict):
-        raise CommandFailed(f"{origin}: is a {type(tree).__name__}, not an object")
+        raise BadInput(f"{origin}: is a {type(tree).__name__}, not an object")
     for field in ("apiVersion", "kind"):
         if not isinstance(tree.get(field), str):
-            raise CommandFailed(
+            raise BadInput(
                 f"{origin}: {field} is missing",
                 f"write {field}: ... as in apiVersion: {API_VERSION}",
             )

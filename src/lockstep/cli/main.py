@@ -106,7 +106,7 @@ class LazyGroup(TyperGroup):
 app = typer.Typer(
     cls=LazyGroup,
     help="Run AI workloads on GPU clusters: gangs, training jobs, an embedded control plane.",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -148,4 +148,4 @@ def main() -> None:
         print(f"error: {failure}", file=sys.stderr)
         if failure.hint:
             print(f"hint: {failure.hint}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(failure.exit_code)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.failure import BadInput
 
 app = typer.Typer(
     help="Manifests to apply to a cluster.", rich_markup_mode=None, invoke_without_command=True
@@ -27,7 +27,7 @@ def everything(
     """
     if context.invoked_subcommand is not None:
         if image is not None:
-            raise CommandFailed(f"--image does not go with {context.invoked_subcommand}")
+            raise BadInput(f"--image does not go with {context.invoked_subcommand}")
         return
     from importlib.resources import files
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lockstep.api.names import API_VERSION
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.grouped import grouped
 from lockstep.cli.load import check, documents
 from lockstep.cli.simulate_fgd import fgd
@@ -115,7 +115,7 @@ def _show(outcome: Outcome, showing: Showing) -> None:
         try:
             chart.write_text(drawn)
         except OSError as error:
-            raise CommandFailed(f"--chart {chart}: {error.strerror}", "name another file") from None
+            raise BadInput(f"--chart {chart}: {error.strerror}", "name another file") from None
     if showing.output is Output.JSON:
         sys.stdout.writelines(pieces(result, shown))
     else:
@@ -132,7 +132,7 @@ def _world(cluster: str) -> World:
             return read_world(_objects(path))
         return world_of(parse(cluster))
     except (InputError, SpecError) as error:
-        raise CommandFailed(f"--cluster {cluster}: {error}") from None
+        raise BadInput(f"--cluster {cluster}: {error}") from None
 
 
 def _holds_objects(path: Path) -> bool:
@@ -150,9 +150,9 @@ def _works(jobs: Path, world: World, strategy: Strategy | None) -> list[Workload
     try:
         works = read_workloads(_objects(jobs), world, strategy)
     except InputError as error:
-        raise CommandFailed(f"--jobs {jobs}: {error}") from None
+        raise BadInput(f"--jobs {jobs}: {error}") from None
     if not works:
-        raise CommandFailed(
+        raise BadInput(
             f"--jobs {jobs}: holds no TrainingJob and no Gang", "add one; see `lockstep submit -h`"
         )
     return works

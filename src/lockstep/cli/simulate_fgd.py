@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.failure import BadInput
 from lockstep.cli.grouped import grouped
 from lockstep.cli.options import Output
 from lockstep.cli.output import Format, encode, print_lines, print_table, structured
@@ -95,7 +95,7 @@ def fgd(
         if placements is not None:
             write_placements(placements, outcome.placements)
     except BadList as error:
-        raise CommandFailed(str(error)) from None
+        raise BadInput(str(error)) from None
     _print(wanted, outcome, time.perf_counter() - started, output)
 
 

@@ -33,7 +33,7 @@ from lockstep.api.topology import TOPOLOGIES
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.api.wire import to_builtins
 from lockstep.cli.connect import Session, Target, run
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.failure import BadInput
 from lockstep.cli.options import Context, Kubeconfig
 from lockstep.cli.output import note
 from lockstep.compat.hypernodes import HYPERNODES
@@ -89,7 +89,7 @@ def snapshot(
     try:
         file.write_bytes(text)
     except OSError as error:
-        raise CommandFailed(f"{file}: {error.strerror}", "name another file") from None
+        raise BadInput(f"{file}: {error.strerror}", "name another file") from None
     kinds = Counter(item["kind"] for item in items)
     note(f"{file}: " + ", ".join(f"{kind} {count}" for kind, count in kinds.items()))
 

@@ -10,7 +10,7 @@ from typing import Any
 from lockstep.api import duration
 from lockstep.api.names import CPU
 from lockstep.cli.connect import Session
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.snapshot import take
 from lockstep.scheduler.core import words
 from lockstep.sim.forecast import Forecast, forecast
@@ -58,11 +58,12 @@ async def what_if(session: Session, objects: Sequence[Json]) -> list[Answer]:
     """Return what would become of each job among *objects* if it were submitted now, alone.
 
     Raises:
-        CommandFailed: when none of them is a job, or the cluster has no nodes.
+        BadInput: when none of them is a job, or one is not what its kind says.
+        CommandFailed: when the cluster has no nodes.
     """
     jobs = [obj for obj in objects if obj["kind"] in ("TrainingJob", "Gang")]
     if not jobs:
-        raise CommandFailed(
+        raise BadInput(
             "--what-if takes TrainingJob and Gang objects, and there is none among them",
             "leave --what-if out, or name a file with a job",
         )
@@ -70,9 +71,12 @@ async def what_if(session: Session, objects: Sequence[Json]) -> list[Answer]:
     try:
         world = read_world(there)
         works = read_workloads(there, world)
-        return [answer_to(world, works, _in(session, obj)) for obj in jobs]
     except InputError as error:
         raise CommandFailed(str(error)) from None
+    try:
+        return [answer_to(world, works, _in(session, obj)) for obj in jobs]
+    except InputError as error:
+        raise BadInput(str(error)) from None
 
 
 def lines(answer: Answer) -> list[str]:

@@ -158,8 +158,8 @@ def test_a_dry_run_sends_nothing_and_its_output_can_be_submitted(plane: ControlP
         (("submit", "plain"), 2, "nothing to run"),
         (("submit", "plain", "--workers", "0", "--", "true"), 2, "--workers"),
         (("submit", "plain", "-f", "x.yaml"), 2, "one of a framework and --file"),
-        (("submit", "-f", "/nowhere.yaml"), 1, "/nowhere.yaml: No such file"),
-        (("submit", "plain", "--name", "No_good", "--", "true"), 1, "metadata.name"),
+        (("submit", "-f", "/nowhere.yaml"), 2, "/nowhere.yaml: No such file"),
+        (("submit", "plain", "--name", "No_good", "--", "true"), 2, "metadata.name"),
         (("queue", "create", "q", "--limit", "gpu=many"), 2, "'many' is not a quantity"),
         (("sumbit",), 2, "Did you mean 'submit'"),
     ],
@@ -179,7 +179,7 @@ def test_a_field_that_is_wrong_is_named_before_anything_is_sent(plane: ControlPl
     job["spec"]["framwork"] = job["spec"].pop("framework")
     job["spec"]["roles"][0]["replicas"] = 0
     done = plane.run("submit", "-f", "-", stdin=yaml.safe_dump(job))
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "spec.framwork" in done.stderr
     assert "did you mean framework?" in done.stderr
     assert "spec.roles[0].replicas" in done.stderr
@@ -243,7 +243,7 @@ def test_no_server_is_said_with_what_to_do(tmp_path: Path) -> None:
     env = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
     env.pop("KUBECONFIG", None)
     done = subprocess.run([*LOCKSTEP, "list"], env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "lockstep up" in done.stderr
     assert len(done.stderr.splitlines()) <= 2
 

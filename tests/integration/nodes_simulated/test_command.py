@@ -22,7 +22,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, spec: str, words: str
         timeout=60,
         check=False,
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr.startswith("error: ")
     assert words in done.stderr
     assert "Traceback" not in done.stderr

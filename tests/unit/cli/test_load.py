@@ -6,14 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.failure import BadInput
 from lockstep.cli.load import Document, check, documents, problems
 
-WORKER = {
-    "name": "worker",
-    "replicas": 2,
-    "template": {"spec": {"containers": [{"name": "main", "image": "none", "command": ["true"]}]}},
-}
+POD = {"containers": [{"name": "main", "image": "none", "command": ["true"]}]}
+WORKER = {"name": "worker", "replicas": 2, "template": {"spec": POD}}
 
 
 def job(**spec: Any) -> dict[str, Any]:
@@ -46,16 +43,28 @@ def kind(name: str, **spec: Any) -> dict[str, Any]:
             job(roles=[{**WORKER, "template": {"spec": {"containers": "main"}}}]),
             "spec.roles[0].template",
         ),
+        (
+            job(roles=[{**WORKER, "template": {"spec": {**POD, "nodeSelector": {"zone": 5}}}}]),
+            "spec.roles[0].template.spec.nodeSelector[zone]: given 5; write a string",
+        ),
+        (
+            {**job(), "metadata": {"name": "j", "labels": {"lockstep.dev/queue": True}}},
+            "metadata.labels[lockstep.dev/queue]: given true; write a string",
+        ),
         (kind("Gang", minMember=0), "spec.minMember: Invalid value: 0"),
         (kind("Topology"), "spec.tiers: Required value"),
         (kind("Gangs", minMember=1), "kind: given 'Gangs'; allowed are"),
         ({**kind("Gang", minMember=1), "apiVersion": "v1"}, "apiVersion: given 'v1'; Gang is in"),
         ({"apiVersion": "v1", "kind": "Pod", "spec": {"container": []}}, "spec.container: unknown"),
+        (
+            {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"args": [["a"]]}]}},
+            'spec.containers[0].args[0]: given ["a"]; write a string',
+        ),
     ],
 )
 def test_what_is_wrong_is_named(obj: dict[str, Any], said: str) -> None:
     assert any(said in line for line in problems(obj)), problems(obj)
-    with pytest.raises(CommandFailed) as failure:
+    with pytest.raises(BadInput) as failure:
         check(Document(obj, "x.yaml, document 1"))
     assert "x.yaml, document 1" in str(failure.value)
 
@@ -98,19 +107,19 @@ def test_several_documents_and_lists_are_unpacked(tmp_path: Path) -> None:
 def test_what_is_no_manifest_is_said_with_its_place(tmp_path: Path, text: str, said: str) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(text)
-    with pytest.raises(CommandFailed, match=said) as failure:
+    with pytest.raises(BadInput, match=said) as failure:
         documents(file)
     assert str(file) in str(failure.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CommandFailed, match=r"none\.yaml: No such file"):
+    with pytest.raises(BadInput, match=r"none\.yaml: No such file"):
         documents(tmp_path / "none.yaml")
 
 
 @pytest.mark.parametrize("metadata", ["queue", 3, [None], True])
 def test_metadata_that_is_no_object_is_said(metadata: Any) -> None:
     obj = {"apiVersion": "lockstep.dev/v1alpha1", "kind": "Queue", "metadata": metadata, "spec": {}}
-    with pytest.raises(CommandFailed, match="Queue is not valid") as failure:
+    with pytest.raises(BadInput, match="Queue is not valid") as failure:
         check(Document(obj, "q.yaml"))
     assert "metadata" in str(failure.value)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from lockstep.cli.failure import CommandFailed
+from lockstep.cli.failure import BadInput
 from lockstep.cli.simulate import app
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn1,8000,8000,2,A\nn2,8000,8000,2,B\n"
@@ -89,5 +89,5 @@ def test_wrong_usage_says_what_to_do(lists: list[str], args: list[str], said: st
 def test_a_bad_file_fails_with_its_name(lists: list[str], tmp_path: Path) -> None:
     (tmp_path / "nodes.csv").write_text(NODES.replace(",2,", ",0,"))
     result = call(*lists, "--seed", "1")
-    assert isinstance(result.exception, CommandFailed)
+    assert isinstance(result.exception, BadInput)
     assert "no node has a GPU" in str(result.exception)

@@ -11,7 +11,7 @@ from lockstep.apiserver.schema import components
 from lockstep.apiserver.schema.causes import Cause, Reason, invalid
 from lockstep.apiserver.schema.cel import Rules
 from lockstep.apiserver.schema.check import Checker
-from lockstep.apiserver.schema.decode import decoding_error
+from lockstep.apiserver.schema.decode import Misfit, misfit
 from lockstep.apiserver.schema.defaults import fill_defaults
 from lockstep.apiserver.schema.node import UNSET, Json, Node, structural
 from lockstep.apiserver.schema.prune import prune
@@ -88,15 +88,20 @@ class Schema:
         return self.prune(copy.deepcopy(obj))
 
     def decoding_error(self, obj: Json) -> str | None:
-        """Return why *obj* cannot be read as its kind at all, if so; always ask before pruning.
+        """Return why *obj* cannot be read as its kind at all, if so, as Kubernetes says it."""
+        found = self.misfit(obj)
+        return None if found is None else found.error
+
+    def misfit(self, obj: Json) -> Misfit | None:
+        """Return what keeps *obj* from being read as its kind at all; always ask before pruning.
 
         Of a custom resource only the metadata has a type that must be read.
         """
         if self.fits(obj):
             return None
         if not self._strict:
-            return decoding_error(self.node, obj)
-        return decoding_error(self.node.properties["metadata"], obj.get("metadata"))
+            return misfit(self.node, obj)
+        return misfit(self.node.properties["metadata"], obj.get("metadata"), "metadata")
 
     def default(self, obj: Json) -> None:
         """Fill in, in place, the defaults of what is not there."""

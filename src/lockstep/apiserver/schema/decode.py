@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from lockstep.apiserver.schema.formats import is_date_time, is_quantity, is_well_formed
 from lockstep.apiserver.schema.node import INT_OR_STRING, QUANTITY, Node
@@ -16,12 +16,46 @@ from lockstep.apiserver.schema.node import INT_OR_STRING, QUANTITY, Node
 _BAD_QUANTITY = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
+_WORDS = {
+    "string": "a string",
+    "boolean": "true or false",
+    "number": "a number",
+    "integer": "a whole number",
+    "object": "an object",
+    "array": "a list",
+    QUANTITY: "a quantity such as 500m or 16Gi",
+    INT_OR_STRING: "a whole number or a string",
+}
 _GO_TYPES = {"string": "string", "boolean": "bool", "number": "float64"}
 
 
-def decoding_error(node: Node, value: Any) -> str | None:
-    """Return why *value* cannot be read as what the built-in *node* describes, if so."""
-    return _error(node, value, "", "")
+class Misfit(NamedTuple):
+    """What in an object cannot be read."""
+
+    at: str
+    """Its path, with the keys of maps and the indices of lists."""
+    given: Any
+    wanted: str
+    """What could be read there, in words."""
+    error: str
+    """What Kubernetes says."""
+
+
+class _Place(NamedTuple):
+    """Where a value is."""
+
+    at: str
+    owner: str = ""
+    """The struct of Go, and below that the field."""
+    field: str = ""
+
+
+def misfit(node: Node, value: Any, at: str = "") -> Misfit | None:
+    """Return the first that cannot be read as what the built-in *node* describes, if any.
+
+    Its path begins with *at*.
+    """
+    return _misfit(node, value, _Place(at))
 
 
 def conversion_error(node: Node, value: Any) -> str | None:
@@ -38,7 +72,7 @@ def conversion_error(node: Node, value: Any) -> str | None:
             source = {"array": "slice", "object": "map", "number": "int64"}.get(given, given)
             return f"cannot restore {target} from: {source}"
         if node.type in (QUANTITY, INT_OR_STRING):
-            return _mismatch(node, value, given, "", "")
+            return _mismatch(node, value, given, _Place(""))
         return f"unrecognized type: {_go_type(node)}"
     if isinstance(value, dict):
         members = ((node.properties.get(key) or node.values, one) for key, one in value.items())
@@ -87,48 +121,54 @@ def cannot_be_handled(kind: str, version: str, why: str) -> str:
     return f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
 
 
-def _error(node: Node, value: Any, owner: str, path: str) -> str | None:
+def _misfit(node: Node, value: Any, place: _Place) -> Misfit | None:
     if value is None or node.type == "":
         return None
     given = _given(value)
     if not _fits(node, value, given):
-        return _mismatch(node, value, given, owner, path)
+        wanted = _WORDS.get(node.type, node.type)
+        return Misfit(place.at, value, wanted, _mismatch(node, value, given, place))
     if isinstance(value, dict):
-        return _object_error(node, value, owner, path)
+        return _first_misfit(node, value, place)
     if isinstance(value, list) and node.items is not None:
-        errors = (_error(node.items, item, owner, path) for item in value)
-        return next((error for error in errors if error), None)
+        for i, item in enumerate(value):
+            if found := _misfit(node.items, item, place._replace(at=f"{place.at}[{i}]")):
+                return found
+        return None
     if node.bounds.get("format") == "byte" and not is_well_formed("byte", value):
         legal = re.match("[A-Za-z0-9+/]*", value)
-        return f"illegal base64 data at input byte {legal.end() if legal else 0}"
+        error = f"illegal base64 data at input byte {legal.end() if legal else 0}"
+        return Misfit(place.at, value, "base64", error)
     if node.bounds.get("format") == "date-time" and not is_date_time(value):
         fraction = ".000000" if node.name.endswith("MicroTime") else ""
-        return (
+        error = (
             f'parsing time "{value}" as "2006-01-02T15:04:05{fraction}Z07:00": '
             f'cannot parse "{value}" as "2006"'
         )
+        return Misfit(place.at, value, "a time such as 2026-01-01T00:00:00Z", error)
     return None
 
 
-def _object_error(node: Node, value: dict[str, Any], owner: str, path: str) -> str | None:
-    struct = node.name.rpartition(".")[2] or owner
+def _first_misfit(node: Node, value: dict[str, Any], place: _Place) -> Misfit | None:
+    struct = node.name.rpartition(".")[2] or place.owner
     for key, member in value.items():
-        child = node.properties.get(key) or node.values
-        if child is not None:
-            below = f"{path}.{key}" if path else key
-            error = _error(child, member, struct, below if key in node.properties else path)
-            if error:
-                return error
+        if key in node.properties:
+            child: Node | None = node.properties[key]
+            at, field = (f"{above}.{key}" if above else key for above in (place.at, place.field))
+        else:
+            child, at, field = node.values, f"{place.at}[{key}]", place.field
+        if child is not None and (found := _misfit(child, member, _Place(at, struct, field))):
+            return found
     return None
 
 
-def _mismatch(node: Node, value: Any, given: str, owner: str, path: str) -> str:
+def _mismatch(node: Node, value: Any, given: str, place: _Place) -> str:
     if node.type == QUANTITY:
         return _BAD_QUANTITY
     if node.type == INT_OR_STRING:
         return f"json: cannot unmarshal {given} into Go value of type int32"
     shown = f"number {value}" if given == "number" and node.type == "integer" else given
-    where = f"Go struct field {owner}.{path}" if path else "Go value"
+    where = f"Go struct field {place.owner}.{place.field}" if place.field else "Go value"
     return f"json: cannot unmarshal {shown} into {where} of type {_go_type(node)}"
 
 
