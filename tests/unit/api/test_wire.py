@@ -11,6 +11,8 @@ from lockstep.api.core import Node
 from lockstep.api.gang import Gang
 from lockstep.api.wire import convert
 
+GROUP = {"name": "a", "min": 1}
+
 
 @pytest.mark.parametrize(
     ("tree", "type_", "where"),
