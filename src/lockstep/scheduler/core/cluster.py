@@ -59,7 +59,7 @@ class Cluster:
         self.leaving: dict[PodKey, Member] = {}
         """Pods with nodes that are being deleted."""
         self.ledger = Ledger()
-        self._offer = Offer(self.table, self.ledger)
+        self.offer = Offer(self.table, self.ledger)
         self.nominations = Nominations(self.table, self.ledger)
         self.budgets = Budgets()
         self.defragmentations: dict[UnitKey, Defragmentation] = {}
@@ -93,11 +93,11 @@ class Cluster:
 
     def card(self, node: str) -> Card:
         """Return what a node's GPUs are like, as far as it says."""
-        return self._offer.card(node)
+        return self.offer.card(node)
 
     def capacity(self) -> Amounts:
         """Return what all nodes offer together, in the units of the queues' accounts."""
-        return self._offer.total()
+        return self.offer.total()
 
     def remove_node(self, name: str) -> None:
         """Forget a node; its pods stay known."""

@@ -9,7 +9,7 @@ node (keeping only those not dominated), which is exact.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from lockstep.scheduler.core.dealing import spend_devices
 from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.fit import FloatArray, members_fit
 from lockstep.scheduler.core.fronts import Fronts
+from lockstep.scheduler.core.headroom import Division, Headroom, affordable, cut, parts_of, uneven
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.pareto import FRONT_LIMIT, undominated
@@ -64,6 +65,8 @@ class Ground:
     """For each node the tier of the unit's NodePolicy; lower ones are filled first."""
     blocks: list[tuple[spots.Ids, int] | None] = field(default_factory=list)
     """For each item the domains that take its members in blocks only, and their size."""
+    headroom: Sequence[Headroom] = ()
+    """What may be used of resources that are limited."""
 
 
 @dataclass(slots=True)
@@ -102,7 +105,8 @@ def pack(
     greedy.place(_targets(items, [quota.need for quota in quotas]))
     packing = Packing(greedy.counts)
     if not packing.satisfies(items, quotas):
-        if len(items) == 1 or not exactly or any(ground.blocks) or _exceeds(items, quotas, ground):
+        simple = (len(items) == 1 and not uneven(ground.headroom)) or any(ground.blocks)
+        if simple or not exactly or _exceeds(items, quotas, ground):
             return packing
         exact = _Attainable(items, quotas, ground).search()
         packing.exact = exact.exact
@@ -205,6 +209,7 @@ class _Greedy:
         shape = (len(items), ground.free.shape[1])
         self.counts: IntArray = np.zeros(shape, dtype=np.int64) if counts is None else counts.copy()
         self._free = left_after(items, ground.free, self.counts)
+        self._left = [one.left(self.counts) for one in ground.headroom]
 
     def place(self, targets: Sequence[int]) -> None:
         """Place up to *targets* members of each item."""
@@ -235,10 +240,25 @@ class _Greedy:
 
     def _place(self, number: int, target: int, open_to: BoolArray | None) -> int:
         """Place up to *target* members of an item on some nodes; return how many found room."""
+        placed = 0
+        while placed < target:
+            chosen = self._choose(number, target - placed, open_to)
+            taken = self._allowed(number, chosen)
+            self._take(number, taken)
+            placed += int(taken.sum())
+            # What is cut off at a limit is looked for once more, where the limit does not count.
+            if not taken.any() or (taken == chosen).all():
+                break
+        return placed
+
+    def _choose(self, number: int, target: int, open_to: BoolArray | None) -> IntArray:
+        """Return which nodes take how many of *target* members, as far as there is room."""
         ground, shape = self._ground, self._items[number].shape
         fit = members_fit(self._free, shape) * ground.eligible[number]
         if open_to is not None:
             fit *= open_to
+        if ground.headroom:
+            fit *= affordable(ground.headroom, self._left, number)
         block = ground.blocks[number] if ground.blocks else None
         if block is not None:
             fit = spots.whole_blocks(fit, *block)
@@ -246,40 +266,63 @@ class _Greedy:
         if block is not None:
             wanted -= wanted % block[1]
         if wanted == 0:
-            return 0
+            return np.zeros_like(fit)
         room = spots.Room(fit, ground.liking[number], ground.rank)
         if ground.spread and block is None:
-            taken = spots.spread(room, wanted)
-        else:
-            talking = target > 1 and shape.gpus > 0
-            taken = spots.binpack(room, ground.tiers, wanted, largest_first=talking)
-        self._take(number, taken)
-        return wanted
+            return spots.spread(room, wanted)
+        talking = target > 1 and shape.gpus > 0
+        return spots.binpack(room, ground.tiers, wanted, largest_first=talking)
+
+    def _allowed(self, number: int, chosen: IntArray) -> IntArray:
+        """Return the members chosen as far as limits allow them, on the best liked nodes first."""
+        ground = self._ground
+        if not ground.headroom:
+            return chosen
+        nodes = np.flatnonzero(chosen)
+        order = nodes[np.lexsort((ground.rank[nodes], -ground.liking[number][nodes]))]
+        taken = cut(ground.headroom, self._left, number, chosen, order)
+        block = ground.blocks[number] if ground.blocks else None
+        return taken if block is None else spots.whole_blocks(taken, *block)
 
     def _take(self, number: int, taken: IntArray) -> None:
         shape = self._items[number].shape
         self._free[shape.columns] -= shape.amounts[:, None] * taken
         self.counts[number] += taken
+        self._left = [one.left(self.counts) for one in self._ground.headroom]
         if self._single:
             spend_devices(self._free, [(shape, taken)])
 
 
 class _Attainable:
-    """The exact search: which member counts can be attained on the first nodes, then on more."""
+    """The exact search: which member counts can be attained on the first nodes, then on more.
+
+    Where limits count by node, members of an item on nodes of each class are counted apart.
+    """
 
     def __init__(self, items: Sequence[Item], quotas: Sequence[Quota], ground: Ground) -> None:
         self._items = items
         self._quotas = quotas
         self._ground = ground
-        self._most = np.array([item.available for item in items], dtype=np.int64)
-        self._fronts = Fronts(items, ground.free, ground.eligible)
-        self._groups = np.array([item.group for item in items])
+        asked = [(item.group, item.available) for item in items]
+        self._parts = parts_of(asked, ground.eligible, ground.headroom)
+        self._most = np.array([part.most for part in self._parts], dtype=np.int64)
+        split = [replace(items[part.item], available=part.most) for part in self._parts]
+        self._fronts = Fronts(split, ground.free, [part.open_to for part in self._parts])
+        self._division = Division(
+            self._parts,
+            [item.available for item in items],
+            [quota.need for quota in quotas],
+            [one.amount for one in ground.headroom],
+        )
 
     def search(self) -> Packing:
         """Return the fullest packing; it satisfies whenever any does and the limits were kept."""
-        reached: IntArray = np.zeros((1, len(self._items)), dtype=np.int64)
+        if not self._parts:
+            return Packing(np.zeros((len(self._items), self._ground.free.shape[1]), dtype=np.int64))
+        reached: IntArray = np.zeros((1, len(self._parts)), dtype=np.int64)
         steps: list[tuple[int, IntArray, IntArray]] = []  # node, previous state, own counts
         work, exact = 0, True
+        found = None
         for node in range(self._ground.free.shape[1]):
             front = self._fronts.of(node)
             if front is None:
@@ -292,31 +335,58 @@ class _Attainable:
                 exact = False
                 break
             sums = np.minimum(reached[:, None] + front[None], self._most).reshape(
-                -1, len(self._items)
+                -1, len(self._parts)
             )
             kept = undominated(sums)
             reached = sums[kept]
             steps.append((node, kept // len(front), front[kept % len(front)]))
-            if self._best(reached)[1] == 0:
+            found = self._enough(reached)
+            if found is not None:
                 break
-        return Packing(self._trace(steps, self._best(reached)[0]), exact and self._fronts.exact)
+        exact = exact and self._fronts.exact and self._division.exact
+        return Packing(self._counts(steps, reached, found), exact)
 
-    def _best(self, reached: IntArray) -> tuple[int, int]:
-        """Return the state that is least short, and by how many members."""
+    def _short(self, reached: IntArray) -> IntArray:
+        """Return by state how many members the groups are short of, limits left aside."""
         short = np.zeros(len(reached), dtype=np.int64)
         for group, quota in enumerate(self._quotas):
-            members = reached[:, self._groups == group].sum(axis=1)
-            short += np.maximum(quota.need - members, 0)
-        best = int(np.lexsort((-reached.sum(axis=1), short))[0])
-        return best, int(short[best])
+            held = np.zeros(len(reached), dtype=np.int64)
+            for number, item in enumerate(self._items):
+                if item.group == group:
+                    own = [p for p, part in enumerate(self._parts) if part.item == number]
+                    held += np.minimum(reached[:, own].sum(axis=1), item.available)
+            short += np.maximum(quota.need - held, 0)
+        return short
 
-    def _trace(self, steps: list[tuple[int, IntArray, IntArray]], state: int) -> IntArray:
+    def _enough(self, reached: IntArray) -> tuple[int, list[int]] | None:
+        """Return a state that holds what is needed, and how many members of each part to take."""
+        enough = np.flatnonzero(self._short(reached) == 0)
+        for state in enough[np.argsort(-reached[enough].sum(axis=1), kind="stable")]:
+            most = reached[state].tolist()
+            taken = self._division.within(most) if self._ground.headroom else most
+            if taken is not None:
+                return int(state), taken
+        return None
+
+    def _counts(
+        self,
+        steps: list[tuple[int, IntArray, IntArray]],
+        reached: IntArray,
+        found: tuple[int, list[int]] | None,
+    ) -> IntArray:
+        """Return by item and node how many members the state found has, else the fullest one."""
         counts = np.zeros((len(self._items), self._ground.free.shape[1]), dtype=np.int64)
+        if found is None:
+            if self._ground.headroom:
+                return counts
+            order = np.lexsort((-reached.sum(axis=1), self._short(reached)))
+            found = int(order[0]), self._most.tolist()
+        state, most = found
+        own_counts = np.zeros((len(self._parts), counts.shape[1]), dtype=np.int64)
         for node, previous, own in reversed(steps):
-            counts[:, node] = own[state]
+            own_counts[:, node] = own[state]
             state = int(previous[state])
         # States are clipped at what is available; so is what they are made of.
-        for number, most in enumerate(self._most):
-            before = np.concatenate([[0], np.cumsum(counts[number])[:-1]])
-            counts[number] = np.clip(most - before, 0, counts[number])
+        for part, limit, taken in zip(self._parts, most, own_counts, strict=True):
+            counts[part.item] += np.clip(limit - (np.cumsum(taken) - taken), 0, taken)
         return counts

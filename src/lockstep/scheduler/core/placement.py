@@ -13,6 +13,7 @@ from lockstep.scheduler.core.alignment import concessions
 from lockstep.scheduler.core.dealing import deal
 from lockstep.scheduler.core.fit import Fit, Fits, FixedFit, members_fit
 from lockstep.scheduler.core.grants import Spot
+from lockstep.scheduler.core.headroom import uneven
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nesting import enough_room
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
@@ -172,7 +173,8 @@ class Search:
             return None
         # The exact search is slow where it fails, so it comes after the quick way has been tried
         # on all domains of a tier.
-        ways = (False, True) if len(self.problem.items) > 1 else (False,)
+        hard = len(self.problem.items) > 1 or uneven(self.problem.headroom)
+        ways = (False, True) if hard else (False,)
         for level, exactly in product(levels, ways):
             found = self._best_of(level, quotas, exactly=exactly)
             if found is not None:
@@ -299,6 +301,7 @@ class Search:
                 None if block is None else (tiers[block[0]].ids[rows], block[1])
                 for block in self.problem.blocks
             ],
+            headroom=[one.at(rows) for one in self.problem.headroom],
         )
 
     def pack_into(

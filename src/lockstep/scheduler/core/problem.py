@@ -12,6 +12,7 @@ from lockstep.api.gang import Strategy
 from lockstep.api.parallelism import Parallelism
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.distinct import distinct
+from lockstep.scheduler.core.headroom import Headroom
 from lockstep.scheduler.core.musters import Muster
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.packing import Block, Item, Quota
@@ -72,6 +73,8 @@ class Problem:
     """The NodePolicy whose tiers are filled in order, empty for none."""
     ranked: Ranked | None = None
     """How the members hold ranks, where the unit states its parallelism."""
+    headroom: Sequence[Headroom] = ()
+    """What its queue may still use of resources for which members count by node (row)."""
     wants: list[Quota] = field(init=False)
     """The same with everything that is wanted taken as needed."""
 

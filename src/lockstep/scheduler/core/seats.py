@@ -171,7 +171,9 @@ def _spare(ground: Ground, area: Area, packing: Packing, item: int, taken: IntAr
     bounds = problem.group_bounds[problem.items[item].group]
     apart = bounds.required is not None or bounds.preferred is not None or bool(bounds.standing)
     ordered = ground.tiers_of_policy is not None
-    if problem.spread or problem.blocks[item] is not None or apart or ordered:
+    # Where limits count by node, only the packing knows how many may stand where.
+    fixed = ordered or problem.headroom
+    if problem.spread or problem.blocks[item] is not None or apart or fixed:
         return np.zeros(0, dtype=np.int64)
     left = left_after(problem.items, table.free[:, area.rows], packing.counts)
     room = members_fit(left, problem.items[item].shape) * ground.fits[item].eligible[area.rows]

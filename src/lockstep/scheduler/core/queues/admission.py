@@ -1,8 +1,9 @@
 """Admission: a unit gets nodes only where its queue may use them, and quota only with the nodes.
 
-What a unit asks for is known before it is placed but for the models of its GPUs. So the rest is
-checked first, cheaply, and all of it again for the very places found. Where the GPUs of a model
-are used up, the unit is placed on the others.
+What a unit asks for is known before it is placed but for what follows from its places: of which
+models its GPUs are, how large a part of a card its shares take, which of its members are the first.
+So the least of it is checked first, cheaply, and the search for places heeds what is left of the
+rest (``headroom``).
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lockstep.api.names import GPU_MODEL_LABEL
+import numpy as np
+
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.fit import Fit, Fits, within
+from lockstep.scheduler.core.headroom import Headroom, affordable
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement, Search, State
 from lockstep.scheduler.core.problem import Problem
-from lockstep.scheduler.core.queues.account import MODEL_PREFIX, Account, Amounts
+from lockstep.scheduler.core.queues.account import Account, Amounts
 from lockstep.scheduler.core.queues.ledger import OverQuota
 from lockstep.scheduler.core.units import Unit
 
@@ -100,6 +103,33 @@ def trimmed(cluster: Cluster, account: Account, problem: Problem) -> Problem:
     return problem if needs == problem.needs else replace(problem, needs=needs)
 
 
+def headrooms(cluster: Cluster, account: Account, problem: Problem) -> list[Headroom]:
+    """Return what is left of the resources of which a unit may use too much by where it goes."""
+    if not selective(cluster, problem):
+        return []
+    ledger, capacity = cluster.ledger, cluster.capacity()
+    cards, own = cluster.offer.cards()
+    charges = [[ledger.charged(item.shape, card) for card in cards] for item in problem.items]
+    found = []
+    for name in sorted({name for by_card in charges for one in by_card for name in one}):
+        room = ledger.room(account, name, capacity)
+        if room is None:
+            continue
+        costs = np.array([[one.get(name, 0) for one in by_card] for by_card in charges])
+        dearest = [int(costs[number].max()) for number in range(len(problem.items))]
+        most = sum(
+            quota.want
+            * max(
+                (d for d, i in zip(dearest, problem.items, strict=True) if i.group == group),
+                default=0,
+            )
+            for group, quota in enumerate(problem.needs)
+        )
+        if most > room:
+            found.append(Headroom(name, room, costs[:, own]))
+    return found
+
+
 def place(
     cluster: Cluster,
     unit: Unit,
@@ -113,57 +143,74 @@ def place(
     None when it has no such place. *state* is the room as it would be; what counts against the
     limits is what is used now.
     """
-    found = find(cluster, unit, problem, rows, state=state)
-    return found if isinstance(found, Placement) else None
-
-
-def find(
-    cluster: Cluster,
-    unit: Unit,
-    problem: Problem,
-    rows: BoolArray | None = None,
-    *,
-    state: State | None = None,
-) -> Placement | OverQuota | None:
-    """Return the unit's place as ``place`` does, or what limits it where there would be room."""
     room = cluster if state is None else state
     account = limited(cluster, unit)
     if account is None:
-        fits = None if rows is None else inside(problem, room.fits, rows)
-        return Search(room, problem, fits).place(unit.key)
-    lacking = cluster.ledger.lacking(account, asked(cluster, problem), cluster.capacity())
-    if lacking is not None:
-        return lacking
+        return _search(room, unit, problem, rows)
+    if over_quota(cluster, unit, problem) is not None:
+        return None
     problem = trimmed(cluster, account, problem)
     if not any(quota.want for quota in problem.needs):
         return None
-    closed: set[str] = set()
-    limit: OverQuota | None = None
-    while True:
-        open_to = _without_models(cluster, closed, rows)
-        fits = None if open_to is None else inside(problem, room.fits, open_to)
-        placement = Search(room, problem, fits).place(unit.key)
+    return _search(room, unit, problem, rows, headrooms(cluster, account, problem))
+
+
+def _search(
+    room: State,
+    unit: Unit,
+    problem: Problem,
+    rows: BoolArray | None,
+    headroom: Sequence[Headroom] = (),
+) -> Placement | None:
+    fits: Sequence[Fit] | None = None
+    if headroom:
+        problem = replace(problem, headroom=headroom)
+        left = [one.amount for one in headroom]
+        open_to = [affordable(headroom, left, number) for number in range(len(problem.items))]
+        fits = [
+            within(
+                room.fits.of(item.shape, problem.strategy), mask if rows is None else mask & rows
+            )
+            for item, mask in zip(problem.items, open_to, strict=True)
+        ]
+    elif rows is not None:
+        fits = inside(problem, room.fits, rows)
+    return Search(room, problem, fits).place(unit.key)
+
+
+def in_the_way(cluster: Cluster, unit: Unit, problem: Problem) -> OverQuota | None:
+    """Return which limit keeps a unit from a place where there would be room but for it.
+
+    Of several that would do, each raised alone, the first; how much is short is the least that
+    lets it in.
+    """
+    account = limited(cluster, unit)
+    if account is None or over_quota(cluster, unit, problem) is not None:
+        return None
+    problem = replace(problem, needs=[Quota(quota.need, quota.need) for quota in problem.needs])
+    known = headrooms(cluster, account, problem)
+    if not known or _search(cluster, unit, problem, None, known) is not None:
+        return None
+    for number, one in enumerate(known):
+        others = [*known[:number], *known[number + 1 :]]
+        placement = _search(cluster, unit, problem, None, others)
         if placement is None:
-            return limit
-        over = cluster.ledger.lacking(account, counted(cluster, placement), cluster.capacity())
-        if over is None:
-            return placement
-        limit = limit or over
-        model = over.resource.removeprefix(MODEL_PREFIX)
-        if model != over.resource and model not in closed:
-            closed.add(model)
-        elif problem.elastic:
-            problem = replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
-        else:
-            return limit
-
-
-def _without_models(cluster: Cluster, closed: set[str], rows: BoolArray | None) -> BoolArray | None:
-    """Return the rows whose GPUs are of no closed model; None where all are open."""
-    if not closed:
-        return rows
-    open_to = ~cluster.table.label(GPU_MODEL_LABEL).any_of(sorted(closed))
-    return open_to if rows is None else open_to & rows
+            continue
+        low, high = one.amount, counted(cluster, placement)[one.resource]
+        step = int(np.gcd.reduce(one.costs[one.costs > 0]))
+        while high - low > step:
+            middle = (low + high) // 2
+            wider = replace(one, amount=middle)
+            placement = _search(cluster, unit, problem, None, [*others, wider])
+            if placement is None:
+                low = middle
+            else:
+                high = counted(cluster, placement)[one.resource]
+        return cluster.ledger.lacking(account, {one.resource: high}, cluster.capacity())
+    placement = _search(cluster, unit, problem, None)
+    if placement is None:
+        return None
+    return cluster.ledger.lacking(account, counted(cluster, placement), cluster.capacity())
 
 
 def inside(problem: Problem, fits: Fits, rows: BoolArray) -> Sequence[Fit]:

@@ -297,10 +297,10 @@ class Ledger:
     ) -> OverQuota | None:
         """Return the innermost ceiling that *asked* would pass on top of what is used."""
         for name, amount in asked.items():
-            if not amount:
-                continue
             change = amount
             for one in account.chain:
+                if not change:
+                    break  # what an inner queue keeps anyway is claimed in all around it
                 had = one.claimed.get(name, 0) + self.promised(one, name)
                 ceiling = one.ceilings.get(name)
                 if ceiling is not None and had + change > ceiling.amount:
@@ -313,6 +313,23 @@ class Ledger:
                 most = capacity.get(name, 0)
                 return OverQuota(self.top, name, "lending", most, had, change)
         return None
+
+    def room(self, account: Account, resource: str, capacity: Mapping[str, int]) -> int | None:
+        """Return the most of a resource that passes no ceiling; None where nothing limits it."""
+        most: int | None = None
+        kept = 0
+        for one in account.chain:
+            had = one.claimed.get(resource, 0) + self.promised(one, resource)
+            ceiling = one.ceilings.get(resource)
+            if ceiling is not None:
+                here = kept + max(0, ceiling.amount - had)
+                most = here if most is None else min(most, here)
+            kept += max(0, one.kept.get(resource, 0) - had)
+        if not self._keeps:
+            return most
+        had = self.top.claimed.get(resource, 0) + self.promised(self.top, resource)
+        here = kept + max(0, capacity.get(resource, 0) - had)
+        return here if most is None else min(most, here)
 
     def promised(self, account: Account, resource: str) -> int:
         """Return how much of a resource is spoken for in a queue and its parts."""

@@ -45,12 +45,12 @@ def quantity(resource: str, value: int) -> str | int:
 def quota_verdict(cluster: Cluster, unit: Unit, problem: Problem) -> Verdict | None:
     """Return which limit of which queue keeps the unit waiting; None when none does.
 
-    Limits of single models of GPUs bind only where there would be room but for them.
+    Limits for which it matters where a pod goes, such as those of single models of GPUs, bind only
+    where there would be room but for them.
     """
     over = admission.over_quota(cluster, unit, problem)
-    if over is None and cluster.ledger.by_model:
-        found = admission.find(cluster, unit, problem)
-        over = found if isinstance(found, OverQuota) else None
+    if over is None:
+        over = admission.in_the_way(cluster, unit, problem)
     if over is None:
         return None
     needs = words.listing([amount(n, v) for n, v in _first(admission.asked(cluster, problem))])

@@ -1,0 +1,186 @@
+"""Limits for which it matters where a pod goes: on single models of GPUs, and on parts of cards."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.drawn import gang, node, pod, queue
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.problem import problem_of
+from lockstep.scheduler.core.queues import admission
+from lockstep.scheduler.core.units import UnitKey
+
+GPU = "nvidia.com/gpu"
+KEY = UnitKey("Gang", "default", "g")
+
+
+@dataclass(frozen=True)
+class Case:
+    nodes: tuple[tuple[str, int], ...]
+    """Model and number of GPUs."""
+    groups: tuple[tuple[int, tuple[int, ...]], ...]
+    """How many members each needs, and the GPUs of those that there are."""
+    limit: dict[str, int]
+    tier: bool = False
+    """Whether all must stand under one leaf; two nodes make one."""
+
+    def cluster(self) -> Cluster:
+        cluster = Cluster()
+        for i, (model, gpus) in enumerate(self.nodes):
+            labels = {"leaf": f"leaf-{i // 2}", "nvidia.com/gpu.product": model}
+            cluster.set_node(node(f"n{i}", gpus=gpus, labels=labels))
+        cluster.set_queue(queue("q", limit=self.limit))
+        wish: dict[str, Any] = {"topology": {"required": "leaf"}} if self.tier else {}
+        groups = [
+            {"name": f"r{g}", "min": least, "desired": len(sizes)}
+            for g, (least, sizes) in enumerate(self.groups)
+        ]
+        cluster.set_gang(gang("g", groups=groups, queue="q", **wish))
+        for g, (_, sizes) in enumerate(self.groups):
+            for i, size in enumerate(sizes):
+                cluster.set_pod(pod(f"g-r{g}-{i}", gpus=size, gang="g", group=f"r{g}"))
+        cluster.settle()
+        return cluster
+
+    def allows(self, seats: tuple[int, ...]) -> bool:
+        """Whether pods may stand there, group by group; -1 stands for nowhere."""
+        members = [(g, size) for g, (_, sizes) in enumerate(self.groups) for size in sizes]
+        used: Counter[int] = Counter()
+        counted: Counter[str] = Counter()
+        held: Counter[int] = Counter()
+        for (group, size), seat in zip(members, seats, strict=True):
+            if seat >= 0:
+                used[seat] += size
+                held[group] += 1
+                counted.update({GPU: size, f"{GPU}/{self.nodes[seat][0]}": size})
+        leaves = {seat // 2 for seat in seats if seat >= 0}
+        return (
+            all(held[g] >= least for g, (least, _) in enumerate(self.groups))
+            and all(total <= self.nodes[seat][1] for seat, total in used.items())
+            and all(counted[name] <= most for name, most in self.limit.items())
+            and (not self.tier or len(leaves) <= 1)
+        )
+
+    def ways(self) -> Iterator[tuple[int, ...]]:
+        pods = sum(len(sizes) for _, sizes in self.groups)
+        seats = product(range(-1, len(self.nodes)), repeat=pods)
+        return (one for one in seats if self.allows(one))
+
+    def seats(self, placement: Any) -> tuple[int, ...]:
+        found = {one.member.name: int(one.spot.node[1:]) for one in placement.assignments}
+        names = (
+            f"g-r{g}-{i}" for g, (_, sizes) in enumerate(self.groups) for i in range(len(sizes))
+        )
+        return tuple(found.get(name, -1) for name in names)
+
+
+def look(case: Case) -> Any:
+    cluster = case.cluster()
+    unit = cluster.units[KEY]
+    return admission.place(cluster, unit, problem_of(cluster, unit))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    nodes = draw(
+        st.lists(st.tuples(st.sampled_from("AB"), st.integers(1, 4)), min_size=1, max_size=4)
+    )
+    groups = []
+    for most in draw(st.sampled_from([(4,), (3, 2), (2, 3)])):
+        sizes = draw(st.lists(st.sampled_from([0, 1, 2, 3]), min_size=1, max_size=most))
+        groups.append((draw(st.integers(1, len(sizes))), tuple(sizes)))
+    names = draw(st.lists(st.sampled_from([GPU, f"{GPU}/A", f"{GPU}/B"]), min_size=1, unique=True))
+    limit = {name: draw(st.integers(0, 8)) for name in sorted(names)}
+    return Case(tuple(nodes), tuple(groups), limit, draw(st.booleans()))
+
+
+@settings(max_examples=300, deadline=None)
+@given(cases())
+def test_a_gang_is_placed_where_room_and_limits_allow_it_and_only_there(case):
+    placement = look(case)
+    if placement is None:
+        assert next(case.ways(), None) is None
+    else:
+        assert case.allows(case.seats(placement))
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_what_is_said_to_be_short_of_a_limit_is_what_it_takes(case):
+    cluster = case.cluster()
+    unit = cluster.units[KEY]
+    if admission.place(cluster, unit, problem_of(cluster, unit)) is not None:
+        return
+    over = admission.in_the_way(cluster, unit, problem_of(cluster, unit))
+    roomy = Case(case.nodes, case.groups, {}, case.tier)
+    if over is None:
+        return
+    assert explain(cluster, unit).reason == "OverQuota"
+    assert look(roomy) is not None
+    more = over.short // 1000
+    enough, less = (
+        Case(case.nodes, case.groups, {**case.limit, over.resource: most}, case.tier)
+        for most in (case.limit[over.resource] + more, case.limit[over.resource] + more - 1)
+    )
+    alone = [
+        look(Case(case.nodes, case.groups, {**case.limit, name: 99}, case.tier))
+        for name in case.limit
+    ]
+    if any(alone):
+        assert look(enough) is not None
+    assert look(less) is None
+
+
+DIVIDED = {
+    "between models": (4 * ["A"] + 2 * ["B"], "4x8", {"A": 16}, {"A": 2, "B": 2}),
+    "between three, one of them closed": (
+        ["A", "A", "B", "B", "C", "C"],
+        "3x8",
+        {"A": 8, "B": 8, "C": 0},
+        None,
+    ),
+    "between a limited one and others": (["A", "A", "B", "B"], "3x8", {"A": 8}, {"A": 1, "B": 2}),
+}
+
+
+@pytest.mark.parametrize(("models", "asks", "limit", "expected"), DIVIDED.values(), ids=DIVIDED)
+def test_a_gang_is_divided(
+    models: list[str], asks: str, limit: dict[str, int], expected: dict[str, int] | None
+) -> None:
+    number = int(asks.partition("x")[0])
+    limits = {f"{GPU}/{model}": most for model, most in limit.items()}
+    nodes = tuple((model, 8) for model in models)
+    case = Case(nodes, ((number, (8,) * number),), limits)
+    placement = look(case)
+    if expected is None:
+        assert placement is None
+    else:
+        found = Counter(models[seat] for seat in case.seats(placement))
+        assert found == expected
+
+
+def test_a_share_by_memory_goes_to_the_card_of_which_it_is_the_smaller_part():
+    cluster = Cluster()
+    for name, memory in (("small", 1000), ("large", 4000)):
+        cluster.set_node(
+            node(name, gpus=2, devices=[{"index": i, "memory": memory} for i in (0, 1)])
+        )
+    cluster.set_queue(queue("q", limit={GPU: "1250m"}))
+    cluster.set_gang(gang("g", minMember=3, queue="q", strategy="Binpack"))
+    for i in range(3):
+        requests = {"lockstep.dev/gpu-cards": 1, "lockstep.dev/gpu-memory": 1000}
+        cluster.set_pod(pod(f"g-{i}", requests=requests, gang="g"))
+    cluster.settle()
+    unit = cluster.units[KEY]
+    placement = admission.place(cluster, unit, problem_of(cluster, unit))
+    assert placement is not None
+    assert admission.counted(cluster, placement)[GPU] <= 1250
