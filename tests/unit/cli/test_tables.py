@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.cli.objects import NOW, event, gang, job, node, pod, queue
+from tests.unit.cli.objects import NOW, at, event, gang, job, node, pod, queue
 
 from lockstep.api.gang import Gang
 from lockstep.api.training import TrainingJob
 from lockstep.cli.views import amounts, catalog
-from lockstep.cli.views.describe import describe_pod
+from lockstep.cli.views.describe import describe_job, describe_pod
 from lockstep.cli.views.gangs import gang_table, minimum
 from lockstep.cli.views.jobs import job_table
 from lockstep.cli.views.nodes import natural, node_table
@@ -92,6 +92,30 @@ def test_gangs_that_wait_come_last_in_their_order() -> None:
 )
 def test_how_many_members_a_gang_needs(spec: dict[str, Any], expected: int) -> None:
     assert minimum(gang(spec=spec or {"queue": "q"})) == expected
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ({"estimatedStart": at(-320)}, "5m20s"),
+        ({"estimatedStart": at(3)}, "now"),
+        ({"notBefore": at(-7200)}, "not before 2h"),
+        ({"noEstimate": "gang x has no expected run time"}, "-"),
+        ({"notBefore": at(-7200), "phase": "Running"}, "-"),
+    ],
+)
+def test_when_it_starts_as_far_as_is_known(told: dict[str, str], shown: str) -> None:
+    waiting = gang(**{"phase": "Pending", **told})
+    assert rows(gang_table([waiting], NOW), "Starts in") == [(shown,)]
+    jobs = job_table([job(phase="Pending")], {("default", "digits"): waiting}, NOW)
+    assert rows(jobs, "Starts in") == [(shown,)]
+
+
+def test_a_job_shows_what_its_roles_ask_of_the_topology() -> None:
+    role = {"name": "worker", "template": {"spec": {}}, "topology": {"preferred": "leaf"}}
+    page = describe_job(job(spec={"roles": [role]}), None, [], [], NOW)
+    heading, shown = page[page.index("Roles:") + 1 :][:2]
+    assert (heading.split()[-1], shown.split()[-1]) == ("TOPOLOGY", "leaf?")
 
 
 def test_nodes_count_what_pods_hold() -> None:

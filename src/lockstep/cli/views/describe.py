@@ -34,6 +34,7 @@ def describe_job(
         ("Queue", spec.queue),
         ("Priority", spec.priority_class_name),
         ("Topology", gangs.wish(spec.topology)),
+        ("Starts in", gangs.starts(gang, now) if gang else ""),
         ("Gang", "" if jobs.ended(job) else f"{jobs.members(job, gang)} members placed"),
         ("Domain", gangs.domain(gang) if gang else ""),
         ("Restarts", f"{status.restarts} of at most {spec.recovery.max_restarts}"),
@@ -54,6 +55,7 @@ def describe_gang(
         ("Why", gangs.why(gang)),
         ("Reason", status.reason),
         ("Position", status.position if gangs.waits(gang) else None),
+        ("Starts in", gangs.starts(gang, now)),
         ("Queue", spec.queue),
         ("Priority", spec.priority_class_name),
         ("Topology", gangs.wish(spec.topology)),
@@ -162,7 +164,7 @@ def _facts(facts: Sequence[Fact]) -> list[str]:
 
 
 def _roles(given: Sequence[Role]) -> Table:
-    columns = ("Role", "Pods", "Min", "Max", "Processes", "GPUs each")
+    columns = ("Role", "Pods", "Min", "Max", "Processes", "GPUs each", "Topology")
     return table(
         columns,
         (
@@ -173,6 +175,7 @@ def _roles(given: Sequence[Role]) -> Table:
                 roles.most(role),
                 roles.processes(role),
                 roles.gpus(role),
+                gangs.wish(role.topology),
             )
             for role in given
         ),

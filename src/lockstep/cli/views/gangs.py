@@ -47,10 +47,16 @@ def why(gang: Gang) -> str:
 
 
 def starts(gang: Gang, now: float) -> str:
-    """Return in how long the gang is to start, as far as is known: ``5m20s``, ``now``, or empty."""
-    if not waits(gang) or gang.status.estimated_start is None:
+    """Return in how long the gang is to start, as far as is known.
+
+    That is ``5m20s`` or ``now``, ``not before 1h`` where no more can be told, or empty.
+    """
+    status = gang.status
+    if not waits(gang):
         return ""
-    return until(gang.status.estimated_start, now)
+    if status.estimated_start is not None:
+        return until(status.estimated_start, now)
+    return f"not before {until(status.not_before, now)}" if status.not_before is not None else ""
 
 
 def wish(topology: TopologyWish | None) -> str:
