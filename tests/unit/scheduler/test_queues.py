@@ -169,6 +169,11 @@ TURNS = {
         "rrrrqqqq",
         {"q": 3, "r": 1},
     ),
+    "a guarantee of nothing is none": (
+        {"q": {"guaranteed": gpus(0)}, "r": {}},
+        "qqqqrrrr",
+        {"q": 2, "r": 2},
+    ),
     "a queue without weight gets what the others leave": (
         {"q": {"weight": 0}, "r": {}},
         "qqqqrrr",

@@ -19,7 +19,7 @@ def share(account: Account, capacity: Mapping[str, int]) -> Share:
     part of the cluster that it has of any resource counts, divided by the weight; where past use
     counts, the decayed average of use is added to the present one.
     """
-    within, filled, excess, whole = bool(account.guaranteed), 0.0, 0.0, 0.0
+    within, filled, excess, whole = any(account.guaranteed.values()), 0.0, 0.0, 0.0
     average = account.average
     for name in account.used.keys() | average.keys() if average else account.used:
         used = account.used.get(name, 0)
