@@ -7,59 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.aligned import aligned, cluster_of, machine, placed, shown
 from tests.support.drawn import gang, node, pod
 
-from lockstep.api.core import Node, Pod
 from lockstep.scheduler.core.alignment import Alignment
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.grants import Grant, annotations_of, granted
 from lockstep.scheduler.core.masks import indices_of
-from lockstep.scheduler.core.units import UnitKey
-
-
-def machine(name: str, *, nics: int = 8, cpu: int = 64, **more: Any) -> Node:
-    """A node with 8 GPUs: NVLink in halves, a root for each two with two NICs, two sockets."""
-    devices = [{"index": i, "nvlink": i // 4, "numa": i // 4, "pcie": i // 2} for i in range(8)]
-    devices += [
-        {"index": i, "kind": "nic", "numa": i // 4, "pcie": i // 2, "name": f"mlx5_{i}"}
-        for i in range(nics)
-    ]
-    sockets = [{"index": i, "cpus": cpu // 2, "memory": "256Gi"} for i in range(2)]
-    return node(name, cpu=cpu, **({"devices": devices, "numa_nodes": sockets} | more))
-
-
-def aligned(name: str, gpus: int, nics: int = 0, cpu: int = 0, **more: Any) -> Pod:
-    """A pod that requires (``must``) or prefers (``may``) its devices to be aligned."""
-    told = {"lockstep.dev/align-required": more.pop("must", "")}
-    told |= {"lockstep.dev/align-preferred": more.pop("may", "")}
-    told = {key: value for key, value in told.items() if value} | more.pop("annotations", {})
-    requests = {"lockstep.dev/nics": nics, **more.pop("requests", {})}
-    return pod(name, gpus=gpus, cpu=cpu, requests=requests, annotations=told, **more)
-
-
-def placed(cluster: Cluster, *pods: Pod) -> dict[str, tuple[str, str, str, int]]:
-    """Let pods come one after the other; return by pod its node, GPUs, NICs and NUMA node."""
-    decider = Decider(cluster)
-    for one in pods:
-        cluster.set_pod(one)
-        decider.decide(0.0)
-    return {name: _shown(cluster, name) for name in (one.metadata.name for one in pods)}
-
-
-def _shown(cluster: Cluster, name: str) -> tuple[str, str, str, int]:
-    member = cluster.pods["default", name]
-    gpus, nics = ("".join(map(str, indices_of(mask))) for mask in member.grant[:2])
-    return member.node, gpus, nics, member.grant.socket
-
-
-def cluster_of(*nodes: Node) -> Cluster:
-    cluster = Cluster()
-    for one in nodes:
-        cluster.set_node(one)
-    return cluster
-
 
 ONE_NODE = [
     # what is shown, pods as they come (GPUs, NICs, CPUs, required), what they get
@@ -175,7 +130,7 @@ def test_as_many_of_a_gang_as_may_be_are_aligned_where_not_all_can_be():
     for i in range(3):
         cluster.set_pod(aligned(f"g-{i}", 2, gang="g", may="nvlink"))
     decider.decide(0.0)
-    gpus = [_shown(cluster, f"g-{i}")[1] for i in range(3)]
+    gpus = [shown(cluster, f"g-{i}")[1] for i in range(3)]
     assert sum({int(i) // 4 for i in one} in ({0}, {1}) for one in gpus) == 2
     assert sorted("".join(gpus)) == list("123567")
 
@@ -201,7 +156,7 @@ def test_groups_of_a_gang_share_a_node_only_where_both_are_aligned():
     for i in range(2):
         cluster.set_pod(aligned(f"s{i}", 2, 2, must="numa,pcie", gang="g", group="small"))
     Decider(cluster).decide(0.0)
-    taken = [_shown(cluster, name) for name in ("l", "s0", "s1")]
+    taken = [shown(cluster, name) for name in ("l", "s0", "s1")]
     assert [socket for *_, socket in taken] == [0, 1, 1]
     assert [gpus for _, gpus, _, _ in taken] == ["0123", "45", "67"]
     assert all(gpus == nics for _, gpus, nics, _ in taken)
@@ -260,7 +215,7 @@ def test_what_a_pod_holds_is_counted_again_from_its_annotations():
     later = Cluster()  # pods may be heard of before their nodes
     later.set_pod(aligned("p", 2, 2, 16, must="numa,pcie", on="n", annotations=told))
     later.set_node(machine("n"))
-    assert _shown(later, "p") == before
+    assert shown(later, "p") == before
     second = placed(later, aligned("q", 2, 2, 17, must="numa,pcie"))["q"]
     assert second == ("n", "45", "45", 1)
     later.remove_pod("default", "p")
@@ -277,72 +232,6 @@ def test_what_a_pod_holds_is_counted_again_from_its_annotations():
 )
 def test_annotations_are_read_leniently(told, grant):
     assert granted(told) == grant
-
-
-REASONS = [
-    # what is shown, GPUs in use, the nodes' other fields, the pod, words of the reason
-    (
-        "devices are free and not aligned",
-        "0,4",
-        {},
-        {"gpus": 4, "must": "nvlink"},
-        "needs 1 pod x 4 GPUs aligned by nvlink; the cluster has room for 0 of 1 now: 1 pod "
-        "(4 GPUs) short; there 1 node with room whose free devices are not aligned as required; "
-        "with its devices' alignment preferred instead of required, 1 node would have room for "
-        "such a pod and it would start now",
-    ),
-    (
-        "no node could ever do it",
-        "",
-        {},
-        {"gpus": 6, "must": "nvlink"},
-        "a pod asks for 6 GPUs aligned by nvlink; no node can give it its devices like that, "
-        "even empty",
-    ),
-    (
-        "the node says nothing of its NUMA nodes",
-        "",
-        {"numa_nodes": []},
-        {"gpus": 1, "cpu": 1, "must": "numa"},
-        "1 node is without lockstep.dev/numa-nodes",
-    ),
-    (
-        "what the node says cannot be read",
-        "",
-        {"devices": [{"index": "zero"}]},
-        {"gpus": 2, "must": "nvlink"},
-        "without lockstep.dev/devices that can be read "
-        '(lockstep.dev/devices[0].index is "zero": Expected `int`, got `str`)',
-    ),
-    (
-        "a word that is no relation",
-        "",
-        {},
-        {"gpus": 2, "must": "nvlink,pci"},
-        "pod p asks for its devices to be aligned by pci; there are numa, nvlink and pcie",
-    ),
-]
-
-
-@pytest.mark.parametrize("case", REASONS, ids=[c[0] for c in REASONS])
-def test_reasons(case):
-    _, held, fields, asked, words = case
-    cluster = cluster_of(machine("n", **fields))
-    if held:
-        count = len(held.split(","))
-        cluster.set_pod(pod("other", gpus=count, on="n", held=held, phase="Running"))
-    assert placed(cluster, aligned("p", **asked))["p"][0] == ""
-    verdict = explain(cluster, cluster.units[UnitKey("Pod", "default", "p")])
-    assert words in verdict.message
-
-
-def test_the_remedy_named_for_missing_alignment_helps():
-    cluster = cluster_of(machine("n"))
-    cluster.set_pod(pod("other", gpus=2, on="n", held="0,4", phase="Running"))
-    placed(cluster, aligned("p", 4, must="nvlink"))
-    verdict = explain(cluster, cluster.units[UnitKey("Pod", "default", "p")])
-    assert "alignment preferred instead of required" in verdict.remedy
-    assert placed(cluster, aligned("p", 4, may="nvlink"))["p"][0] == "n"
 
 
 REQUESTS = st.tuples(
@@ -398,16 +287,5 @@ def test_nics_that_a_node_counts_and_does_not_describe_are_equal_ones(devices):
         cluster.set_pod(aligned(f"p{number}", 2, 1, gang="g"))
     cluster.set_gang(gang("g", minMember=2))
     Decider(cluster).decide(0.0)
-    assert [_shown(cluster, f"p{number}")[1:3] for number in range(2)] == [("01", "0"), ("23", "1")]
+    assert [shown(cluster, f"p{number}")[1:3] for number in range(2)] == [("01", "0"), ("23", "1")]
     assert placed(cluster, aligned("late", 0, 1))["late"][0] == ""
-
-
-def test_more_nics_than_a_node_counts_are_refused_in_words():
-    cluster = cluster_of(node("n", gpus=4, extended={"lockstep.dev/nics": 2}))
-    for number in range(4):
-        cluster.set_pod(aligned(f"p{number}", 1, 2, gang="g"))
-    cluster.set_gang(gang("g", minMember=4))
-    Decider(cluster).decide(0.0)
-    reason = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")])
-    assert reason is not None
-    assert "needs 4 pods x 1 GPU, 2 NICs; the cluster has room for 1 of 4" in reason.message

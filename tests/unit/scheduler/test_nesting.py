@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from tests.unit.scheduler.test_aligned_placement import aligned, cluster_of, machine
+from tests.support.aligned import aligned, cluster_of, machine
 
 from lockstep.api.core import Pod
 from lockstep.scheduler.core.nesting import least_room, takes_no_more

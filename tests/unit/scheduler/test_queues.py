@@ -5,44 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.drawn import Drawn, add, draw, draw_gang, gang, node, places, pod, queue
+from tests.support.drawn import add, draw_gang, node, places, queue
+from tests.support.queued import WIDE, cluster_with, gpus, placed, submit
 from tests.support.running import Running
 
-from lockstep.api.core import Pod, PriorityClass
+from lockstep.api.core import PriorityClass
 from lockstep.api.gang import Gang, GangStatus
 from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import GPU
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.explain import explain
-from lockstep.scheduler.core.queues.words import queue_status
 from lockstep.scheduler.core.units import UnitKey
-
-GPU = "nvidia.com/gpu"
-WIDE = "s/l: a:8 b:8 c:8 d:8"
-
-
-def cluster_with(drawing: str, queues: dict[str, dict[str, Any]]) -> Cluster:
-    cluster = draw(Cluster(), drawing)
-    for name, spec in queues.items():
-        cluster.set_queue(queue(name, **spec))
-    return cluster
-
-
-def submit(cluster: Cluster, text: str, name: str, age: int = 0, **spec: Any) -> Drawn:
-    drawn = draw_gang(text, created=f"2026-01-01T00:{age // 60:02}:{age % 60:02}Z", queue=name)
-    if spec:
-        raise AssertionError(spec)
-    add(cluster, drawn)
-    return drawn
-
-
-def gpus(amount: int) -> dict[str, int]:
-    return {GPU: amount}
-
-
-def placed(cluster: Cluster) -> set[str]:
-    return {name.partition("-")[0] for name in places(cluster)}
-
 
 LIMITS = {
     "its own limit": ({"q": {"limit": gpus(16)}}, ["a: 1x8", "b: 1x8", "c: 1x8"], {"a", "b"}),
@@ -258,164 +231,6 @@ def test_only_the_first_of_a_kind_is_tried_again_until_something_is_freed():
     for one in list(places(cluster)):
         cluster.remove_pod("default", one)
     assert len(decider.decide(2.0).placements) == 1
-
-
-def waits(cluster: Cluster, name: str) -> tuple[str, str, str]:
-    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", name)])
-    return verdict.reason, verdict.message, verdict.remedy
-
-
-def test_words_say_which_limit_binds_and_by_how_much():
-    cluster = cluster_with(WIDE, {"org": {"limit": gpus(24)}, "q": {"parent": "org"}})
-    submit(cluster, "a: 2x8", "q")
-    submit(cluster, "b: 2x8", "q", 1)
-    decider = Decider(cluster)
-    assert [k.name for k in decider.decide(0.0).failed] == ["b"]
-    assert waits(cluster, "b") == (
-        "OverQuota",
-        "needs 16 GPUs; queue org uses 16 of the 24 GPUs of its limit: 8 GPUs short; "
-        "held by gang a (16 GPUs)",
-        "8 GPUs given back in queue org, or a limit of 32 GPUs there",
-    )
-
-
-@pytest.mark.parametrize(
-    ("change", "starts"),
-    [({"limit": gpus(31)}, False), ({"limit": gpus(32)}, True), ({}, True)],
-)
-def test_what_the_words_say_would_help_helps(change: dict[str, Any], starts: bool):
-    cluster = cluster_with(WIDE, {"q": {"limit": gpus(24)}})
-    submit(cluster, "a: 2x8", "q")
-    submit(cluster, "b: 2x8", "q", 1)
-    decider = Decider(cluster)
-    decider.decide(0.0)
-    cluster.set_queue(queue("q", **change))
-    assert bool(decider.decide(1.0).placements) == starts
-
-
-@pytest.mark.parametrize(
-    ("used", "asked", "most"), [("", "3x8", 2), ("a: 1x8", "3x8", 1), ("a: 2x8", "3x8", 0)]
-)
-def test_what_is_said_to_be_the_most_to_ask_for_is_let_in_and_no_more(
-    used: str, asked: str, most: int
-):
-    def tried(size: str) -> tuple[Cluster, bool]:
-        cluster = cluster_with(WIDE, {"q": {"limit": gpus(16)}})
-        if used:
-            submit(cluster, used, "q")
-        Decider(cluster).decide(0.0)
-        submit(cluster, f"b: {size}", "q", 1)
-        return cluster, bool(Decider(cluster).decide(1.0).placements)
-
-    said = waits(tried(asked)[0], "b")[2]
-    assert said.startswith(f"at most {8 * most} GPUs asked for, or a limit of ") == bool(most)
-    assert ("asked for" in said) == bool(most)
-    assert [tried(f"{pods}x8")[1] for pods in (1, 2)] == [most >= 1, most >= 2]
-
-
-def test_words_for_more_than_the_limit_and_for_what_is_not_lent():
-    cluster = cluster_with(WIDE, {"q": {"limit": gpus(8)}, "r": {}, "s": {"guaranteed": gpus(24)}})
-    submit(cluster, "a: 2x8", "q")
-    Decider(cluster).decide(0.0)
-    assert waits(cluster, "a")[2] == ("at most 8 GPUs asked for, or a limit of 16 GPUs in queue q")
-    cluster.set_queue(queue("s", guaranteed=gpus(24), lending="Never"))
-    submit(cluster, "b: 2x8", "r")
-    Decider(cluster).decide(0.0)
-    assert waits(cluster, "b")[1] == (
-        "needs 16 GPUs; of 32 GPUs in the cluster 24 GPUs are in use or kept by queues that do not "
-        "lend them: 8 GPUs short"
-    )
-
-
-def test_room_and_quota_together():
-    """Nothing is admitted that cannot be placed: a sum that fits does not hold quota."""
-    cluster = cluster_with("s/x: a:4 b:4\n s/y: c:8", {"q": {"limit": gpus(8)}})
-    submit(cluster, "big: 2x4 leaf", "q")
-    submit(cluster, "small: 1x8", "q", 1)
-    cluster.set_pod(pod("other", gpus=1, on="a", held="0", scheduler="theirs"))
-    cluster.set_pod(pod("more", gpus=5, on="c", held="0,1,2,3,4", scheduler="theirs"))
-    decider = Decider(cluster)
-    decider.decide(0.0)
-    assert placed(cluster) - {"other", "more"} == set()
-    assert waits(cluster, "big")[0] == "NotEnoughRoom"
-    cluster.remove_pod("default", "more")
-    decider.decide(0.0)
-    assert "small" in placed(cluster) or "big" in placed(cluster)
-
-
-TEAM = {"labels": {"lockstep.dev/queue": "team"}}
-
-
-def member(i: int, **more: Any) -> Pod:
-    return pod(f"g-{i}", gpus=2, cpu="1500m", gang="g", **more)
-
-
-@pytest.mark.parametrize(
-    ("gangs", "pods", "expected"),
-    [
-        ([], [], {"team": (0, 0, {}), "default": (0, 0, {})}),
-        ([gang("g", minMember=1)], [member(0)], {"default": (1, 0, {}), "team": (0, 0, {})}),
-        (
-            [gang("g", minMember=2, queue="team")],
-            [member(0), member(1)],
-            {"team": (1, 0, {})},
-        ),
-        (
-            [gang("g", minMember=2, queue="team")],
-            [member(0, on="a1"), member(1, on="a2")],
-            {"team": (0, 1, {"cpu": 3, GPU: 4})},
-        ),
-        (  # one that ended holds nothing
-            [gang("g", minMember=2, queue="team")],
-            [member(0, on="a1"), member(1, on="a2", phase="Succeeded")],
-            {"team": (0, 1, {"cpu": "1500m", GPU: 2})},
-        ),
-        (  # pods on their own are in the queue that they name, or in the default one
-            [],
-            [pod("a", gpus=1, on="a1"), pod("b", gpus=1), pod("c", gpus=1, **TEAM)],
-            {"default": (1, 1, {GPU: 1}), "team": (1, 0, {})},
-        ),
-        (  # what a part holds its whole holds
-            [gang("g", minMember=2, queue="part")],
-            [member(0, on="a1"), member(1, on="a2")],
-            {"team": (0, 1, {"cpu": 3, GPU: 4}), "part": (0, 1, {"cpu": 3, GPU: 4})},
-        ),
-    ],
-)
-def test_status(
-    gangs: list[Gang], pods: list[Pod], expected: dict[str, tuple[int, int, dict[str, Any]]]
-) -> None:
-    cluster = draw(Cluster(), "s/a: a1:8 a2:8")
-    for one in [queue("team"), queue("default"), queue("part", parent="team")]:
-        cluster.set_queue(one)
-    for one in pods:  # in any order: the gang that names the queue may come last
-        cluster.set_pod(one)
-    for one in gangs:
-        cluster.set_gang(one)
-    decider = Decider(cluster)
-    decider.waiting()
-    for name, wanted in expected.items():
-        status = queue_status(cluster, name, decider.line.pending)
-        assert (status["pending"], status["running"], status["used"]) == wanted
-
-
-@pytest.mark.parametrize(
-    ("queues", "message"),
-    [
-        ({"q": {"parent": "nobody"}}, "its parent nobody does not exist; it is taken as a top"),
-        ({"q": {"parent": "q"}}, "it is part of itself by way of q; it is taken as a top queue"),
-        ({"q": {"parent": "r"}, "r": {"parent": "q"}}, "it is part of itself by way of r"),
-        ({"q": {"parent": "r"}, "r": {}}, ""),
-    ],
-)
-def test_a_misplaced_queue_says_so(queues: dict[str, dict[str, Any]], message: str):
-    cluster = cluster_with(WIDE, queues)
-    submit(cluster, "a: 1x8", "q")
-    Decider(cluster).decide(0.0)
-    assert placed(cluster) == {"a"}
-    (condition,) = queue_status(cluster, "q", {})["conditions"]
-    assert condition["status"] == ("False" if message else "True")
-    assert condition["message"].startswith(message)
 
 
 @pytest.mark.parametrize(("half_life", "first"), [(None, "q"), ("10m", "r")])

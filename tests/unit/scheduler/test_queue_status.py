@@ -1,0 +1,90 @@
+"""What queues show: who waits and runs there, what they hold, whether they are placed right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.drawn import draw, gang, pod, queue
+from tests.support.queued import WIDE, cluster_with, placed, submit
+
+from lockstep.api.core import Pod
+from lockstep.api.gang import Gang
+from lockstep.api.names import GPU
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.queues.words import queue_status
+
+TEAM = {"labels": {"lockstep.dev/queue": "team"}}
+
+
+def member(i: int, **more: Any) -> Pod:
+    return pod(f"g-{i}", gpus=2, cpu="1500m", gang="g", **more)
+
+
+@pytest.mark.parametrize(
+    ("gangs", "pods", "expected"),
+    [
+        ([], [], {"team": (0, 0, {}), "default": (0, 0, {})}),
+        ([gang("g", minMember=1)], [member(0)], {"default": (1, 0, {}), "team": (0, 0, {})}),
+        (
+            [gang("g", minMember=2, queue="team")],
+            [member(0), member(1)],
+            {"team": (1, 0, {})},
+        ),
+        (
+            [gang("g", minMember=2, queue="team")],
+            [member(0, on="a1"), member(1, on="a2")],
+            {"team": (0, 1, {"cpu": 3, GPU: 4})},
+        ),
+        (  # one that ended holds nothing
+            [gang("g", minMember=2, queue="team")],
+            [member(0, on="a1"), member(1, on="a2", phase="Succeeded")],
+            {"team": (0, 1, {"cpu": "1500m", GPU: 2})},
+        ),
+        (  # pods on their own are in the queue that they name, or in the default one
+            [],
+            [pod("a", gpus=1, on="a1"), pod("b", gpus=1), pod("c", gpus=1, **TEAM)],
+            {"default": (1, 1, {GPU: 1}), "team": (1, 0, {})},
+        ),
+        (  # what a part holds its whole holds
+            [gang("g", minMember=2, queue="part")],
+            [member(0, on="a1"), member(1, on="a2")],
+            {"team": (0, 1, {"cpu": 3, GPU: 4}), "part": (0, 1, {"cpu": 3, GPU: 4})},
+        ),
+    ],
+)
+def test_status(
+    gangs: list[Gang], pods: list[Pod], expected: dict[str, tuple[int, int, dict[str, Any]]]
+) -> None:
+    cluster = draw(Cluster(), "s/a: a1:8 a2:8")
+    for one in [queue("team"), queue("default"), queue("part", parent="team")]:
+        cluster.set_queue(one)
+    for one in pods:  # in any order: the gang that names the queue may come last
+        cluster.set_pod(one)
+    for one in gangs:
+        cluster.set_gang(one)
+    decider = Decider(cluster)
+    decider.waiting()
+    for name, wanted in expected.items():
+        status = queue_status(cluster, name, decider.line.pending)
+        assert (status["pending"], status["running"], status["used"]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("queues", "message"),
+    [
+        ({"q": {"parent": "nobody"}}, "its parent nobody does not exist; it is taken as a top"),
+        ({"q": {"parent": "q"}}, "it is part of itself by way of q; it is taken as a top queue"),
+        ({"q": {"parent": "r"}, "r": {"parent": "q"}}, "it is part of itself by way of r"),
+        ({"q": {"parent": "r"}, "r": {}}, ""),
+    ],
+)
+def test_a_misplaced_queue_says_so(queues: dict[str, dict[str, Any]], message: str):
+    cluster = cluster_with(WIDE, queues)
+    submit(cluster, "a: 1x8", "q")
+    Decider(cluster).decide(0.0)
+    assert placed(cluster) == {"a"}
+    (condition,) = queue_status(cluster, "q", {})["conditions"]
+    assert condition["status"] == ("False" if message else "True")
+    assert condition["message"].startswith(message)

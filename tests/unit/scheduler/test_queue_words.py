@@ -1,0 +1,97 @@
+"""What is said of a gang that its queue keeps waiting, and whether the remedy helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.drawn import pod, queue
+from tests.support.queued import WIDE, cluster_with, gpus, placed, submit
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.units import UnitKey
+
+
+def waits(cluster: Cluster, name: str) -> tuple[str, str, str]:
+    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", name)])
+    return verdict.reason, verdict.message, verdict.remedy
+
+
+def test_words_say_which_limit_binds_and_by_how_much():
+    cluster = cluster_with(WIDE, {"org": {"limit": gpus(24)}, "q": {"parent": "org"}})
+    submit(cluster, "a: 2x8", "q")
+    submit(cluster, "b: 2x8", "q", 1)
+    decider = Decider(cluster)
+    assert [k.name for k in decider.decide(0.0).failed] == ["b"]
+    assert waits(cluster, "b") == (
+        "OverQuota",
+        "needs 16 GPUs; queue org uses 16 of the 24 GPUs of its limit: 8 GPUs short; "
+        "held by gang a (16 GPUs)",
+        "8 GPUs given back in queue org, or a limit of 32 GPUs there",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "starts"),
+    [({"limit": gpus(31)}, False), ({"limit": gpus(32)}, True), ({}, True)],
+)
+def test_what_the_words_say_would_help_helps(change: dict[str, Any], starts: bool):
+    cluster = cluster_with(WIDE, {"q": {"limit": gpus(24)}})
+    submit(cluster, "a: 2x8", "q")
+    submit(cluster, "b: 2x8", "q", 1)
+    decider = Decider(cluster)
+    decider.decide(0.0)
+    cluster.set_queue(queue("q", **change))
+    assert bool(decider.decide(1.0).placements) == starts
+
+
+@pytest.mark.parametrize(
+    ("used", "asked", "most"), [("", "3x8", 2), ("a: 1x8", "3x8", 1), ("a: 2x8", "3x8", 0)]
+)
+def test_what_is_said_to_be_the_most_to_ask_for_is_let_in_and_no_more(
+    used: str, asked: str, most: int
+):
+    def tried(size: str) -> tuple[Cluster, bool]:
+        cluster = cluster_with(WIDE, {"q": {"limit": gpus(16)}})
+        if used:
+            submit(cluster, used, "q")
+        Decider(cluster).decide(0.0)
+        submit(cluster, f"b: {size}", "q", 1)
+        return cluster, bool(Decider(cluster).decide(1.0).placements)
+
+    said = waits(tried(asked)[0], "b")[2]
+    assert said.startswith(f"at most {8 * most} GPUs asked for, or a limit of ") == bool(most)
+    assert ("asked for" in said) == bool(most)
+    assert [tried(f"{pods}x8")[1] for pods in (1, 2)] == [most >= 1, most >= 2]
+
+
+def test_words_for_more_than_the_limit_and_for_what_is_not_lent():
+    cluster = cluster_with(WIDE, {"q": {"limit": gpus(8)}, "r": {}, "s": {"guaranteed": gpus(24)}})
+    submit(cluster, "a: 2x8", "q")
+    Decider(cluster).decide(0.0)
+    assert waits(cluster, "a")[2] == ("at most 8 GPUs asked for, or a limit of 16 GPUs in queue q")
+    cluster.set_queue(queue("s", guaranteed=gpus(24), lending="Never"))
+    submit(cluster, "b: 2x8", "r")
+    Decider(cluster).decide(0.0)
+    assert waits(cluster, "b")[1] == (
+        "needs 16 GPUs; of 32 GPUs in the cluster 24 GPUs are in use or kept by queues that do not "
+        "lend them: 8 GPUs short"
+    )
+
+
+def test_room_and_quota_together():
+    """Nothing is admitted that cannot be placed: a sum that fits does not hold quota."""
+    cluster = cluster_with("s/x: a:4 b:4\n s/y: c:8", {"q": {"limit": gpus(8)}})
+    submit(cluster, "big: 2x4 leaf", "q")
+    submit(cluster, "small: 1x8", "q", 1)
+    cluster.set_pod(pod("other", gpus=1, on="a", held="0", scheduler="theirs"))
+    cluster.set_pod(pod("more", gpus=5, on="c", held="0,1,2,3,4", scheduler="theirs"))
+    decider = Decider(cluster)
+    decider.decide(0.0)
+    assert placed(cluster) - {"other", "more"} == set()
+    assert waits(cluster, "big")[0] == "NotEnoughRoom"
+    cluster.remove_pod("default", "more")
+    decider.decide(0.0)
+    assert "small" in placed(cluster) or "big" in placed(cluster)
