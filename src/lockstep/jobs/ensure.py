@@ -9,6 +9,7 @@ from typing import Any, Final
 from lockstep.api import timestamp
 from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
 from lockstep.api.gang import GANGS
+from lockstep.api.names import MAX_WAIT_ANNOTATION
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import to_builtins
 from lockstep.jobs import objects
@@ -110,9 +111,13 @@ def _gang(seen: Seen) -> Iterator[Action]:
     wanted, told = objects.gang_spec(job), objects.foreseen(job)
     if there.spec != wanted:
         patch["spec"] = difference(to_builtins(there.spec), to_builtins(wanted))
-    known = {name: text for name, text in there.metadata.annotations.items() if name in told}
-    if known != told:
-        patch["metadata"] = {"annotations": told}
+    known = there.metadata.annotations
+    changes: dict[str, str | None] = {}
+    changes |= {name: text for name, text in told.items() if known.get(name) != text}
+    if MAX_WAIT_ANNOTATION in known.keys() - told.keys():
+        changes[MAX_WAIT_ANNOTATION] = None
+    if changes:
+        patch["metadata"] = {"annotations": changes}
     if patch:
         yield Change(GANGS, there.metadata.name, patch)
 

@@ -17,6 +17,7 @@ from lockstep.api.names import (
     GANG_LABEL,
     INDEX_LABEL,
     JOB_LABEL,
+    MAX_WAIT_ANNOTATION,
     QUEUE_LABEL,
     RANK_ANNOTATION,
     ROLE_LABEL,
@@ -86,15 +87,16 @@ def gang(job: TrainingJob) -> Json:
 
 
 def foreseen(job: TrainingJob) -> dict[str, str]:
-    """Return the annotation that tells the scheduler how long the job runs.
+    """Return the annotations that tell the scheduler how long the job runs, and waits at most.
 
-    That is what the job says itself, else its deadline.
+    How long it runs is what the job says itself, else its deadline.
     """
     stated = job.metadata.annotations.get(RUNTIME_ANNOTATION)
     deadline = job.spec.run_policy.active_deadline
     if stated is None and deadline is not None:
         stated = f"{duration.parse(deadline):g}"
-    return {} if stated is None else {RUNTIME_ANNOTATION: stated}
+    told = {RUNTIME_ANNOTATION: stated, MAX_WAIT_ANNOTATION: job.spec.max_wait}
+    return {name: text for name, text in told.items() if text is not None}
 
 
 def gang_spec(job: TrainingJob) -> GangSpec:

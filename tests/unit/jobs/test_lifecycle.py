@@ -216,6 +216,17 @@ def test_the_gang_is_told_what_the_job_says_of_its_run() -> None:
     assert gang(world).metadata.annotations == {"lockstep.dev/runtime": "3600"}
 
 
+def test_the_gang_is_told_how_long_its_job_waits_for_as_long_as_it_does() -> None:
+    world = FakeCluster(job(maxWait="2h"))
+    world.run()
+    assert gang(world).metadata.annotations == {"lockstep.dev/max-wait": "2h"}
+    assert gang(world).spec.max_wait is None  # the job ends it, and nobody else
+    for stated, known in (("3h", {"lockstep.dev/max-wait": "3h"}), (None, {})):
+        world.edit(maxWait=stated)
+        world.run()
+        assert gang(world).metadata.annotations == known
+
+
 def test_a_role_says_anew_how_close_its_pods_must_be_while_they_run() -> None:
     world = FakeCluster(job(role(topology={"required": "leaf"})))
     world.run()

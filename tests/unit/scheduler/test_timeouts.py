@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 
 import pytest
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from tests.support.simulated_jobs import job, simulate
 from tests.support.waiting import eventually
 from tests.unit.scheduler.test_status_writer import World
 
+from lockstep.api.names import MAX_WAIT_ANNOTATION
 from lockstep.scheduler import status as status_module
 from lockstep.scheduler.core.outlook import Outlook
 from lockstep.scheduler.core.timeouts import MAX_WAIT_EXCEEDED
@@ -107,6 +109,38 @@ def test_what_gives_up_before_its_turn_has_no_estimate():
     found = outlook.found[Y]
     assert found.at is None
     assert found.why.startswith("not placed within 1h (maxWait)")
+
+
+@pytest.mark.parametrize(
+    ("stated", "why"),
+    [
+        ("1h", "not placed within 1h (maxWait)"),
+        ("3h", ""),
+        ("soon", ""),
+    ],
+)
+def test_whom_its_job_ends_has_no_estimate_and_frees_its_turn(stated, why):
+    world = Running.on("s/l: a:8")
+    runs = "lockstep.dev/runtime"
+    world.run("x: 1x8", annotations={runs: "9000"})
+    world.run("y: 1x8", annotations={runs: "100", MAX_WAIT_ANNOTATION: stated})
+    world.run("z: 1x8", annotations={runs: "100"})
+    outlook = Outlook(copy.deepcopy(world.decider), world.now)
+    while outlook.advance():
+        pass
+    ends = world.now + 9000
+    y, z = (outlook.found[UnitKey("Gang", "default", name)] for name in "yz")
+    assert y.why.startswith(why)
+    assert (y.at is None) == bool(why)
+    assert z.at == pytest.approx(ends if why else ends + 100, abs=5)
+
+
+def test_whom_its_job_ends_is_not_given_up_by_the_scheduler():
+    world = Running.on("s/l: a:8")
+    world.run("x: 1x8")
+    world.run("y: 1x8", annotations={MAX_WAIT_ANNOTATION: "1h"})
+    world.now += 3700
+    assert not gave_up(world)
 
 
 def test_a_simulated_gang_gives_up_as_well():

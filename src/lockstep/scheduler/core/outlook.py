@@ -13,7 +13,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from lockstep.api import timestamp
+from lockstep.api.names import MAX_WAIT_ANNOTATION
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.decide import Decider
@@ -23,6 +26,7 @@ from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.playback import ROUNDS, Playback, wait_anew
 from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.round import Rollback
+from lockstep.scheduler.core.said import span
 from lockstep.scheduler.core.units import Member, UnitKey
 
 MOMENT = 0.01
@@ -66,6 +70,7 @@ class Outlook:
         """Whether time is over, and all that never ends has been taken away."""
         self._in_the_way: dict[str, list[UnitKey]] = {}
         """By node, what never ended there."""
+        self._take_in_limits()
         self._take_in_waiting()
         self._take_in_standing()
         self._long = len(self._open) > LONG
@@ -103,6 +108,14 @@ class Outlook:
         self._open.clear()
 
     # The present.
+
+    def _take_in_limits(self) -> None:
+        """Let those give up whom their jobs end when they have waited for too long."""
+        for unit in list(self._cluster.units.values()):
+            gang = unit.gang
+            stated = gang.metadata.annotations.get(MAX_WAIT_ANNOTATION) if gang else None
+            if gang is not None and stated is not None and span(stated) is not None:
+                self._cluster.set_gang(replace(gang, spec=replace(gang.spec, max_wait=stated)))
 
     def _take_in_waiting(self) -> None:
         for key in self._decider.line.all():

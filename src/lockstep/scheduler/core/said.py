@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isfinite
 
-from lockstep.api import timestamp
+from lockstep.api import duration, timestamp
 from lockstep.api.core import Pod
 
 
@@ -23,6 +23,14 @@ def seconds(text: str) -> float | None:
     except ValueError:
         return None
     return number if isfinite(number) and number >= 0 else None
+
+
+def span(text: str) -> float | None:
+    """Return a time span such as ``2h`` in seconds; None where it is none."""
+    try:
+        return duration.parse(text)
+    except ValueError:
+        return None
 
 
 def rank(text: str) -> int | None:
