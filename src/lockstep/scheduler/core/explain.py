@@ -145,10 +145,7 @@ class _Inquiry:
 
     def best(self) -> tuple[Domain, Packing] | None:
         """Return the domain of the widest allowed tier that is least short, and its packing."""
-        packed = [
-            (domain, self.search.pack_into(domain, self.problem.needs))
-            for domain in self._candidates()
-        ]
+        packed = [(domain, self.search.fullest(domain)) for domain in self._candidates()]
         if not packed:
             return None
         return min(

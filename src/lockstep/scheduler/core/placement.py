@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, product
+from itertools import product
 from typing import Protocol
 
 import numpy as np
@@ -17,12 +17,13 @@ from lockstep.scheduler.core.headroom import uneven
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nesting import enough_room
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
-from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
+from lockstep.scheduler.core.packing import Ground, Packing, Quota
 from lockstep.scheduler.core.preferences import Preference
-from lockstep.scheduler.core.problem import Bounds, Problem, pinned
+from lockstep.scheduler.core.problem import Problem, pinned
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.seats import seated
 from lockstep.scheduler.core.shapes import PodShape
+from lockstep.scheduler.core.subdomains import Choice, Subdomains
 from lockstep.scheduler.core.ties import Contest
 from lockstep.scheduler.core.topology import NO_DOMAIN
 from lockstep.scheduler.core.units import Member, UnitKey
@@ -30,8 +31,6 @@ from lockstep.scheduler.core.wishes import selections
 
 EVERYWHERE = -1
 """The level of the one domain that holds all nodes."""
-COMBINATIONS = 256
-"""Choices of domains for groups with wishes of their own that are tried within one domain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,38 +313,29 @@ class Search:
         self, domain: Domain, ground: Ground, quotas: Sequence[Quota], *, exactly: bool = True
     ) -> Packing:
         """Return the packing of a domain whose nodes may have been altered (what-if)."""
-        best = None
-        for masks in islice(self._group_domains(domain, ground, quotas), COMBINATIONS):
-            here = replace(ground, eligible=masks)
-            packing = pack(self.problem.items, quotas, here, exactly=exactly)
-            if packing.satisfies(self.problem.items, quotas):
-                return packing
-            if best is None or packing.placed.sum() > best.placed.sum():
-                best = packing
-        if best is None:
-            nothing = np.zeros((len(self.fits), len(domain.rows)), dtype=np.int64)
-            best = Packing(nothing)
-        return best
+        groups = enumerate(quotas)
+        choices = [self._choices(group, domain, ground, quota.need) for group, quota in groups]
+        return Subdomains(self.problem, ground, choices).pack(quotas, exactly=exactly)
 
-    def _group_domains(
-        self, domain: Domain, ground: Ground, quotas: Sequence[Quota]
-    ) -> Iterator[list[BoolArray]]:
-        """Yield the nodes open to each item, for one combination of group domains after another."""
-        choices: list[list[BoolArray | None]] = []
-        for group, bounds in enumerate(self.problem.group_bounds):
-            choices.append(self._choices(group, bounds, domain, ground, quotas[group]))
-        for chosen in product(*choices):
-            masks = []
-            for number, item in enumerate(self.problem.items):
-                mask = chosen[item.group]
-                open_to = ground.eligible[number]
-                masks.append(open_to if mask is None else open_to & mask)
-            yield masks
+    def fullest(self, domain: Domain) -> Packing:
+        """Return a packing of what is needed that holds as much of it as one can be found to.
 
-    def _choices(
-        self, group: int, bounds: Bounds, domain: Domain, ground: Ground, quota: Quota
-    ) -> list[BoolArray | None]:
-        """Return the sub-domains for one group, tightest first; None stands for no restriction."""
+        A group that is too large for every sub-domain goes to the one with the most room for it.
+        """
+        ground, quotas = self.ground(domain), self.problem.needs
+        choices = [
+            self._choices(group, domain, ground, quota.need)
+            or self._choices(group, domain, ground, 0)[-1:]
+            for group, quota in enumerate(quotas)
+        ]
+        return Subdomains(self.problem, ground, choices).pack(quotas, exactly=True)
+
+    def _choices(self, group: int, domain: Domain, ground: Ground, need: int) -> list[Choice]:
+        """Return the sub-domains that have room for what a group needs, the tightest first.
+
+        None stands for no restriction.
+        """
+        bounds = self.problem.group_bounds[group]
         level = bounds.required if bounds.required is not None else bounds.preferred
         if level is None or level <= domain.level:
             return [None]
@@ -357,14 +347,14 @@ class Search:
                 fit = members_fit(ground.free, item.shape) * ground.eligible[number]
                 held = np.bincount(ids[inside], weights=fit[inside], minlength=len(room))
                 room += np.minimum(held.astype(np.int64), item.available)
-        keep = room >= quota.need
+        keep = room >= need
         if bounds.standing:
             stood = pinned(self.table.tiers.indices[level].ids, bounds.standing)
             alone = len(stood) == 1 and stood[0] != NO_DOMAIN
             keep &= (np.arange(len(room)) == stood[0]) if alone else False
         found = np.flatnonzero(keep)
         order = found[np.lexsort((self.first(level)[found], room[found]))]
-        choices: list[BoolArray | None] = [ids == number for number in order]
+        choices: list[Choice] = [ids == number for number in order]
         return choices if bounds.required is not None else [*choices, None]
 
     def _place_one(self, unit: UnitKey) -> Placement | None:

@@ -49,7 +49,7 @@ class Remedies:
     def describe(self, view: Obstacles, domain: Domain | None) -> str:
         """Return in words what would help, and what would not; *domain* is the best one."""
         parts = [self._lifting(view)]
-        if domain is not None and not self.holds_when_empty(domain):
+        if domain is not None and self.holds_when_empty(domain) is False:
             there = "the cluster" if domain.level == EVERYWHERE else "it"
             parts.append(f"even with nobody else there {there} would not hold it")
         if domain is not None and self.starts_without_tier():
@@ -153,15 +153,19 @@ class Remedies:
         empty = table.free + table.used + table.held
         return bool((members_fit(empty, item.shape.lax()) * fit.eligible).any())
 
-    def holds_when_empty(self, domain: Domain) -> bool:
-        """Return whether a domain would hold the unit if nobody else were there."""
+    def holds_when_empty(self, domain: Domain) -> bool | None:
+        """Return whether a domain would hold the unit if nobody else were there.
+
+        None where there are too many ways to be sure.
+        """
         table, problem = self._cluster.table, self._problem
         search = Search(self._cluster, problem)
         ground = search.ground(domain)
         rows = domain.rows
         ground.free = table.free[:, rows] + table.used[:, rows] + table.held[:, rows]
         packing = search.pack_ground(domain, ground, problem.needs)
-        return packing.satisfies(problem.items, problem.needs)
+        holds = packing.satisfies(problem.items, problem.needs)
+        return holds if holds or packing.exact else None
 
     def _places(self, search: Search) -> bool:
         return search.holds()
