@@ -108,7 +108,7 @@ class Stage:
         return await probe()
 
     async def quiet(self, seconds: float = QUIET) -> None:
-        """Wait until the component has made no call for so long, other than about leases.
+        """Wait until no part has made a call for so long, other than about leases.
 
         By then one that was killed has begun anew, and what was on its way late has arrived.
         """
@@ -117,10 +117,11 @@ class Stage:
 
         async def still() -> bool:
             nonlocal seen, since
-            now = sum(not _renews(r) for life in self.lives for r in life.requests)
+            every: list[Life] = [*self.lives, *self.beside, *self._joined]
+            now = sum(not _renews(r) for life in every for r in life.requests)
             last = self.lives[-1]
             begun = last.ready.is_set() and not last.killed.is_set()
-            if now != seen or not begun or any(life.busy for life in self.lives):
+            if now != seen or not begun or any(life.busy for life in every):
                 seen, since = now, loop.time()
             return loop.time() - since >= seconds
 
