@@ -5,10 +5,13 @@ The controller that makes the pods again and the nodes are the real ones; nothin
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pytest
 from tests.support import parts
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
-from tests.support.stories import submit
+from tests.support.stories import are, submit
 
 from lockstep.api.core import PODS
 from lockstep.api.gang import GANGS
@@ -16,6 +19,7 @@ from lockstep.api.names import (
     CHECKPOINT_ANNOTATION,
     DEFRAGMENT_ANNOTATION,
     GPUS_ANNOTATION,
+    JOB_LABEL,
 )
 from lockstep.api.training import TRAINING_JOBS
 
@@ -36,7 +40,25 @@ async def annotate(stage: Stage, name: str, annotation: str, value: str) -> None
     await stage.client.patch(GANGS, name, body, "default")
 
 
-async def moving(stage: Stage) -> None:
+async def moved(stage: Stage, *, stays: int, **jobs: int) -> None:
+    """Wait for the end of the moves: jobs run on that many pods, and it is on record who stayed."""
+
+    async def look() -> bool:
+        pods = (await stage.client.list(PODS, "default")).items
+        there = Counter(p.metadata.labels[JOB_LABEL] for p in pods if p.status.phase == "Running")
+        gang = await stage.client.get(GANGS, "whole", "default")
+        record = gang.status.defragmentation
+        if there != Counter(jobs) or record is None or record.phase != "Done":
+            return False
+        assert [move.stays for move in record.moves] == [stays]
+        return True
+
+    await stage.until(look, f"moves are over, and {jobs} run")
+    await are(stage, **dict.fromkeys(jobs, "Running"))
+    await reaches(stage, dict.fromkeys(jobs, "Running"))
+
+
+async def a_gang_moves(stage: Stage) -> None:
     """A job on all four nodes, and one that wants a whole node: the first moves together."""
     stage.start()
     await submit(stage.client, "wide", 4, gpus=2, strategy="Spread")
@@ -45,7 +67,18 @@ async def moving(stage: Stage) -> None:
     await submit(stage.client, "whole", 1)
     await reaches(stage, {"wide": "Running", "whole": "Pending"})
     await annotate(stage, "whole", DEFRAGMENT_ANNOTATION, "9999d")
-    await reaches(stage, {"wide": "Running", "whole": "Running"})
+    await moved(stage, stays=0, wide=4, whole=1)
+
+
+async def a_member_moves(stage: Stage) -> None:
+    """The job on all four nodes can do without one member: this one moves, the others go on."""
+    stage.start()
+    await submit(stage.client, "wide", 4, least=3, gpus=2, strategy="Spread")
+    await reaches(stage, {"wide": "Running"})
+    await submit(stage.client, "whole", 1)
+    await reaches(stage, {"wide": "Running", "whole": "Pending"})
+    await annotate(stage, "whole", DEFRAGMENT_ANNOTATION, "9999d")
+    await moved(stage, stays=3, wide=4, whole=1)
 
 
 async def outcome(stage: Stage) -> object:
@@ -75,18 +108,22 @@ async def outcome(stage: Stage) -> object:
     }
 
 
-STORY = Scenario(
-    in_process(parts.scheduler),
-    moving,
-    outcome,
-    beside=(parts.controllers, parts.nodes),
-    keeps_nodes=True,
-)
+STORIES = {"a gang moves": a_gang_moves, "a member moves": a_member_moves}
 
 
-async def test_gangs_move_wherever_the_scheduler_ends(furnished_arena: Arena) -> None:
-    await furnished_arena.endures(STORY)
+def told(story: str) -> Scenario:
+    """Return a story with the nodes and the controllers that it needs."""
+    beside = (parts.controllers, parts.nodes)
+    return Scenario(in_process(parts.scheduler), STORIES[story], outcome, beside, keeps_nodes=True)
 
 
-async def test_gangs_move_in_any_weather(furnished_arena: Arena) -> None:
-    await furnished_arena.weathers(STORY, range(furnished_arena.seeds))
+@pytest.mark.parametrize("story", STORIES)
+async def test_who_moves_stands_wherever_the_scheduler_ends(
+    furnished_arena: Arena, story: str
+) -> None:
+    await furnished_arena.endures(told(story))
+
+
+@pytest.mark.parametrize("story", STORIES)
+async def test_who_moves_stands_in_any_weather(furnished_arena: Arena, story: str) -> None:
+    await furnished_arena.weathers(told(story), range(furnished_arena.seeds))
