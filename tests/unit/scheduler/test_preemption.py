@@ -51,6 +51,14 @@ CASES: dict[str, Any] = {
     "where the queue's limit is what lacks": (
         TWO, {"q": {"limit": gpus(8)}}, [("x: 1x8", "q", "low")], ("z: 1x8", "q", ""), "x", "z",
     ),
+    "where what others do not lend is what lacks": (
+        TWO, {"q": {}, "r": {"guaranteed": gpus(8), "lending": "Never"}}, [("x: 1x8", "q", "low")],
+        ("z: 1x8", "q", ""), "x", "z",
+    ),
+    "and nobody more than that": (
+        FOUR, {"q": {}, "r": {"guaranteed": gpus(8), "lendingLimit": gpus(0)}},
+        [("w: 2x8", "q", "low"), ("x: 1x8", "q", "low")], ("z: 1x8", "q", ""), "x", "wz",
+    ),
     "a borrowing gang gives back": (
         TWO, {"q": {"guaranteed": gpus(8)}, "r": {}}, [("x: 2x8", "r", "top")],
         ("z: 1x8", "q", "low"), "x", "z",

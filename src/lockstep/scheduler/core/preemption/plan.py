@@ -27,7 +27,7 @@ from lockstep.scheduler.core.preemption.rights import Holder, Rights
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.queues.account import Account, Amounts
+from lockstep.scheduler.core.queues.account import Account
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
@@ -103,21 +103,14 @@ class Planner:
         return self._verified(kept, placement, chunks[:number])
 
     def _lacking(self) -> list[tuple[Account, str, int]]:
-        """Return by queue and resource what must be given back before its ceilings are kept."""
-        found = []
-        going: dict[Account, Amounts] = {}
-        for member in self._leaving:
-            for account in member.account.chain if member.account is not None else ():
-                admission.add_to(going.setdefault(account, {}), member.charged)
-        ledger = self._cluster.ledger
-        for account in self._account.chain:
-            for name, ceiling in account.ceilings.items():
-                asked = self._asked.get(name, 0)
-                used = account.claimed.get(name, 0) + ledger.promised(account, name)
-                short = used + asked - ceiling.amount - going.get(account, {}).get(name, 0)
-                if asked and short > 0:
-                    found.append((account, name, short))
-        return found
+        """Return by queue and resource what must be given back before its ceilings are kept.
+
+        What queues keep for themselves is no one's to use: the cluster counts as one more queue.
+        """
+        ledger, gone = self._cluster.ledger, [m for m in self._leaving if m.account is not None]
+        with ledger.without(gone):
+            passed = ledger.passed(self._account, self._asked, self._cluster.capacity())
+            return [(over.account, over.resource, over.short) for over in passed]
 
     def _chunks(self) -> list[Chunk]:
         """Return who may go, the cheapest first."""
@@ -238,7 +231,13 @@ class Planner:
 
 
 def _given(chunks: Sequence[Chunk], account: Account, name: str) -> int:
-    members = [m for chunk in chunks if account in chunk.account.chain for m in chunk.members]
+    everybody = account.parent is None  # the whole cluster
+    members = [
+        member
+        for chunk in chunks
+        if everybody or account in chunk.account.chain
+        for member in chunk.members
+    ]
     return sum(m.charged.get(name, 0) for m in members)
 
 

@@ -296,6 +296,15 @@ class Ledger:
         self, account: Account, asked: Mapping[str, int], capacity: Mapping[str, int]
     ) -> OverQuota | None:
         """Return the innermost ceiling that *asked* would pass on top of what is used."""
+        return next(self.passed(account, asked, capacity), None)
+
+    def passed(
+        self, account: Account, asked: Mapping[str, int], capacity: Mapping[str, int]
+    ) -> Iterator[OverQuota]:
+        """Yield the ceilings that *asked* would pass, and what the cluster lacks as queues keep it.
+
+        The inner ones come before the outer, resource by resource.
+        """
         for name, amount in asked.items():
             change = amount
             for one in account.chain:
@@ -304,15 +313,14 @@ class Ledger:
                 had = one.claimed.get(name, 0) + self.promised(one, name)
                 ceiling = one.ceilings.get(name)
                 if ceiling is not None and had + change > ceiling.amount:
-                    return OverQuota(one, name, ceiling.field, ceiling.amount, had, change)
+                    yield OverQuota(one, name, ceiling.field, ceiling.amount, had, change)
                 if self._keeps:
                     kept = one.kept.get(name, 0)
                     change = max(had + change, kept) - max(had, kept)
             had = self.top.claimed.get(name, 0) + self.promised(self.top, name)
             if self._keeps and change and had + change > capacity.get(name, 0):
                 most = capacity.get(name, 0)
-                return OverQuota(self.top, name, "lending", most, had, change)
-        return None
+                yield OverQuota(self.top, name, "lending", most, had, change)
 
     def room(self, account: Account, resource: str, capacity: Mapping[str, int]) -> int | None:
         """Return the most of a resource that passes no ceiling; None where nothing limits it."""
