@@ -15,7 +15,7 @@ from lockstep.cli.snapshot import take
 from lockstep.scheduler.core import words
 from lockstep.sim.forecast import Forecast, forecast
 from lockstep.sim.smaller import Found, Less, Smaller, smaller
-from lockstep.sim.workload import Workload, read_workloads
+from lockstep.sim.workload import Workload, owned, read_workloads
 from lockstep.sim.world import InputError, World, read_world
 
 Json = dict[str, Any]
@@ -61,12 +61,7 @@ async def what_if(session: Session, objects: Sequence[Json]) -> list[Answer]:
         BadInput: when none of them is a job, or one is not what its kind says.
         CommandFailed: when the cluster has no nodes.
     """
-    jobs = [obj for obj in objects if obj["kind"] in ("TrainingJob", "Gang")]
-    if not jobs:
-        raise BadInput(
-            "--what-if takes TrainingJob and Gang objects, and there is none among them",
-            "leave --what-if out, or name a file with a job",
-        )
+    jobs = jobs_among(objects, session.namespace)
     there = await take(session)
     try:
         world = read_world(there)
@@ -74,7 +69,7 @@ async def what_if(session: Session, objects: Sequence[Json]) -> list[Answer]:
     except InputError as error:
         raise CommandFailed(str(error)) from None
     try:
-        return [answer_to(world, works, _in(session, obj)) for obj in jobs]
+        return [answer_to(world, works, obj) for obj in jobs]
     except InputError as error:
         raise BadInput(str(error)) from None
 
@@ -136,10 +131,27 @@ def _nodes(nodes: dict[str, int]) -> str:
     return f"{shown} and {rest} more nodes" if rest > 0 else shown
 
 
-def _in(session: Session, obj: Json) -> Json:
-    obj = copy.deepcopy(obj)
+def jobs_among(objects: Sequence[Json], namespace: str) -> list[Json]:
+    """Return the jobs among *objects* as a server would take them, by default in *namespace*.
+
+    A Gang that is a TrainingJob's own comes with that.
+
+    Raises:
+        BadInput: when there is none.
+    """
+    found = [obj for obj in objects if obj["kind"] in ("TrainingJob", "Gang") and not owned(obj)]
+    if not found:
+        raise BadInput(
+            "--what-if takes TrainingJob and Gang objects, and there is none among them",
+            "leave --what-if out, or name a file with a job",
+        )
+    return [_in(namespace, obj) for obj in found]
+
+
+def _in(namespace: str, obj: Json) -> Json:
+    obj = {**copy.deepcopy(obj), "status": {}}  # servers take none with what is submitted
     meta = obj.setdefault("metadata", {})
-    meta["namespace"] = meta.get("namespace") or session.namespace
+    meta["namespace"] = meta.get("namespace") or namespace
     meta["name"] = meta.get("name") or meta.get("generateName", "job-").rstrip("-")
     return obj
 

@@ -84,13 +84,13 @@ def read_workloads(
     """
     ours = [obj for obj in objs if obj.get("apiVersion") == API_VERSION and not _over(obj)]
     gangs = [obj for obj in ours if obj.get("kind") == "Gang"]
-    behind = {_named(gang): gang for gang in gangs if _owned(gang)}
+    behind = {_named(gang): gang for gang in gangs if owned(gang)}
     found: dict[UnitKey, Workload] = {}
     for obj in ours:
         if obj.get("kind") == "TrainingJob":
             # It waits since its gang does, not since it was made.
             work = _of_job(obj, behind.get(_named(obj), obj), world)
-        elif obj.get("kind") == "Gang" and not _owned(obj):
+        elif obj.get("kind") == "Gang" and not owned(obj):
             work = _of_gang(obj, world)
         else:
             continue
@@ -116,7 +116,8 @@ def _over(obj: Json) -> bool:
     return (obj.get("status") or {}).get("phase") in OVER
 
 
-def _owned(obj: Json) -> bool:
+def owned(obj: Json) -> bool:
+    """Return whether a Gang is a TrainingJob's own."""
     owners = (obj.get("metadata") or {}).get("ownerReferences") or []
     return any(owner.get("kind") == "TrainingJob" for owner in owners)
 

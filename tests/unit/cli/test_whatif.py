@@ -14,8 +14,9 @@ from lockstep.api import timestamp
 from lockstep.api.core import NODES, PriorityClass
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import GPUS_ANNOTATION, RUNTIME_ANNOTATION
+from lockstep.cli.failure import BadInput
 from lockstep.cli.snapshot import object_of
-from lockstep.cli.whatif import Answer, answer_to
+from lockstep.cli.whatif import Answer, answer_to, jobs_among
 from lockstep.nodes.simulated.spec import parse
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.masks import format_indices
@@ -225,3 +226,19 @@ def test_it_comes_behind_what_was_there_when_the_snapshot_was_taken():
     found = answer_to(world, read_workloads(others, world), asked).forecast
     assert found.starts == 60
     assert "room is kept for gang b until 2030-01-01T12:00:51Z" in found.reason
+
+
+def test_of_a_snapshot_each_job_is_asked_for_once_and_anew():
+    over = training_job("over", "1x8", runs=50) | {"status": {"phase": "Succeeded"}}
+    own = job("over", "1x8", runs=50)
+    own["metadata"]["ownerReferences"] = [{"kind": "TrainingJob", "name": "over"}]
+    asked = jobs_among([over, own, {"kind": "Node", "metadata": {"name": "n"}}], "lab")
+    assert [(obj["kind"], obj["metadata"]["namespace"]) for obj in asked] == [
+        ("TrainingJob", "lab")
+    ]
+    assert [answer_to(world_of(parse("1x8")), [], obj).forecast.starts for obj in asked] == [0]
+
+
+def test_a_file_without_a_job_is_refused():
+    with pytest.raises(BadInput, match="takes TrainingJob and Gang objects"):
+        jobs_among([{"kind": "Node", "metadata": {"name": "n"}}], "lab")
