@@ -156,6 +156,15 @@ def test_what_waits_for_a_share_says_so(case):
     assert words in found.message
 
 
+def test_a_card_with_shares_is_in_use_and_not_missing():
+    cluster = cluster_of("a")
+    decide(cluster, share("small", 30), pod("large", gpus=CARDS))
+    found = explain(cluster, cluster.units[UnitKey("Pod", "default", "large")])
+    assert found.reason == "NotEnoughRoom"
+    assert f"1 node with 1 of {CARDS} GPUs in use" in found.message
+    assert found.remedy == "room in the cluster when others end"
+
+
 def test_whole_gpus_and_shares_in_one_pod_are_refused():
     cluster = cluster_of("a")
     odd = pod("odd", gpus=1, requests={"lockstep.dev/gpu-compute": 10})

@@ -290,6 +290,14 @@ class NodeTable:
         for row in rows:
             self._refresh(int(row))
 
+    def emptied(self, rows: IntArray) -> IntArray:
+        """Return what some nodes would have free with nobody on them; ill devices stay ill."""
+        found = self.free[:, rows] + self.used[:, rows] + self.held[:, rows]
+        # A card of which shares are held is not free, and yet nobody uses the whole of it.
+        whole = found[GPU_COLUMN] + np.bitwise_count(self.gpu_shared[rows])
+        found[GPU_COLUMN] = np.minimum(whole, self.allocatable[GPU_COLUMN, rows])
+        return found
+
     def fork(self) -> NodeTable:
         """Return a table of the same nodes whose use may be changed without this one's."""
         self.widen()

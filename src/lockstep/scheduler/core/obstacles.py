@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lockstep.api.names import GPU_CARDS, GPU_COMPUTE, GPU_MEMORY
+from lockstep.api.names import GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.fit import Filter, filters, members_fit
 from lockstep.scheduler.core.labels import BoolArray
@@ -93,7 +93,7 @@ def obstacles(table: NodeTable, shape: PodShape, inside: BoolArray) -> Obstacles
             barred.append(_barred(one, others, inside & table.live & ~one.passes, out, fit))
         left = left & one.passes
     rows = np.flatnonzero(left)
-    empty = members_fit(_empty(table, rows), shape)
+    empty = members_fit(table.emptied(rows), shape)
     return Obstacles(
         nodes=int((inside & table.live).sum()),
         barred=tuple(barred),
@@ -128,11 +128,6 @@ def _barred(
     return Barred(one.kind, one.words, int(first.sum()), int(fit[alone].sum()))
 
 
-def _empty(table: NodeTable, rows: IntArray) -> IntArray:
-    """Return what the nodes would have free with nobody on them (ill devices stay ill)."""
-    return table.free[:, rows] + table.used[:, rows] + table.held[:, rows]
-
-
 def _crowded(
     table: NodeTable, shape: PodShape, rows: IntArray, empty: IntArray, fit: IntArray
 ) -> tuple[Crowded, ...]:
@@ -159,6 +154,8 @@ def _crowded(
         there = lacking[scarcest == number]
         if len(there):
             used = int(table.used[np.ix_(columns[number], there)].sum())
+            if name == GPU:
+                used += int(np.bitwise_count(table.gpu_shared[there]).sum())
             total = int(table.allocatable[np.ix_(columns[number], there)].sum())
             found.append(Crowded(name, len(there), used, total))
     return tuple(sorted(found, key=lambda one: (-one.nodes, one.resource)))

@@ -95,8 +95,9 @@ class Remedies:
         tier = table.tiers.indices[best.level]
         inside = tier.ids != NO_DOMAIN
         room = np.zeros(len(tier))
+        everybody_gone = table.emptied(np.arange(table.capacity))
         for item, fit in zip(self._problem.items, search.fits, strict=True):
-            empty = members_fit(table.free + table.used + table.held, item.shape) * fit.eligible
+            empty = members_fit(everybody_gone, item.shape) * fit.eligible
             held = np.bincount(tier.ids[inside], weights=empty[inside], minlength=len(tier))
             room += np.minimum(held, item.available)
         order = np.lexsort((search.first(best.level), -room))[:DOMAINS_EMPTIED]
@@ -150,7 +151,7 @@ class Remedies:
         if not item.shape.alignment.required:
             return False
         table, fit = self._cluster.table, unaligned(self._cluster.table, item.shape)
-        empty = table.free + table.used + table.held
+        empty = table.emptied(np.arange(table.capacity))
         return bool((members_fit(empty, item.shape.lax()) * fit.eligible).any())
 
     def holds_when_empty(self, domain: Domain) -> bool | None:
@@ -161,8 +162,7 @@ class Remedies:
         table, problem = self._cluster.table, self._problem
         search = Search(self._cluster, problem)
         ground = search.ground(domain)
-        rows = domain.rows
-        ground.free = table.free[:, rows] + table.used[:, rows] + table.held[:, rows]
+        ground.free = table.emptied(domain.rows)
         packing = search.pack_ground(domain, ground, problem.needs)
         holds = packing.satisfies(problem.items, problem.needs)
         return holds if holds or packing.exact else None
