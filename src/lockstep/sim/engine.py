@@ -166,7 +166,7 @@ class Simulation:
 
     def _idle(self) -> bool:
         """Return whether nothing more can come: nodes alone would go on failing for ever."""
-        if self._more or self._down:
+        if self._more or self._down or self.cluster.reservation is not None:
             return False
         if any(run.standing and run.finite for run in self._runs.values()):
             return False

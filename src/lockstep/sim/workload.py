@@ -136,6 +136,7 @@ def _of_job(obj: Json, gang_of: Json, world: World) -> Workload:
     status = GangStatus(
         last_checkpoint=saved or _history(obj)[1],
         waiting_since=_waiting_since(gang_of, world),
+        reservation=None if gang_of is obj else view(gang_of, Gang).status.reservation,
     )
     # What the job's controller would see to is the gang's own business here.
     spec = msgspec.structs.replace(objects.gang_spec(job), max_wait=job.spec.max_wait)
@@ -163,7 +164,11 @@ def _of_gang(obj: Json, world: World) -> Workload:
     gang = view(obj, Gang)
     since, saved = _history(obj)
     placed = msgspec.structs.replace(_placed(gang.metadata), creation_timestamp=since)
-    status = GangStatus(last_checkpoint=saved, waiting_since=_waiting_since(obj, world))
+    status = GangStatus(
+        last_checkpoint=saved,
+        waiting_since=_waiting_since(obj, world),
+        reservation=gang.status.reservation,  # it was promised in what was there before
+    )
     gang = msgspec.structs.replace(gang, metadata=placed, status=status)
     bodies: list[Json] = []
     for number, group in enumerate(gang.spec.groups):

@@ -4,6 +4,7 @@ from tests.support.simulated_jobs import job
 
 from lockstep.api.names import GPU
 from lockstep.nodes.simulated.spec import parse
+from lockstep.sim.engine import Options, Simulation
 from lockstep.sim.forecast import forecast
 from lockstep.sim.workload import read_workloads
 from lockstep.sim.world import world_of
@@ -46,6 +47,19 @@ def test_without_the_future_it_starts_now_or_says_why_not():
     found = asked(job("new", "2x8"), job("a", "1x8", runs=50), now_only=True)
     assert found.starts is None
     assert "room for 1 of 2 now" in found.reason
+
+
+def test_what_waits_for_a_reservation_to_lapse_is_played_to_its_start():
+    world = world_of(parse(WORLD))
+    world.queues.append(queue("q", guaranteed={GPU: 4}))
+    jobs = [
+        job("a", "1x8", runs=99.5),
+        job("first", "2x8", at=10),
+        job("claims its share", "1x2", at=20, queue="q"),
+        job("behind", "1x8", at=30),
+    ]
+    lives = Simulation(world, read_workloads(jobs, world), Options()).run().lives
+    assert [life.started is not None for life in lives] == [True, False, True, True]
 
 
 def test_it_comes_when_it_has_been_decided_about_those_before_it():

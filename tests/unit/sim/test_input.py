@@ -1,6 +1,7 @@
 import pytest
 from tests.support.simulated_jobs import job, simulate, training_job
 
+from lockstep.api.gang import GangReservation
 from lockstep.nodes.simulated.spec import parse
 from lockstep.sim.workload import read_workloads
 from lockstep.sim.world import InputError, read_world, world_of
@@ -191,6 +192,24 @@ def test_a_snapshot_says_since_when_a_job_is_queued_and_when_it_was_saved(kind):
     (work,) = read_workloads([resumed], world_of(parse("1x1")))
     assert work.gang.metadata.creation_timestamp == "2026-01-01T00:00:00Z"
     assert work.gang.status.last_checkpoint == "2026-01-01T05:00:00Z"
+
+
+@pytest.mark.parametrize("owned", [True, False], ids=["TrainingJob", "Gang"])
+def test_a_snapshot_carries_the_promise_that_a_gang_was_given(owned):
+    promise = {"time": "2026-01-01T05:00:00Z", "place": {"a-worker-0": "n1"}}
+    waiting = job("a", "1x1", runs=5) | {"status": {"reservation": promise}}
+    objs = [waiting]
+    if owned:
+        owner = {
+            "apiVersion": "lockstep.dev/v1alpha1",
+            "kind": "TrainingJob",
+            "name": "a",
+            "uid": "1",
+        }
+        waiting["metadata"]["ownerReferences"] = [owner]
+        objs = [waiting, training_job("a", "1x1", runs=5)]
+    (work,) = read_workloads(objs, world_of(parse("1x1")))
+    assert work.gang.status.reservation == GangReservation(**promise)
 
 
 def hypernode(name, tier, *selectors, kind="Node", tier_name=""):
