@@ -201,7 +201,24 @@ def wishes(alignment: Alignment, *, beside: bool) -> tuple[frozenset[str], ...]:
     return tuple(alignment.required | kept for kept in concessions(wished - alignment.required))
 
 
-def spend_devices(free: IntArray, asked: Sequence[tuple[PodShape, IntArray]]) -> None:
+def left_after(shapes: Sequence[PodShape], free: IntArray, counts: IntArray) -> IntArray:
+    """Return what nodes have left, in amounts and in devices, once they hold so many pods.
+
+    *counts* are by shape and node.
+
+    Raises:
+        ValueError: when a node does not hold them.
+    """
+    left = free.copy()
+    for shape, taken in zip(shapes, counts, strict=True):
+        left[shape.columns] -= shape.amounts[:, None] * taken
+    by_device = any(shape.share is not None or shape.goes_by_connections for shape in shapes)
+    if by_device and counts.any():
+        _spend_devices(left, list(zip(shapes, counts, strict=True)))
+    return left
+
+
+def _spend_devices(free: IntArray, asked: Sequence[tuple[PodShape, IntArray]]) -> None:
     """Take the single devices of so many pods of each shape by node from all nodes, in place.
 
     What they ask for by number is expected to be taken already. Nodes in the same state that get

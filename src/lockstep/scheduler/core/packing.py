@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from lockstep.scheduler.core import spots
-from lockstep.scheduler.core.dealing import spend_devices
+from lockstep.scheduler.core.dealing import left_after
 from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.fit import FloatArray, members_fit
 from lockstep.scheduler.core.fronts import Fronts
@@ -26,7 +26,6 @@ from lockstep.scheduler.core.shapes import PodShape
 
 WORK_LIMIT = 4_000_000
 """Combinations looked at by one exact search before it gives up."""
-
 
 Block = tuple[int, int]
 """The number of a tier, and how many members a domain of it takes at a time."""
@@ -51,9 +50,14 @@ class Quota:
 
 @dataclass(slots=True)
 class Ground:
-    """The nodes to pack into: columns of the table for the rows of one domain."""
+    """The nodes to pack into: those of one domain."""
 
-    free: IntArray
+    table: IntArray
+    """What is free by column and row of the node table."""
+    rows: IntArray
+    """The rows of the nodes."""
+    room: list[IntArray]
+    """For each item, how many of its members each node holds while nobody else comes."""
     eligible: list[BoolArray]
     """For each item, which of the nodes its members may stand on."""
     liking: list[FloatArray]
@@ -67,6 +71,10 @@ class Ground:
     """For each item the domains that take its members in blocks only, and their size."""
     headroom: Sequence[Headroom] = ()
     """What may be used of resources that are limited."""
+
+    def free(self, nodes: IntArray | None = None) -> IntArray:
+        """Return what the nodes, or some of them, have free, by column and node."""
+        return self.table[:, self.rows if nodes is None else self.rows[nodes]]
 
 
 @dataclass(slots=True)
@@ -134,7 +142,7 @@ def _exceeds(items: Sequence[Item], quotas: Sequence[Quota], ground: Ground) -> 
             for amount, available in sorted(amounts):  # the least that the group can do with
                 needed += amount * min(left, available)
                 left -= min(left, available)
-        if needed > int(np.maximum(ground.free[column], 0)[open_to].sum()):
+        if needed > int(np.maximum(ground.table[column, ground.rows], 0)[open_to].sum()):
             return True
     return False
 
@@ -177,26 +185,6 @@ def _extras(items: Sequence[Item], quotas: Sequence[Quota], packing: Packing) ->
     return extras
 
 
-def left_after(items: Sequence[Item], free: IntArray, counts: IntArray) -> IntArray:
-    """Return what nodes have left, in amounts and in devices, once they hold what a packing says.
-
-    Raises:
-        ValueError: when a node does not hold it.
-    """
-    left = free.copy()
-    for item, taken in zip(items, counts, strict=True):
-        left[item.shape.columns] -= item.shape.amounts[:, None] * taken
-    if counts.any() and _by_device(items):
-        each = zip(items, counts, strict=True)
-        spend_devices(left, [(item.shape, taken) for item, taken in each])
-    return left
-
-
-def _by_device(items: Sequence[Item]) -> bool:
-    """Return whether single devices decide how many of some item fit a node."""
-    return any(i.shape.share is not None or i.shape.goes_by_connections for i in items)
-
-
 class _Greedy:
     """Places one item after the other, the largest pods first, and never moves any."""
 
@@ -205,10 +193,13 @@ class _Greedy:
     ) -> None:
         self._items = items
         self._ground = ground
-        self._single = _by_device(items)
-        shape = (len(items), ground.free.shape[1])
+        shape = (len(items), len(ground.rows))
         self.counts: IntArray = np.zeros(shape, dtype=np.int64) if counts is None else counts.copy()
-        self._free = left_after(items, ground.free, self.counts)
+        self._spent: IntArray = np.zeros(shape, dtype=np.int64)
+        """The members that are taken off what their nodes have free."""
+        self._touched: IntArray = np.zeros(0, dtype=np.int64)
+        self._free = ground.free(self._touched)
+        """What the nodes that hold members have left."""
         self._left = [one.left(self.counts) for one in ground.headroom]
 
     def place(self, targets: Sequence[int]) -> None:
@@ -254,7 +245,7 @@ class _Greedy:
     def _choose(self, number: int, target: int, open_to: BoolArray | None) -> IntArray:
         """Return which nodes take how many of *target* members, as far as there is room."""
         ground, shape = self._ground, self._items[number].shape
-        fit = members_fit(self._free, shape) * ground.eligible[number]
+        fit = self._room(number)
         if open_to is not None:
             fit *= open_to
         if ground.headroom:
@@ -285,12 +276,28 @@ class _Greedy:
         return taken if block is None else spots.whole_blocks(taken, *block)
 
     def _take(self, number: int, taken: IntArray) -> None:
-        shape = self._items[number].shape
-        self._free[shape.columns] -= shape.amounts[:, None] * taken
         self.counts[number] += taken
         self._left = [one.left(self.counts) for one in self._ground.headroom]
-        if self._single:
-            spend_devices(self._free, [(shape, taken)])
+
+    def _room(self, number: int) -> IntArray:
+        """Return how many more members of an item each node holds."""
+        ground = self._ground
+        fit: IntArray = ground.room[number] * ground.eligible[number]
+        if (self.counts != self._spent).any():
+            self._spend()
+        if len(self._touched):
+            there = members_fit(self._free, self._items[number].shape)
+            fit[self._touched] = there * ground.eligible[number][self._touched]
+        return fit
+
+    def _spend(self) -> None:
+        """Take from the nodes what members take that came since the last time."""
+        before, self._touched = self._touched, np.flatnonzero(self.counts.any(axis=0))
+        free = self._ground.free(self._touched)
+        free[:, np.searchsorted(self._touched, before)] = self._free
+        more = (self.counts - self._spent)[:, self._touched]
+        self._free = left_after([item.shape for item in self._items], free, more)
+        self._spent = self.counts.copy()
 
 
 class _Attainable:
@@ -307,7 +314,7 @@ class _Attainable:
         self._parts = parts_of(asked, ground.eligible, ground.headroom)
         self._most = np.array([part.most for part in self._parts], dtype=np.int64)
         split = [replace(items[part.item], available=part.most) for part in self._parts]
-        self._fronts = Fronts(split, ground.free, [part.open_to for part in self._parts])
+        self._fronts = Fronts(split, ground.free(), [part.open_to for part in self._parts])
         self._division = Division(
             self._parts,
             [item.available for item in items],
@@ -318,12 +325,12 @@ class _Attainable:
     def search(self) -> Packing:
         """Return the fullest packing; it satisfies whenever any does and the limits were kept."""
         if not self._parts:
-            return Packing(np.zeros((len(self._items), self._ground.free.shape[1]), dtype=np.int64))
+            return Packing(np.zeros((len(self._items), len(self._ground.rows)), dtype=np.int64))
         reached: IntArray = np.zeros((1, len(self._parts)), dtype=np.int64)
         steps: list[tuple[int, IntArray, IntArray]] = []  # node, previous state, own counts
         work, exact = 0, True
         found = None
-        for node in range(self._ground.free.shape[1]):
+        for node in range(len(self._ground.rows)):
             front = self._fronts.of(node)
             if front is None:
                 exact = False
@@ -375,7 +382,7 @@ class _Attainable:
         found: tuple[int, list[int]] | None,
     ) -> IntArray:
         """Return by item and node how many members the state found has, else the fullest one."""
-        counts = np.zeros((len(self._items), self._ground.free.shape[1]), dtype=np.int64)
+        counts = np.zeros((len(self._items), len(self._ground.rows)), dtype=np.int64)
         if found is None:
             if self._ground.headroom:
                 return counts

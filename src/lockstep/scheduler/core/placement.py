@@ -289,7 +289,9 @@ class Search:
         rows, tiers = domain.rows, self.table.tiers.indices
         inner = tiers[domain.level + 1 :]
         return Ground(
-            free=self.table.free[:, rows],
+            table=self.table.free,
+            rows=rows,
+            room=[fit.count[rows] for fit in self.fits],
             eligible=[fit.eligible[rows] for fit in self.fits],
             liking=[fit.liking[rows] for fit in self.fits],
             rank=self.table.rank()[rows],
@@ -344,7 +346,7 @@ class Search:
         inside = ids != NO_DOMAIN
         for number, item in enumerate(self.problem.items):
             if item.group == group:
-                fit = members_fit(ground.free, item.shape) * ground.eligible[number]
+                fit = ground.room[number] * ground.eligible[number]
                 held = np.bincount(ids[inside], weights=fit[inside], minlength=len(room))
                 room += np.minimum(held.astype(np.int64), item.available)
         keep = room >= need

@@ -162,7 +162,8 @@ class Remedies:
         table, problem = self._cluster.table, self._problem
         search = Search(self._cluster, problem)
         ground = search.ground(domain)
-        ground.free = table.emptied(domain.rows)
+        ground.table, ground.rows = table.emptied(domain.rows), np.arange(len(domain.rows))
+        ground.room = [members_fit(ground.table, item.shape) for item in problem.items]
         packing = search.pack_ground(domain, ground, problem.needs)
         holds = packing.satisfies(problem.items, problem.needs)
         return holds if holds or packing.exact else None

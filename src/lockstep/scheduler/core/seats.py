@@ -13,13 +13,14 @@ from typing import Protocol
 
 import numpy as np
 
+from lockstep.scheduler.core.dealing import left_after
 from lockstep.scheduler.core.fabric import domain_ids, links_of
 from lockstep.scheduler.core.fit import Fit, members_fit
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.layout import Talk, holders
 from lockstep.scheduler.core.layout_search import Slots, Task, lay_out
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
-from lockstep.scheduler.core.packing import Packing, left_after
+from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.problem import Problem, Ranked, RankedUnit
 from lockstep.scheduler.core.topology import NO_DOMAIN
 from lockstep.scheduler.core.traffic import Collective, collectives, grids
@@ -175,7 +176,9 @@ def _spare(ground: Ground, area: Area, packing: Packing, item: int, taken: IntAr
     fixed = ordered or problem.headroom
     if problem.spread or problem.blocks[item] is not None or apart or fixed:
         return np.zeros(0, dtype=np.int64)
-    left = left_after(problem.items, table.free[:, area.rows], packing.counts)
+    left = left_after(
+        [item.shape for item in problem.items], table.free[:, area.rows], packing.counts
+    )
     room = members_fit(left, problem.items[item].shape) * ground.fits[item].eligible[area.rows]
     open_to = network_order(table, area.rows[np.flatnonzero(room)])
     held = dict(zip(area.rows.tolist(), room.tolist(), strict=True))

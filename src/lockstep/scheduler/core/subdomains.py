@@ -44,7 +44,7 @@ class Subdomains:
 
     def pack(self, quotas: Sequence[Quota], *, exactly: bool) -> Packing:
         """Return the first packing that satisfies the *quotas*, else the fullest one found."""
-        nothing = np.zeros((len(self._items), self._ground.free.shape[1]), dtype=np.int64)
+        nothing = np.zeros((len(self._items), len(self._ground.rows)), dtype=np.int64)
         best = Packing(nothing)
         chosen = [0] * len(self._choices)
         left = all(self._choices)
