@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from lockstep.api.label_requirements import (
@@ -140,10 +140,6 @@ class FieldMatch:
     def matches(self, values: Mapping[str, str]) -> bool:
         """Whether an object whose fields have these values matches."""
         return all((values.get(field, "") == value) is equal for field, equal, value in self.terms)
-
-    def matches_by(self, read: Callable[[str], str]) -> bool:
-        """Whether an object matches, reading only the fields that the selector names."""
-        return all((read(field) == value) is equal for field, equal, value in self.terms)
 
     def require(self, known: Collection[str]) -> None:
         """Refuse fields that this resource cannot be selected by.

@@ -77,11 +77,6 @@ class Controller:
         self._followed.append((informer, keys))
         return self
 
-    def enqueue(self, key: Key, after: float = 0.0) -> None:
-        """Ask for a call for *key*, now or in *after* seconds."""
-        self._queue.add_after(key, after, time.monotonic())
-        self._notice()
-
     def drain(self) -> None:
         """Take no further key: ``run`` returns when the calls that are under way have ended."""
         self._draining = True

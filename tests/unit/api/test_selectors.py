@@ -196,7 +196,6 @@ def test_field_selectors(text: str, matches: bool) -> None:
     fields = {"spec.nodeName": "n1", "metadata.name": "a,b=c\\d"}
     selector = parse_fields(text)
     assert selector.matches(fields) is matches
-    assert selector.matches_by(lambda name: fields.get(name, "")) is matches
 
 
 @pytest.mark.parametrize(

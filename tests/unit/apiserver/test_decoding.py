@@ -6,7 +6,6 @@ import pytest
 
 from lockstep.apiserver.builtin import BUILTINS
 from lockstep.apiserver.schema import Schema
-from lockstep.apiserver.schema.decode import cannot_be_handled, strict_error
 
 Json = dict[str, Any]
 POD = Schema.builtin("io.k8s.api.core.v1.Pod")
@@ -93,14 +92,6 @@ def test_metadata_of_custom_resources_must_be_readable() -> None:
     schema = Schema.parse({"type": "object"})
     assert schema.decoding_error({"metadata": {"labels": {"a": 1}}}) == (
         "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"
-    )
-
-
-def test_wording() -> None:
-    why = strict_error(["spec.a", "spec.b"])
-    assert cannot_be_handled("Pod", "v1", why) == (
-        'Pod in version "v1" cannot be handled as a Pod: strict decoding error: '
-        'unknown field "spec.a", unknown field "spec.b"'
     )
 
 

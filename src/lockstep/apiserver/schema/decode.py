@@ -111,16 +111,6 @@ def _go_syntax(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def strict_error(unknown: list[str]) -> str:
-    """Return what a strict server says of *unknown* fields."""
-    return "strict decoding error: " + ", ".join(f'unknown field "{path}"' for path in unknown)
-
-
-def cannot_be_handled(kind: str, version: str, why: str) -> str:
-    """Return the message of the bad request for an object of *kind* that cannot be read."""
-    return f'{kind} in version "{version}" cannot be handled as a {kind}: {why}'
-
-
 def _misfit(node: Node, value: Any, place: _Place) -> Misfit | None:
     if value is None or node.type == "":
         return None
