@@ -145,9 +145,11 @@ class Planner:
         if placement is None:
             return list(movers)
         state.settle(placement)
+        taken = {one.spot.node for one in placement.assignments}
+        near = [one for one in movers if any(m.node in taken for m in one.members)]
         kept: dict[UnitKey, Mover] = {}
-        parts = {mover.key: set(mover.members) for mover in movers if mover.stays}
-        for mover in reversed(movers):
+        parts = {mover.key: set(mover.members) for mover in near if mover.stays}
+        for mover in reversed(near):
             if mover.key in kept:
                 continue
             if not mover.stays:
