@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -81,8 +83,14 @@ def widths(layouts: Iterable[Layout]) -> tuple[int, int, int]:
     )
 
 
-def offered(columns: Columns, layout: Layout) -> dict[int, int]:
+def offered(columns: Columns, layout: Layout) -> Mapping[int, int]:
     """Return by column what a node with such a layout offers of single devices."""
+    return _offered(columns, len(columns), layout)
+
+
+@lru_cache(maxsize=1024)
+def _offered(columns: Columns, _width: int, layout: Layout) -> Mapping[int, int]:
+    """Return what nodes offer while there are so many columns; most have one of few layouts."""
     found = dict.fromkeys(columns.device_ids, 0)
     cards, nics = columns.card_ids, columns.nic_ids
     for card in layout.cards:
@@ -98,25 +106,26 @@ def offered(columns: Columns, layout: Layout) -> dict[int, int]:
         found[columns.socket_ids["memory"][place]] = socket.memory or UNCOUNTED
     if columns.layout_column is not None:
         found[columns.layout_column] = columns.layout_number(layout)
-    return found
+    return MappingProxyType(found)
 
 
 def used(columns: Columns, layout: Layout, taken: Taken) -> dict[int, int]:
     """Return by column what is taken of a node's single devices."""
-    found = dict.fromkeys(columns.device_ids, 0)
-    whole = offered(columns, layout) if taken.gpus else {}
-    for card in range(columns.cards):
-        ids = [columns.card_ids[kind][card] for kind in CARD_KINDS]
-        if taken.gpus >> card & 1:
-            found |= {column: whole[column] for column in ids}
-        elif card in taken.shares:
-            found |= zip(ids, (1, *taken.shares[card]), strict=True)
+    whole = offered(columns, layout)
+    found = dict.fromkeys(whole, 0)
+    ids = [columns.card_ids[kind] for kind in CARD_KINDS]
+    for card, amounts in taken.shares.items():
+        if card < columns.cards:
+            found |= {kind[card]: part for kind, part in zip(ids, (1, *amounts), strict=True)}
+    for card in indices_of(taken.gpus):
+        if card < columns.cards:
+            found |= {kind[card]: whole[kind[card]] for kind in ids}
     for nic in indices_of(taken.nics):
         if nic < len(columns.nic_ids):
             found[columns.nic_ids[nic]] = 1
     for place, socket in enumerate(layout.sockets[: len(columns.socket_ids["cpu"])]):
-        amounts = taken.sockets.get(socket.number, (0, 0))
-        for kind, amount in zip(SOCKET_KINDS, amounts, strict=True):
+        parts = taken.sockets.get(socket.number, (0, 0))
+        for kind, amount in zip(SOCKET_KINDS, parts, strict=True):
             found[columns.socket_ids[kind][place]] = amount
     return found
 
