@@ -18,6 +18,7 @@ from lockstep.api import timestamp
 from lockstep.api.core import BUDGETS, NODES, PODS, PRIORITY_CLASSES, Pod
 from lockstep.api.gang import GANGS, Gang, GangGroup
 from lockstep.api.names import (
+    ARRIVAL_ANNOTATION,
     ELAPSED_ANNOTATION,
     GANG_GROUP_LABEL,
     GANG_LABEL,
@@ -152,6 +153,7 @@ def object_of(res: Resource[Any], view: Any, now: float) -> Json:
     obj |= {"apiVersion": res.api_version, "kind": res.kind}
     meta = obj["metadata"]
     annotations = {k: v for k, v in meta.get("annotations", {}).items() if GROUP in k}
+    annotations.pop(ARRIVAL_ANNOTATION, None)  # it is there already
     if res is NODES:
         # Whole seconds, up: nothing in the snapshot is as late as it.
         annotations[SNAPSHOT_ANNOTATION] = timestamp.show(ceil(now))

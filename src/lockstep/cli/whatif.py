@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lockstep.api import duration
-from lockstep.api.names import CPU
+from lockstep.api.names import ARRIVAL_ANNOTATION, CPU
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.snapshot import take
@@ -153,6 +153,7 @@ def _in(namespace: str, obj: Json) -> Json:
     meta = obj.setdefault("metadata", {})
     meta["namespace"] = meta.get("namespace") or namespace
     meta["name"] = meta.get("name") or meta.get("generateName", "job-").rstrip("-")
+    (meta.get("annotations") or {}).pop(ARRIVAL_ANNOTATION, None)  # the question is about now
     return obj
 
 

@@ -68,3 +68,9 @@ def test_a_gang_that_waits_says_for_how_long():
     gang = Gang(metadata=META, status=GangStatus(waiting_since="1970-01-01T00:10:00Z"))
     annotations = object_of(GANGS, gang, 1000.0)["metadata"]["annotations"]
     assert annotations["lockstep.dev/waited"] == "400"
+
+
+def test_what_is_there_does_not_arrive():
+    stated = {"lockstep.dev/arrival": "3600", "lockstep.dev/runtime": "60"}
+    gang = Gang(metadata=ObjectMeta(name="one", namespace="default", annotations=stated))
+    assert object_of(GANGS, gang, 0.0)["metadata"]["annotations"] == {"lockstep.dev/runtime": "60"}
