@@ -135,6 +135,33 @@ def test_one_claim_does_not_go_before_another():
     assert world.there() == {"x"}
 
 
+def test_of_two_claims_that_of_the_deeper_queue_goes_first():
+    gpus = {"nvidia.com/gpu": 8}
+    parts = {name: {"parent": "org", "guaranteed": gpus} for name in ("q", "p")}
+    world = Running.on(TWO, {"org": {"guaranteed": {"nvidia.com/gpu": 16}}, **parts})
+    world.run("x: 1x8", "q", "low", **runs(600))
+    world.run("big: 2x8", "q", **runs(100))
+    world.run("own: 1x8", "p")
+    assert world.there() == {"x", "own"}
+
+
+def test_who_passes_does_not_lose_the_place_while_others_leave_it():
+    world = Running.on(TWO, {"q": {}, "r": {}})
+    world.run("x: 1x8", "r", **runs(600))
+    world.run("y: 1x8", "q", "low", **runs(600))
+    world.run("big: 2x8", "r", **runs(100))
+    world.graceful = True
+    world.run("small: 1x8", "q", **runs(500))
+    assert world.evicted == ["y"]
+    world.now += 200
+    world.end("y", again=True)
+    world.settle()
+    assert world.there() == {"x", "small"}
+    held = world.cluster.reservation
+    assert held is not None
+    assert held.unit.name == "y", "what was told to the other does not hold any more"
+
+
 def test_nobody_goes_for_room_that_is_kept_for_another():
     gpus = {"nvidia.com/gpu": 8}
     world = Running.on(TWO, {"q": {"guaranteed": gpus}, "r": {}})

@@ -15,7 +15,7 @@ import numpy as np
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.preemption.rights import has_claim
+from lockstep.scheduler.core.preemption.rights import claims_from
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
@@ -39,6 +39,8 @@ class Backfill:
         self._retry_at = float("-inf")
         self._moment: tuple[int, ...] = ()
         self._begun = False
+        self._passing: UnitKey | None = None
+        """Who was last let use what is kept."""
 
     def refresh(self, now: float, *, released: bool) -> None:
         """Keep what must be kept now; give up a reservation that has come to nothing.
@@ -97,16 +99,13 @@ class Backfill:
             self.drop()
 
     def exempt(self, unit: Unit, now: float) -> bool:
-        """Return whether a unit need not heed the reservation: it is its own, it goes before, or
-        it will have ended by then.
+        """Return whether a unit need not heed the reservation: it is its own, it goes before, it
+        will have ended by then, or others have gone for its place by now.
         """
         held = self.reservation
-        if held is None or unit.key == held.unit:
+        if held is None or unit.key == held.unit or unit.key in self._cluster.nominations:
             return True
-        if self._before(unit, held):
-            return True
-        runtime = unit.runtime
-        return runtime is not None and (unit.since or now) + runtime <= held.at
+        return self._before(unit, held) or _ends_in_time(unit, held, now)
 
     def open_to(self, unit: Unit, now: float) -> BoolArray | None:
         """Return the rows on which others may go for a unit's sake; None where that is all.
@@ -135,20 +134,25 @@ class Backfill:
         return turn_of(unit) < held.turn
 
     def _claims(self, unit: Unit, held: Reservation) -> bool:
+        """Return whether a unit claims where the one waited for would borrow."""
         waits = self._cluster.units.get(held.unit)
-        return self._has_claim(unit) and (waits is None or not self._has_claim(waits))
+        return self._claims_from(unit, held.queue) and (
+            waits is None or not self._claims_from(waits, unit.queue)
+        )
 
-    def _has_claim(self, unit: Unit) -> bool:
+    def _claims_from(self, unit: Unit, queue: str) -> bool:
         problem = self._problem_of(unit)
-        return problem is not None and has_claim(self._cluster, unit, problem)
+        return problem is not None and claims_from(self._cluster, unit, problem, queue)
 
     @contextmanager
     def lifted(self, unit: Unit, now: float) -> Iterator[None]:
         """Let a unit that need not heed the reservation use what is kept."""
         held = self.reservation
+        self._passing = None
         if held is None or not self.exempt(unit, now):
             yield
             return
+        self._passing = unit.key
         hold(self._cluster, held, -1)
         try:
             yield
@@ -161,10 +165,11 @@ class Backfill:
         held = self.reservation
         if held is None:
             return
-        mine = unit.key == held.unit
-        if mine or (nodes & held.wanted.keys() and self._before(unit, held)):
+        inside = not nodes.isdisjoint(held.wanted)
+        stays = unit.key == self._passing and not _ends_in_time(unit, held, now)
+        if unit.key == held.unit or (inside and stays):
             self.drop()
-        elif nodes & held.wanted.keys():
+        elif inside:
             self._keep_again(held, now)
 
     def reserve(self, unit: Unit, problem: Problem, now: float) -> None:
@@ -212,3 +217,9 @@ class Backfill:
     def _keep_again(self, held: Reservation, now: float) -> None:
         hold(self._cluster, held, -1)
         keep(self._cluster, held, now)
+
+
+def _ends_in_time(unit: Unit, held: Reservation, now: float) -> bool:
+    """Return whether a unit will have ended by the time that was told, if it starts now."""
+    runtime = unit.runtime
+    return runtime is not None and (unit.since or now) + runtime <= held.at

@@ -17,7 +17,7 @@ from lockstep.scheduler.core.defrag.turn import Turn
 from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.fit import members_fit
 from lockstep.scheduler.core.gathering import Gathering
-from lockstep.scheduler.core.line import Kind, Line, Turns
+from lockstep.scheduler.core.line import Kind, Line
 from lockstep.scheduler.core.musters import Muster
 from lockstep.scheduler.core.placement import Assignment, Placement, place_on
 from lockstep.scheduler.core.preemption.preemptor import Preemptor
@@ -27,6 +27,7 @@ from lockstep.scheduler.core.round import Rollback, Round
 from lockstep.scheduler.core.streak import Streak
 from lockstep.scheduler.core.timeouts import TimeOuts
 from lockstep.scheduler.core.topology import Tiers
+from lockstep.scheduler.core.turns import Turns
 from lockstep.scheduler.core.units import Unit, UnitKey
 
 PLANS_PER_ROUND = 4
@@ -135,7 +136,7 @@ class Decider:
         yield from self.line.half_placed()
         nominated = {nomination.unit for nomination in self.cluster.nominations}
         yield from self.line.sort(nominated) if nominated else ()
-        yield from Turns(self.line, self.cluster.ledger, self.cluster.capacity())
+        yield from Turns(self.line, self.cluster, self.problem)
 
     def _decide_one(self, key: UnitKey, now: float, result: Round) -> int:
         """Decide about one unit; return how many of its pods were placed."""

@@ -9,14 +9,10 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from heapq import heapify, heappop, heappush, heapreplace
-from itertools import pairwise
+from heapq import heappop, heappush
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.nodes import natural
-from lockstep.scheduler.core.queues.account import Account
-from lockstep.scheduler.core.queues.ledger import Ledger
-from lockstep.scheduler.core.queues.share import Share, share
 from lockstep.scheduler.core.units import Unit, UnitKey
 
 OrderKey = tuple[bool, int, str, str, tuple[tuple[int, int | str], ...], UnitKey]
@@ -56,6 +52,12 @@ class Lane:
             del self._entry[kind]
             self._drop_gone(kind, live)
         return None
+
+    def firsts(self, live: Callable[[OrderKey, Kind], bool]) -> Iterator[tuple[UnitKey, Kind]]:
+        """Yield of each kind that is tried the first unit, as far as it still waits like that."""
+        for kind, order in self._entry.items():
+            if live(order, kind):
+                yield order[-1], kind
 
     def shut(self, kind: Kind) -> None:
         """Try no more units of a kind until the thaw."""
@@ -195,61 +197,3 @@ class Line:
             counts[queue] += 1
             found[key] = counts[queue]
         return found
-
-
-class Turns:
-    """Whose turn it is: the queue with the smallest share goes next, part by part of the tree."""
-
-    def __init__(self, line: Line, ledger: Ledger, capacity: dict[str, int]) -> None:
-        self._line = line
-        self._ledger = ledger
-        self._capacity = capacity
-        self._lanes: dict[Account, Lane] = {}
-        self._heaps: dict[Account, list[tuple[Share, str, int, Account]]] = {}
-        for queue, lane in line.lanes.items():
-            if lane.head(line.live) is not None:
-                self._enter(queue, lane)
-        for heap in self._heaps.values():
-            heapify(heap)
-
-    def _enter(self, queue: str, lane: Lane) -> None:
-        account = self._ledger.account(queue)
-        self._lanes[account] = lane
-        while True:
-            above = account.parent or self._ledger.top
-            known = above in self._heaps
-            self._heaps.setdefault(above, []).append(self._entry(account))
-            if known or above is self._ledger.top:
-                return
-            account = above
-
-    def _entry(self, account: Account) -> tuple[Share, str, int, Account]:
-        return share(account, self._capacity), account.name, id(account), account
-
-    def __iter__(self) -> Iterator[UnitKey]:
-        """Yield the units to try; whoever iterates shuts or updates each before the next."""
-        if len(self._lanes) == 1:
-            (lane,) = self._lanes.values()
-            while found := lane.head(self._line.live):
-                yield found[0]
-            return
-        top = self._ledger.top
-        while self._heaps.get(top):
-            path = [top]
-            while path[-1] not in self._lanes:
-                path.append(self._heaps[path[-1]][0][-1])
-            found = self._lanes[path[-1]].head(self._line.live)
-            if found is not None:
-                yield found[0]
-            self._pass_on(path)
-
-    def _pass_on(self, path: list[Account]) -> None:
-        """Move the queue whose turn it was to where its share puts it now."""
-        for above, account in reversed(list(pairwise(path))):
-            heap = self._heaps[above]
-            lane = self._lanes.get(account)
-            more = lane.head(self._line.live) if lane else self._heaps.get(account)
-            if more:
-                heapreplace(heap, self._entry(account))
-            else:
-                heappop(heap)

@@ -115,20 +115,12 @@ class Rights:
             above = side.parent
             if above is None:
                 continue
-            contested = [r for r in side.managed() if self._asked.get(r)]
-            if not contested or any(self._over(side, r) for r in contested):
+            if not self._ledger.claims(side, self._asked):
                 continue
+            contested = [r for r in side.managed() if self._asked.get(r)]
             for other in above.parts:
                 if other is not side and any(other.over(r) for r in contested):
                     yield other
-
-    def _over(self, side: Account, resource: str) -> int:
-        promised = sum(
-            amounts.get(resource, 0)
-            for queue, amounts in self._ledger.promises.values()
-            if side in self._ledger.account(queue).chain
-        )
-        return side.over(resource, self._asked[resource] + promised)
 
     def _below(self, holder: Holder, side: Account) -> Iterator[Account]:
         for node in holder.account.chain:
@@ -187,15 +179,19 @@ class Rights:
         return left
 
 
-def has_claim(cluster: Cluster, unit: Unit, problem: Problem) -> bool:
-    """Return whether what a unit needs is within what a queue around its own, or it, guarantees."""
+def claims_from(cluster: Cluster, unit: Unit, problem: Problem, queue: str) -> bool:
+    """Return whether a unit would be within what is guaranteed on its side of where its queue and
+    another one part.
+    """
     if not cluster.ledger.active:
         return False
-    account = cluster.ledger.account(unit.queue)
-    if not any(one.guaranteed for one in account.chain):
+    account, other = cluster.ledger.account(unit.queue), cluster.ledger.account(queue)
+    apart = [one for one in account.chain if one not in other.chain]
+    if not any(one.guaranteed for one in apart):
         return False
     asked = admission.asked(cluster, problem)
-    return Rights(cluster, account, cluster.priorities.of(unit), asked, may=True).guaranteed()
+    rights = Rights(cluster, account, cluster.priorities.of(unit), asked, may=True)
+    return rights.unsecured() < len(apart)
 
 
 def _parts(holder: Holder) -> tuple[tuple[Member, ...], tuple[Member, ...]]:

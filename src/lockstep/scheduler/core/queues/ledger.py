@@ -339,6 +339,15 @@ class Ledger:
         here = kept + max(0, capacity.get(resource, 0) - had)
         return here if most is None else min(most, here)
 
+    def claims(self, account: Account, asked: Mapping[str, int]) -> bool:
+        """Return whether a queue may claim what is *asked* from its siblings: it stays within its
+        guaranteed amounts with it, in all that it or one of them is guaranteed.
+        """
+        contested = [name for name in account.managed() if asked.get(name)]
+        return bool(contested) and not any(
+            account.over(name, asked[name] + self.promised(account, name)) for name in contested
+        )
+
     def promised(self, account: Account, resource: str) -> int:
         """Return how much of a resource is spoken for in a queue and its parts."""
         total = 0

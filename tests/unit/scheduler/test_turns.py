@@ -1,0 +1,66 @@
+"""Whose turn it is: what is guaranteed before what is borrowed, so that nobody starts in vain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.running import Running
+
+Queues = dict[str, dict[str, Any]]
+ONE, TWO = "s/l: a:8", "s/l: a:8 b:8"
+
+
+def gpus(number: int, **more: Any) -> dict[str, Any]:
+    return {"guaranteed": {"nvidia.com/gpu": number}, **more}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "queues", "waiting", "there"),
+    [
+        pytest.param(
+            ONE,
+            {"a": gpus(0), "b": gpus(8)},
+            [("x: 1x8", "a", ""), ("own: 1x8", "b", "")],
+            {"own"},
+            id="a guaranteed amount of nothing is none",
+        ),
+        pytest.param(
+            TWO,
+            {"a": gpus(8), "b": gpus(8)},
+            [("large: 2x8", "a", ""), ("own: 1x8", "b", "")],
+            {"own"},
+            id="a guaranteed amount that does not hold the next one is no claim",
+        ),
+        pytest.param(
+            ONE,
+            {"a": gpus(4), "b": gpus(8)},
+            [("x: 1x8", "a", ""), ("large: 2x8", "b", "high"), ("own: 1x8", "b", "")],
+            {"own"},
+            id="a claim may wait behind one of its queue that finds no room",
+        ),
+        pytest.param(
+            TWO,
+            {"a": {}, "b": gpus(8)},
+            [("x: 1x8", "a", ""), ("large: 2x8", "b", "high"), ("own: 1x8", "b", "")],
+            {"large"},
+            id="the more important of its queue goes before it nevertheless",
+        ),
+        pytest.param(
+            TWO,
+            {"p": gpus(8), "a": {"parent": "p"}, "q": gpus(8), "b": {"parent": "q"}},
+            [("large: 2x8", "a", ""), ("own: 1x8", "b", "")],
+            {"own"},
+            id="what is next in the parts of a queue claims what that is guaranteed",
+        ),
+    ],
+)
+def test_nobody_starts_whose_place_is_claimed_at_the_same_moment(
+    nodes: str, queues: Queues, waiting: list[tuple[str, str, str]], there: set[str]
+):
+    world = Running.on(nodes, queues)
+    for text, queue, priority in waiting:
+        world.submit(text, queue, priority)
+    world.settle()
+    assert world.evicted == []
+    assert world.there() == there
