@@ -47,7 +47,7 @@ def test_the_large_job_starts_under_one_spine(plane: ControlPlane) -> None:
     assert len(domains(plane, "lockstep.dev/job=large", "spine")) == 1
     assert "256 of 512 GPUs used (50 %)" in plane.ok("top")
     plane.ok("delete", "large")
-    eventually_sync(lambda: "0 of 512 GPUs used" in plane.ok("top"), 20, "its GPUs are free")
+    eventually_sync(lambda: "0 of 512 GPUs used" in plane.ok("top"), 60, "its GPUs are free")
 
 
 @pytest.mark.torch

@@ -69,7 +69,7 @@ async def test_gangs_stay_whole_while_parts_are_killed(plane: ControlPlane) -> N
 async def _kill_parts(plane: ControlPlane, rng: random.Random) -> None:
     for _ in range(KILLS):
         part = rng.choice(KILLED)
-        pid = await eventually(lambda part=part: plane.child(part), 10, f"{part} runs")
+        pid = await eventually(lambda part=part: plane.child(part), 60, f"{part} runs")
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         # Long enough that something happens in between, short enough that much is cut short.
@@ -86,7 +86,7 @@ async def _insist(client: Client, res: Resource[Any], obj: dict[str, Any]) -> No
             return False
         return True
 
-    await eventually(once, 30, "the object is created")
+    await eventually(once, 90, "the object is created")
 
 
 async def _settled(client: Client) -> bool:

@@ -92,7 +92,7 @@ class ControlPlane:
         """Return the phase of a job."""
         return str(self.get(job).get("status", {}).get("phase", ""))
 
-    def eventually_phase(self, job: str, phase: str, deadline: float = 30.0) -> None:
+    def eventually_phase(self, job: str, phase: str, deadline: float = 90.0) -> None:
         eventually_sync(
             lambda: self.phase(job) == phase or None, deadline, f"{job} is {phase}: {self.data}"
         )

@@ -98,7 +98,7 @@ def pod(name: str, script: str | list[str], **spec: Any) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-async def phase(client: Client, name: str, *phases: str, deadline: float = 20.0) -> Pod:
+async def phase(client: Client, name: str, *phases: str, deadline: float = 90.0) -> Pod:
     """Return the pod once its phase is one of *phases*."""
 
     async def look() -> Pod | None:
@@ -108,7 +108,7 @@ async def phase(client: Client, name: str, *phases: str, deadline: float = 20.0)
     return await eventually(look, deadline, f"phase {phases} of {name}")
 
 
-async def gone(client: Client, name: str, deadline: float = 20.0) -> None:
+async def gone(client: Client, name: str, deadline: float = 90.0) -> None:
     """Wait until the server has no such pod any more."""
 
     async def look() -> bool:

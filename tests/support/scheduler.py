@@ -80,7 +80,7 @@ async def add_nodes(client: Client, names: Iterable[str], *, gpus: int = 8, **la
         listed = await client.list(NODES)
         return all(not n.spec.taints for n in listed.items if n.metadata.name in wanted)
 
-    await eventually(usable, 40.0, "nodes without taints")
+    await eventually(usable, 90.0, "nodes without taints")
 
 
 def pod_body(name: str, *, gpus: int = 8, gang: str = "", **spec: Any) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Cluster:
         except NotFound:
             return None
 
-    async def reaches(self, name: str, phase: str, deadline: float = 40.0) -> TrainingJobStatus:
+    async def reaches(self, name: str, phase: str, deadline: float = 90.0) -> TrainingJobStatus:
         """Return the job's status once it is in *phase*."""
         last: TrainingJobStatus | None = None
 
@@ -89,7 +89,7 @@ class Cluster:
             up = [p for p in found.values() if p.status.phase == "Running"]
             return found if len(found) == len(up) == count else None
 
-        return await eventually(look, 40, f"{count} running pods of {name}")
+        return await eventually(look, 90, f"{count} running pods of {name}")
 
     async def kill(self, name: str, pod: str) -> None:
         """Kill the process of a running pod's only container."""

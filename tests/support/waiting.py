@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def eventually(
-    probe: Callable[[], Awaitable[T] | T], deadline: float = 20.0, what: str = "the condition"
+    probe: Callable[[], Awaitable[T] | T], deadline: float = 60.0, what: str = "the condition"
 ) -> T:
     """Return the first truthy result of *probe*; after *deadline* s fail, saying what was seen."""
     end = time.monotonic() + deadline
@@ -31,7 +31,7 @@ async def eventually(
 
 
 def eventually_sync(
-    probe: Callable[[], T], deadline: float = 20.0, what: str = "the condition"
+    probe: Callable[[], T], deadline: float = 60.0, what: str = "the condition"
 ) -> T:
     """Return the first truthy result of *probe*, for tests without an event loop."""
     end = time.monotonic() + deadline

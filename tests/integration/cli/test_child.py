@@ -133,7 +133,7 @@ asyncio.run(main())
     part = int(text.split()[1])
     process.kill()
     await process.wait()
-    await eventually(lambda: not Path(f"/proc/{part}").exists() or _is_zombie(part), 10)
+    await eventually(lambda: not Path(f"/proc/{part}").exists() or _is_zombie(part), 60)
 
 
 def _is_zombie(pid: int) -> bool:

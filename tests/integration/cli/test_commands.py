@@ -120,7 +120,7 @@ def test_a_gang_that_cannot_fit_says_why(plane: ControlPlane) -> None:
         text = plane.ok("explain", "big")
         return text if "GPU" in text else None
 
-    text = eventually_sync(explained, 20, "the gang says why it waits")
+    text = eventually_sync(explained, 60, "the gang says why it waits")
     assert "needs 5 pods x 4 GPUs under one leaf" in text
     assert "5 pods x 4 GPUs" in plane.ok("list", "gangs")
     assert "0 of 32 GPUs used" in plane.ok("top")

@@ -31,7 +31,7 @@ def scatter(plane: ControlPlane, *more: str) -> None:
     """Let two elastic jobs stand on half of two nodes, and one want three of the four whole."""
     for number, name in enumerate(("here", "gone", "there")):  # 4 GPUs each, two to a node
         submit(plane, name, 2, 2, "--min", "1")
-        eventually_sync(lambda number=number: running(plane, number + 1), 40.0)
+        eventually_sync(lambda number=number: running(plane, number + 1), 90.0)
     plane.ok("delete", "gone")
     submit(plane, "large", 8, 3, *more)
 

@@ -50,8 +50,8 @@ def test_a_killed_part_is_started_again(plane: ControlPlane, part: str) -> None:
     before = plane.child(part)
     assert before is not None
     os.kill(before, signal.SIGKILL)
-    eventually_sync(lambda: plane.child(part) not in (None, before), 20, f"{part} is back")
-    eventually_sync(lambda: plane.run("list").returncode == 0, 20, "requests are answered")
+    eventually_sync(lambda: plane.child(part) not in (None, before), 60, f"{part} is back")
+    eventually_sync(lambda: plane.run("list").returncode == 0, 60, "requests are answered")
     assert f"{part} ended (killed by SIGKILL)" in plane.said()
 
 
@@ -81,7 +81,7 @@ def test_nothing_outlives_a_killed_supervisor(tmp_path: Path) -> None:
     plane = ControlPlane(tmp_path / "data").start()
     assert len(processes(plane.data)) == 5
     plane.kill()
-    eventually_sync(lambda: processes(plane.data) == [], 20, "all parts have ended")
+    eventually_sync(lambda: processes(plane.data) == [], 60, "all parts have ended")
     plane.start()
     assert plane.stop() == 0
     assert processes(plane.data) == []
@@ -118,7 +118,7 @@ def test_pods_end_with_down_and_their_jobs_go_on_with_up(tmp_path: Path) -> None
     plane.ok("down", "--data", str(plane.data))
     assert processes(tmp_path) == []
     plane.start()
-    eventually_sync(lambda: _pods(tmp_path), 30, "the pod runs again")
+    eventually_sync(lambda: _pods(tmp_path), 90, "the pod runs again")
     plane.eventually_phase("stays", "Running")
 
     # A node that is killed leaves its pods running, and has them again when it is back.
@@ -126,12 +126,12 @@ def test_pods_end_with_down_and_their_jobs_go_on_with_up(tmp_path: Path) -> None
     node = plane.child("process-node")
     assert node is not None
     os.kill(node, signal.SIGKILL)
-    eventually_sync(lambda: _readied(plane, "process-node") == 3, 20, "it is back")
+    eventually_sync(lambda: _readied(plane, "process-node") == 3, 60, "it is back")
     plane.eventually_phase("stays", "Running")
     assert _pods(tmp_path) == [before]
 
     plane.kill()
-    eventually_sync(lambda: processes(tmp_path) == [], 30, "nothing runs without its supervisor")
+    eventually_sync(lambda: processes(tmp_path) == [], 90, "nothing runs without its supervisor")
 
 
 def _pods(directory: Path) -> list[int]:

@@ -61,7 +61,7 @@ class Pair:
                     return scheduler
             return None
 
-        return await eventually(look, 40.0, "a leader")
+        return await eventually(look, 90.0, "a leader")
 
 
 @asynccontextmanager
@@ -119,7 +119,7 @@ async def check(client: Client, audit: Audit, storms: int) -> None:
         gangs = (await client.list(GANGS)).items
         return all(gang.status.phase == "Placed" for gang in gangs)
 
-    await eventually(whole, 20.0, "all gangs are placed")
+    await eventually(whole, 60.0, "all gangs are placed")
 
 
 async def endure(server: ApiServer, blows: int, strike: Blow, after: Blow) -> None:
@@ -226,7 +226,7 @@ async def endure_evictions(server: ApiServer, kills: int) -> None:
                     lambda wanted=wanted: standing(audit, "proud").total() == wanted, 60.0, "room"
                 )
                 await asyncio.to_thread(leader.start)
-            await eventually(lambda: set(standing(audit, "humble").values()) == {8}, 20.0, "whole")
+            await eventually(lambda: set(standing(audit, "humble").values()) == {8}, 60.0, "whole")
             audit.check()
             free = 16 * gangs - bound_gpus(audit)
             assert free < HUMBLE_GPUS, "somebody went in vain"

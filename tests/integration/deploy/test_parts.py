@@ -116,7 +116,7 @@ async def test_a_binding_whose_answer_is_lost_is_asked_about(any_server, client,
                 async def whole(gang: str = gang) -> bool:
                     return len(await nodes_of(client, gang)) == 100
 
-                await eventually(whole, 40.0)
+                await eventually(whole, 90.0)
         finally:
             scheduler.kill()
     pods = (await client.list(PODS, "default")).items

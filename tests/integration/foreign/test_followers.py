@@ -67,7 +67,7 @@ def truth(server: ApiServer) -> Cache:
 
 def agrees(follower: Any, server: ApiServer) -> None:
     wanted = truth(server)
-    eventually_sync(lambda: follower.cache() == wanted, 30.0, f"the cache is {wanted}")
+    eventually_sync(lambda: follower.cache() == wanted, 90.0, f"the cache is {wanted}")
 
 
 def test_a_cache_is_right_after_many_changes(follower: Any, server: ApiServer) -> None:

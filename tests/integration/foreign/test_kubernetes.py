@@ -238,7 +238,7 @@ def test_a_quota_holds_a_deployment_back_until_there_is_room(kubernetes: Kubectl
     assert described[-3:] == ["pods", "3", "3"]
     more = json.dumps({"spec": {"hard": {"pods": "9"}}})
     kubernetes(*small, "patch", "quota", "three", "--type=merge", "-p", more)
-    eventually_sync(lambda: ready() == "5", 40, what="all five pods")
+    eventually_sync(lambda: ready() == "5", 90, what="all five pods")
     kubernetes("delete", "namespace", "small", "--timeout=60s")
 
 

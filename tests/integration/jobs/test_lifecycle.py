@@ -39,7 +39,7 @@ async def test_a_job_of_two_pods_succeeds(cluster: Cluster) -> None:
     assert status.restarts == 0
     assert status.start_time is not None
     assert status.completion_time is not None
-    await eventually(lambda: gone(cluster, GANGS, "two"), 20, "the end of the gang")
+    await eventually(lambda: gone(cluster, GANGS, "two"), 60, "the end of the gang")
 
 
 async def test_a_killed_rank_restarts_the_whole_set(cluster: Cluster) -> None:
@@ -52,7 +52,7 @@ async def test_a_killed_rank_restarts_the_whole_set(cluster: Cluster) -> None:
         job = await cluster.job("struck")
         return job is not None and (job.status.attempt, job.status.phase) == (1, "Running")
 
-    await eventually(again, 40, "the second attempt")
+    await eventually(again, 90, "the second attempt")
     after = await cluster.pods("struck")
     assert after.keys() == before.keys()
     assert not {p.metadata.uid for p in after.values()} & {p.metadata.uid for p in before.values()}
@@ -77,7 +77,7 @@ async def test_an_elastic_job_replaces_only_the_pod_that_was_killed(cluster: Clu
             and new.status.phase == "Running"
         )
 
-    await eventually(replaced, 40, "another worker-2")
+    await eventually(replaced, 90, "another worker-2")
     now = await cluster.pods("bends")
     for name in ("worker-0", "worker-1"):
         assert now[name].metadata.uid == before[name].metadata.uid
@@ -110,7 +110,7 @@ async def test_a_suspended_job_gives_its_place_back_and_goes_on_when_resumed(
     async def empty() -> bool:
         return not await cluster.pods("sleeper")
 
-    await eventually(empty, 40, "the end of the pods")
+    await eventually(empty, 90, "the end of the pods")
     assert await gone(cluster, GANGS, "sleeper")
     await cluster.edit("sleeper", suspend=False)
     status = await cluster.reaches("sleeper", "Running")
@@ -121,7 +121,7 @@ async def test_a_suspended_job_gives_its_place_back_and_goes_on_when_resumed(
         known = gang.queued_at, gang.last_checkpoint
         return known == (before.queued_at, "2026-01-01T00:00:00Z")
 
-    await eventually(told, 40, "what the gang is told of the job")
+    await eventually(told, 90, "what the gang is told of the job")
 
 
 async def test_a_job_over_its_deadline_fails_and_its_pods_end(cluster: Cluster) -> None:
@@ -132,19 +132,19 @@ async def test_a_job_over_its_deadline_fails_and_its_pods_end(cluster: Cluster) 
     async def empty() -> bool:
         return not await cluster.pods("late")
 
-    await eventually(empty, 40, "the end of the pods")
+    await eventually(empty, 90, "the end of the pods")
 
 
 async def test_a_job_is_deleted_with_all_that_is_its_own_after_its_time(cluster: Cluster) -> None:
     await cluster.submit("brief", role("true"), runPolicy={"timeToLive": "1s"})
 
-    await eventually(lambda: gone(cluster, TRAINING_JOBS, "brief"), 40, "the end of the job")
+    await eventually(lambda: gone(cluster, TRAINING_JOBS, "brief"), 90, "the end of the job")
 
     async def no_pods() -> bool:
         return not await cluster.pods("brief")
 
-    await eventually(no_pods, 20, "the end of the pods")
-    await eventually(lambda: gone(cluster, SERVICES, "brief"), 20, "the end of the service")
+    await eventually(no_pods, 60, "the end of the pods")
+    await eventually(lambda: gone(cluster, SERVICES, "brief"), 60, "the end of the service")
 
 
 async def test_a_job_that_is_not_placed_in_time_fails_and_says_so(cluster: Cluster) -> None:
@@ -198,4 +198,4 @@ async def _some_pods(cluster: Cluster, name: str, count: int) -> None:
     async def there() -> bool:
         return len(await cluster.pods(name)) >= count
 
-    await eventually(there, 20, f"{count} pods")
+    await eventually(there, 60, f"{count} pods")

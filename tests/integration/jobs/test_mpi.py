@@ -61,7 +61,7 @@ async def test_mpirun_starts_its_ranks_on_both_workers(cluster: Cluster) -> None
     async def workers_left() -> bool:
         return set(await cluster.pods("hosts")) == {"launcher-0"}
 
-    await eventually(workers_left, 40, "the end of the workers")
+    await eventually(workers_left, 90, "the end of the workers")
 
 
 async def test_ranks_in_different_pods_talk_to_each_other(cluster: Cluster, pi: Path) -> None:

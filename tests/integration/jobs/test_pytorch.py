@@ -45,14 +45,14 @@ def worker(*command: str, **more: object) -> dict[str, object]:
 async def test_one_process_a_pod_needs_no_launcher(cluster: Cluster, script: str) -> None:
     role = worker("python", script, "2", replicas=2)
     await cluster.submit("bare", role, framework="pytorch")
-    await cluster.reaches("bare", "Succeeded", 90)
+    await cluster.reaches("bare", "Succeeded", 200)
     assert "rank 1 step 1 of 2" in read_log(cluster.node, "bare-worker-1")
 
 
 async def test_torchrun_starts_several_processes_in_each_pod(cluster: Cluster, script: str) -> None:
     role = worker("torchrun", script, "2", replicas=2, processesPerNode=2)
     await cluster.submit("run", role, framework="pytorch")
-    await cluster.reaches("run", "Succeeded", 90)
+    await cluster.reaches("run", "Succeeded", 200)
     printed = read_log(cluster.node, "run-worker-1")
     assert {f"rank {rank} step 1 of 4" for rank in (2, 3)} <= set(printed.splitlines())
 
@@ -71,5 +71,5 @@ async def test_an_elastic_job_goes_on_after_a_pod_was_killed(cluster: Cluster, s
     await cluster.kill("elastic", "worker-2")
     await eventually(lambda: steps() == 2, 60, "a world of three again")
     assert (await cluster.pods("elastic"))["worker-0"].metadata.uid == survivor
-    status = await cluster.reaches("elastic", "Succeeded", 90)
+    status = await cluster.reaches("elastic", "Succeeded", 200)
     assert (status.restarts, status.attempt) == (1, 0)

@@ -99,4 +99,4 @@ async def test_what_happens_is_told_in_events_too(cluster: Cluster) -> None:
         seen = {event.reason for event in found.items}
         return seen if {"Placed", "Restarting", "Failed"} <= seen else None
 
-    await eventually(reasons, 20, "the events")
+    await eventually(reasons, 60, "the events")

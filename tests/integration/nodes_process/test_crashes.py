@@ -35,7 +35,7 @@ async def test_every_pod_runs_exactly_once_however_often_the_node_is_killed(
         async def over() -> bool:
             return all(phase in ("Succeeded", "Failed") for phase in await _phases(client))
 
-        await eventually(over, 30, "the end of all pods")
+        await eventually(over, 90, "the end of all pods")
         assert sorted(map(int, runs.read_text().split())) == list(range(PODS))
         found = await client.list(POD_RUNS, "default")
         codes = {

@@ -52,7 +52,7 @@ async def test_gangs_are_whole_or_not_there_whenever_it_is_killed(any_server, se
                 scheduler.kill()
                 await arriving
             scheduler.start()
-            await eventually(lambda: settled(client), 40.0)
+            await eventually(lambda: settled(client), 90.0)
             await check(client)
     finally:
         scheduler.kill()

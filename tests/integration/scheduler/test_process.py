@@ -131,7 +131,7 @@ async def test_killed_in_mid_bind_it_completes_the_gang_after_a_restart(schedule
     async def whole() -> bool:
         return len(await nodes_of(client, "big")) == members
 
-    await eventually(whole, 40.0)
+    await eventually(whole, 90.0)
     assert 0 < got < members
     where = await nodes_of(client, "big")
     assert len({node[0] for node in where.values()}) == 1, "one spine holds all of them"
@@ -163,7 +163,7 @@ async def test_killed_in_mid_bind_and_its_place_gone_it_gives_the_nodes_back(sch
         pods = (await client.list(PODS, "default")).items
         return all(p.metadata.deletion_timestamp for p in pods if p.spec.node_name)
 
-    await eventually(nothing_half_placed, 40.0)
+    await eventually(nothing_half_placed, 90.0)
 
 
 async def test_it_ends_in_order_when_told_to(any_server):
@@ -187,7 +187,7 @@ async def test_the_other_takes_over_when_the_leader_ends(any_server, client):
         await eventually(lambda: bound("before"))
         assert first.stop() == 0
         await client.create(PODS, pod_body("after", gpus=1))
-        await eventually(lambda: bound("after"), 40.0)
+        await eventually(lambda: bound("after"), 90.0)
         before, after = [
             (await client.get(PODS, name, "default")).metadata.annotations["lockstep.dev/gpus"]
             for name in ("before", "after")
