@@ -142,15 +142,21 @@ class Simulation:
     def attempt(self, work: Workload) -> tuple[bool, bool]:
         """Return whether a job would start if it came at this moment; it is taken away again.
 
-        The second is whether all others stand as they did before.
+        The second is whether all others stand as they did before, and with the same room kept.
         """
-        before = len(self._result.evictions), len(self._result.rearrangements)
+        before = self._others()
         self._arrive(work)
         self._clock.settle()
         started = self.has_started(work.key)
         if work.key in self._runs:
             self._depart(self._runs[work.key])
-        return started, before == (len(self._result.evictions), len(self._result.rearrangements))
+        return started, before == self._others()
+
+    def _others(self) -> tuple[object, ...]:
+        """Return what differs once a job has moved others, or taken room kept for one of them."""
+        moved = len(self._result.evictions), len(self._result.rearrangements)
+        kept = self.cluster.reservation
+        return *moved, kept and (kept.unit, kept.at, kept.place)
 
     def _moments(self) -> Iterator[float]:
         """Yield the times at which something happens; several events may share one."""

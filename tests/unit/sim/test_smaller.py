@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import queue
 from tests.support.simulated_jobs import job, training_job
@@ -151,6 +151,11 @@ def alone(world: World, works: list[Workload], obj: Json) -> bool:
     return forecast(world, works, work, now_only=True).starts == 0
 
 
+KEPT = [("1x1", {}, None), ("1x2", {"queue": "q"}, 50.0), ("1x3", {"queue": "q"}, None)]
+"""With 3x3 behind them: room is kept for it, into which a claim goes."""
+
+
+@example("2x8", [*KEPT, ("3x3", {}, None)], "2x3", {"queue": "q"})
 @settings(max_examples=40, deadline=None)
 @given(SPECS, JOBS, SIZES, WISHES)
 def test_each_of_them_starts_and_none_with_a_pod_more(spec, others, size, wish):
