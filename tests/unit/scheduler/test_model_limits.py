@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import gang, node, pod, queue
+from tests.support.running import Running
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.explain import explain
@@ -184,3 +185,69 @@ def test_a_share_by_memory_goes_to_the_card_of_which_it_is_the_smaller_part():
     placement = admission.place(cluster, unit, problem_of(cluster, unit))
     assert placement is not None
     assert admission.counted(cluster, placement)[GPU] <= 1250
+
+
+def world_of(models: Sequence[str], gpus: int, **queues: dict[str, Any]) -> Running:
+    """Nodes of one leaf, by model; the queues as they are stated."""
+    world = Running.on("", queues)
+    for i, model in enumerate(models):
+        labels = {"leaf": "l", "nvidia.com/gpu.product": model}
+        world.cluster.set_node(node(f"n{i}", gpus=gpus, labels=labels))
+    return world
+
+
+def used_of(world: Running, model: str, queue_name: str = "q") -> int:
+    """The GPUs of a model that a queue's pods hold."""
+    total = 0
+    for name, drawn in world.gangs.items():
+        if drawn.gang.spec.queue == queue_name:
+            for pod_name, there in world.places(name).items():
+                facts = world.cluster.table.facts[world.cluster.table.rows[there]]
+                assert facts is not None
+                if facts.labels["nvidia.com/gpu.product"] == model:
+                    total += world.cluster.pods["default", pod_name].shape.gpus
+    return total
+
+
+def test_who_uses_a_model_up_makes_room_under_its_limit_and_nobody_else():
+    world = world_of("AABB", 8, q={"limit": {f"{GPU}/A": 8, f"{GPU}/B": 8}})
+    world.run("old: 1x8", "q", "low")
+    world.run("small: 1x4", "q", "low")
+    before = {name: world.places(name) for name in ("old", "small")}
+    world.run("new: 1x8", "q", "high")
+    assert world.evicted in (["old"], ["small"])
+    kept = "small" if world.evicted == ["old"] else "old"
+    assert world.places(kept) == before[kept]
+    assert used_of(world, "A") <= 8 and used_of(world, "B") <= 8
+    assert len(world.places("new")) == 1
+
+
+def test_nobody_goes_for_a_limit_that_it_does_not_count_against():
+    world = world_of("AAB", 8, q={"limit": {f"{GPU}/A": 8}}, r={})
+    world.run("mine: 1x8", "q", "high")
+    world.run("other: 2x8", "r", "low")
+    world.run("new: 1x8", "q", "high")
+    assert world.evicted == []
+    assert world.why("new")[0] != "Preempting"
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.lists(st.sampled_from("AB"), min_size=1, max_size=4),
+    st.lists(st.tuples(st.integers(1, 2), st.integers(1, 4)), min_size=1, max_size=4),
+    st.tuples(st.integers(1, 3), st.integers(1, 4)),
+    st.dictionaries(st.sampled_from(["A", "B"]), st.integers(0, 8), min_size=1),
+)
+def test_others_go_for_a_more_important_gang_where_that_lets_it_in(models, low, high, limit):
+    limits = {f"{GPU}/{model}": most for model, most in limit.items()}
+    world = world_of(models, 4, q={"limit": limits})
+    for number, (pods, gpus) in enumerate(low):
+        world.run(f"low{number}: {pods}x{gpus}", "q", "low")
+    world.run(f"new: {high[0]}x{high[1]}", "q", "high")
+    nodes = tuple((model, 4) for model in models)
+    alone = Case(nodes, ((high[0], (high[1],) * high[0]),), limits)
+    possible = next(alone.ways(), None) is not None
+    assert ("new" in world.there()) == possible
+    assert possible or not world.evicted
+    for model, most in limit.items():
+        assert used_of(world, model) <= most

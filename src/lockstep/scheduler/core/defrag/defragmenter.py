@@ -96,9 +96,7 @@ class Defragmenter:
         waiting = {m.name: m for muster in unit.musters for m in muster.pending}
         if not unit.bound and one.nodes.keys() <= waiting.keys() and one.nodes:
             shapes = {pod: waiting[pod].shape for pod in one.nodes}
-            asked: dict[str, int] = {}
-            for shape in shapes.values():
-                admission.add_to(asked, self._cluster.ledger.charges(shape))
+            asked = admission.spoken_for(self._cluster, shapes, one.nodes)
             place = Nomination(unit.key, one.nodes, shapes, unit.queue, asked)
             place.purpose = "Defragmenting"
             self._preemptor.keep(place)

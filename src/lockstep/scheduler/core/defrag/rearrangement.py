@@ -17,7 +17,6 @@ from lockstep.scheduler.core.defrag.plan import Move, Plan
 from lockstep.scheduler.core.preemption.nominations import Nomination
 from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.queues.account import Amounts
 from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
 
 Step = Literal["Leaving", "Returning", "Standing", "Waiting", "Stayed", "Gone"]
@@ -177,9 +176,7 @@ def kept_again(cluster: Cluster, unit: Unit, move: Moving) -> Nomination:
     known = cluster.shapes.asking(move.asks)
     pods = {name: cluster.pods.get((move.key.namespace, name)) for name in move.nodes}
     shapes = {name: pod.shape if pod is not None else known for name, pod in pods.items()}
-    asked: Amounts = {}
-    for shape in shapes.values():
-        admission.add_to(asked, cluster.ledger.charges(shape))
+    asked = admission.spoken_for(cluster, shapes, move.nodes)
     return Nomination(
         move.key,
         move.nodes,

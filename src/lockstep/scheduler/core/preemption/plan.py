@@ -86,30 +86,38 @@ class Planner:
         not even if all went whose place it may take.
         """
         state = Supposition(self._cluster, self._leaving)
-        lacking = self._lacking()
-        if not lacking and state.place(self._problem, self._unit.key, rows) is not None:
+        if self._place(state, (), rows) is not None:
             return None
         chunks = self._chunks()
-        least = _covering(lacking, chunks)
-        if least is None:
-            return None
         for chunk in chunks:
             state.vacate(chunk.members)
-        placement = state.place(self._problem, self._unit.key, rows)
+        placement = self._place(state, chunks, rows)
         if placement is None:
             return None
-        number, placement = self._halve(state, chunks, least, placement, rows)
-        kept = self._needed(state.table, chunks[:number], placement, lacking)
+        number, placement = self._halve(state, chunks, placement, rows)
+        kept = self._needed(state.table, chunks[:number], placement)
         return self._verified(kept, placement, chunks[:number])
 
-    def _lacking(self) -> list[tuple[Account, str, int]]:
+    def _place(
+        self, state: Supposition, gone: Sequence[Chunk], rows: BoolArray | None
+    ) -> Placement | None:
+        """Return where the unit stands, within all limits, once these and who leaves have gone."""
+        with self._cluster.ledger.without(self._uncounted(gone)):
+            return admission.place(self._cluster, self._unit, self._problem, rows, state=state)
+
+    def _uncounted(self, gone: Sequence[Chunk]) -> list[Member]:
+        """Return those who leave and who is to go, as far as they count in any queue."""
+        members = (member for chunk in gone for member in chunk.members)
+        return [m for m in (*self._leaving, *members) if m.account is not None]
+
+    def _lacking(self, placement: Placement) -> list[tuple[Account, str, int]]:
         """Return by queue and resource what must be given back before its ceilings are kept.
 
         What queues keep for themselves is no one's to use: the cluster counts as one more queue.
         """
-        ledger, gone = self._cluster.ledger, [m for m in self._leaving if m.account is not None]
-        with ledger.without(gone):
-            passed = ledger.passed(self._account, self._asked, self._cluster.capacity())
+        ledger, counted = self._cluster.ledger, admission.counted(self._cluster, placement)
+        with ledger.without(self._uncounted(())):
+            passed = ledger.passed(self._account, counted, self._cluster.capacity())
             return [(over.account, over.resource, over.short) for over in passed]
 
     def _chunks(self) -> list[Chunk]:
@@ -154,12 +162,11 @@ class Planner:
         self,
         state: Supposition,
         chunks: list[Chunk],
-        least: int,
         placement: Placement,
         rows: BoolArray | None,
     ) -> tuple[int, Placement]:
         """Return the shortest beginning of *chunks* that suffices; all of them are gone now."""
-        low, high, there = least, len(chunks), len(chunks)
+        low, high, there = 0, len(chunks), len(chunks)
         while low < high:
             middle = (low + high) // 2
             for chunk in chunks[middle:there]:
@@ -167,7 +174,7 @@ class Planner:
             for chunk in chunks[there:middle]:
                 state.vacate(chunk.members)
             there = middle
-            found = state.place(self._problem, self._unit.key, rows)
+            found = self._place(state, chunks[:middle], rows)
             if found is None:
                 low = middle + 1
             else:
@@ -178,18 +185,12 @@ class Planner:
             state.restore(chunk.members)
         return high, placement
 
-    def _needed(
-        self,
-        table: NodeTable,
-        chunks: list[Chunk],
-        placement: Placement,
-        lacking: list[tuple[Account, str, int]],
-    ) -> list[Chunk]:
+    def _needed(self, table: NodeTable, chunks: list[Chunk], placement: Placement) -> list[Chunk]:
         """Return the chunks that must go for this very place; the dearest are spared first."""
         spare = _spare(table, placement)
         left = {
             (account, name): _given(chunks, account, name) - short
-            for account, name, short in lacking
+            for account, name, short in self._lacking(placement)
         }
         kept = []
         for chunk in reversed(chunks):
@@ -213,21 +214,16 @@ class Planner:
         for chosen in (kept, chunks):
             whole = {chunk.key for chunk in chosen if chunk.whole}
             extras = [c for c in chunks if c.key in whole and not c.whole and c not in chosen]
-            victims = tuple(m for chunk in (*chosen, *extras) for m in chunk.members)
+            gone = (*chosen, *extras)
+            victims = tuple(m for chunk in gone for m in chunk.members)
             state = Supposition(self._cluster, (*self._leaving, *victims))
             rows = np.zeros(self._cluster.table.capacity, dtype=bool)
             rows[[self._cluster.table.rows[a.spot.node] for a in placement.assignments]] = True
-            found = state.place(self._problem, self._unit.key, rows)
-            if found is not None and victims and self._within_quota(found, victims):
+            found = self._place(state, gone, rows)
+            if found is not None and victims:
                 violated = dict.fromkeys(one for chunk in chosen for one in chunk.violates)
                 return Plan(self._unit.key, found, victims, tuple(violated))
         return None
-
-    def _within_quota(self, placement: Placement, victims: Sequence[Member]) -> bool:
-        ledger, counted = self._cluster.ledger, admission.counted(self._cluster, placement)
-        gone = [m for m in (*self._leaving, *victims) if m.account is not None]
-        with ledger.without(gone):
-            return ledger.lacking(self._account, counted, self._cluster.capacity()) is None
 
 
 def _given(chunks: Sequence[Chunk], account: Account, name: str) -> int:
@@ -239,20 +235,6 @@ def _given(chunks: Sequence[Chunk], account: Account, name: str) -> int:
         for member in chunk.members
     ]
     return sum(m.charged.get(name, 0) for m in members)
-
-
-def _covering(lacking: list[tuple[Account, str, int]], chunks: list[Chunk]) -> int | None:
-    """Return how many chunks must go before the ceilings are kept; None when all do not do."""
-    most = 0
-    for account, name, short in lacking:
-        given, number = 0, 0
-        while given < short:
-            if number == len(chunks):
-                return None
-            given += _given([chunks[number]], account, name)
-            number += 1
-        most = max(most, number)
-    return most
 
 
 def _spare(table: NodeTable, placement: Placement) -> dict[int, IntArray]:

@@ -14,7 +14,6 @@ from lockstep.scheduler.core.preemption.plan import Plan, Planner
 from lockstep.scheduler.core.preemption.takeover import Takeover, least, place_after, weaker
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.queues.account import Amounts
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
 
@@ -169,10 +168,8 @@ class Preemptor:
         nodes = {pod: node for pod, node in nodes.items() if pod in waiting}
         if not nodes or unit.bound or problem is None or moot:
             return
-        asked: Amounts = {}
-        for pod in nodes:
-            admission.add_to(asked, self._cluster.ledger.charges(waiting[pod].shape))
         shapes = {pod: waiting[pod].shape for pod in nodes}
+        asked = admission.spoken_for(self._cluster, shapes, nodes)
         found = Nomination(unit.key, nodes, shapes, unit.queue, asked)
         if not self._taken_over(found, unit, problem):
             self.nominations.add(found)

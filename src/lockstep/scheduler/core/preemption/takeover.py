@@ -54,14 +54,9 @@ def place_after(
 
     It is on some *rows* alone where they are given, and nowhere that is kept for others.
     """
-    placement = Supposition(cluster, leaving).place(problem, unit.key, rows)
-    if placement is None:
-        return None
-    ledger = cluster.ledger
-    counted = admission.counted(cluster, placement)
-    with ledger.without([m for m in leaving if m.account is not None]):
-        lacking = ledger.lacking(ledger.account(unit.queue), counted, cluster.capacity())
-    return placement if lacking is None else None
+    state = Supposition(cluster, leaving)
+    with cluster.ledger.without([m for m in leaving if m.account is not None]):
+        return admission.place(cluster, unit, problem, rows, state=state)
 
 
 class Takeover:

@@ -8,7 +8,7 @@ rest (``headroom``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from lockstep.scheduler.core.placement import Placement, Search, State
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues.account import Account, Amounts
 from lockstep.scheduler.core.queues.ledger import OverQuota
+from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Unit
 
 
@@ -59,6 +60,16 @@ def counted(cluster: Cluster, placement: Placement) -> Amounts:
     total: Amounts = {}
     for one in placement.assignments:
         add_to(total, cluster.ledger.charged(one.member.shape, cluster.card(one.spot.node)))
+    return total
+
+
+def spoken_for(
+    cluster: Cluster, shapes: Mapping[str, PodShape], nodes: Mapping[str, str]
+) -> Amounts:
+    """Return what pods, by name, count for on the nodes that are kept for them."""
+    total: Amounts = {}
+    for pod, node in nodes.items():
+        add_to(total, cluster.ledger.charged(shapes[pod], cluster.card(node)))
     return total
 
 
