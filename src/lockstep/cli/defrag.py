@@ -106,11 +106,8 @@ def defrag(
         print_lines(lines(wanted.name, found))
     if isinstance(found, str) or not (consent.yes or _agreed(output)):
         return
-    agreed = _price(found) if most is None else most
-    run(
-        target,
-        lambda session: _have_done(session, wanted.name, agreed, within=within, wait=consent.wait),
-    )
+    agreed, wait = _price(found) if most is None else most, consent.wait
+    run(target, lambda one: _have_done(one, wanted.name, agreed, within=within, wait=wait))
 
 
 def _agreed(output: Format) -> bool:

@@ -140,6 +140,27 @@ def test_an_elastic_gang_loses_extras_and_keeps_its_minimum():
 
 
 @pytest.mark.parametrize(
+    ("guaranteed", "comes", "left"),
+    [
+        (0, "z: 2x8", 2),
+        (8, "z: 2x8", 2),
+        (16, "z: 2x8", 2),
+        (24, "z: 2x8", 4),  # one alone would be of no help
+        (24, "z: 1x8", 3),
+        (32, "z: 1x8", 4),
+    ],
+)
+def test_borrowed_members_above_a_minimum_that_is_guaranteed_are_given_back(
+    guaranteed: int, comes: str, left: int
+):
+    world = Running.on(FOUR, {"q": {"guaranteed": gpus(16)}, "r": {"guaranteed": gpus(guaranteed)}})
+    world.run("x: 2..4x8", "r", "top")
+    world.run(comes, "q", "low")
+    assert len(world.places("x")) == left
+    assert ("z" in world.there()) == (left < 4)
+
+
+@pytest.mark.parametrize(
     ("first", "second", "victim"),
     [
         ({}, {"saved": 0.0}, "y"),  # saved a moment ago: little is lost

@@ -2,13 +2,15 @@
 
 In its own queue a unit may take the place of what is less important. From other queues it may take
 what they have beyond their guaranteed amounts, as long as its own stays within its. And no unit
-that would be beyond a guaranteed amount takes the place of one within it.
+that would be beyond a guaranteed amount takes the place of one within it. Of an elastic gang, the
+members above its minimum are held by what a queue guarantees one by one, after all minimums.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.problem import Problem
@@ -59,6 +61,15 @@ def _extras(unit: Unit) -> dict[PodKey, Member]:
     return found
 
 
+class _Secured(NamedTuple):
+    """What the guaranteed amounts of a queue hold."""
+
+    units: set[UnitKey]
+    """Those whose minimum they hold."""
+    members: set[PodKey]
+    """Members of these above their minimum."""
+
+
 class Rights:
     """What one unit may take, from whom."""
 
@@ -71,7 +82,7 @@ class Rights:
         self._priority = priority
         self._asked = asked
         self._may = may and account.preempts
-        self._secured: dict[Account, set[UnitKey]] = {}
+        self._secured: dict[Account, _Secured] = {}
         self.unsettled = False
         """Whether somebody was passed over because bindings of theirs are under way."""
 
@@ -100,14 +111,19 @@ class Rights:
         if self._own_lower():
             protecting = self._protecting()
             for holder in holders(self._cluster, self._account):
-                if holder.priority < self._priority and not any(
-                    holder.key in self.secured(node) for node in protecting
-                ):
-                    yield holder, self._account
+                if holder.priority < self._priority:
+                    yield self._unsecured(holder, protecting), self._account
         for side in self._debtors():
             for holder in holders(self._cluster, side):
-                if not any(holder.key in self.secured(node) for node in self._below(holder, side)):
-                    yield holder, side
+                yield self._unsecured(holder, self._below(holder, side)), side
+
+    def _unsecured(self, holder: Holder, nodes: Iterable[Account]) -> Holder:
+        """Return what none of these queues holds by its guaranteed amounts."""
+        core, extras = holder.core, holder.extras
+        for units, members in map(self._secured_in, nodes):
+            core = () if holder.key in units else core
+            extras = tuple(m for m in extras if m.key not in members)
+        return replace(holder, core=core, extras=extras)
 
     def _debtors(self) -> Iterator[Account]:
         """Yield the parts of the tree from which the unit's side may claim its guaranteed share."""
@@ -153,29 +169,28 @@ class Rights:
 
         One that does not fit any more is passed over, and does not keep others out.
         """
+        return self._secured_in(node).units
+
+    def _secured_in(self, node: Account) -> _Secured:
         found = self._secured.get(node)
         if found is None:
-            found = self._secured[node] = set()
+            found = self._secured[node] = _Secured(set(), set())
             self._left(node, list(holders(self._cluster, node)), found)
         return found
 
     def _left(
-        self, node: Account, there: list[Holder], found: set[UnitKey] | None = None
+        self, node: Account, there: list[Holder], found: _Secured | None = None
     ) -> Amounts | None:
         managed = node.managed()
         left = {name: node.guaranteed.get(name, 0) for name in managed}
         if not any(left.values()):
             return None
-        for holder in sorted(there, key=lambda h: (-h.priority, h.since, h.key)):
-            asked: Amounts = {}
-            for member in holder.core:
-                for name, amount in member.charged.items():
-                    asked[name] = asked.get(name, 0) + amount
-            if _fits(asked, left):
-                for name in left:
-                    left[name] -= asked.get(name, 0)
-                if found is not None:
-                    found.add(holder.key)
+        there.sort(key=lambda h: (-h.priority, h.since, h.key))
+        within = [holder for holder in there if _take(holder.core, left)]
+        if found is not None:
+            found.units.update(holder.key for holder in within)
+            extras = (m for holder in within for m in reversed(holder.extras))
+            found.members.update(m.key for m in extras if _take((m,), left))
         return left
 
 
@@ -196,6 +211,19 @@ def claims_from(cluster: Cluster, unit: Unit, problem: Problem, queue: str) -> b
 
 def _parts(holder: Holder) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
     return holder.core, holder.extras
+
+
+def _take(members: Sequence[Member], left: Amounts) -> bool:
+    """Return whether what members count for fits into what is *left*, and take it from there."""
+    asked: Amounts = {}
+    for member in members:
+        for name, amount in member.charged.items():
+            asked[name] = asked.get(name, 0) + amount
+    if not _fits(asked, left):
+        return False
+    for name in left:
+        left[name] -= asked.get(name, 0)
+    return True
 
 
 def _fits(asked: Amounts, left: Amounts) -> bool:
