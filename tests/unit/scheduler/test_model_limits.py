@@ -231,6 +231,34 @@ def test_nobody_goes_for_a_limit_that_it_does_not_count_against():
     assert world.why("new")[0] != "Preempting"
 
 
+def test_what_is_guaranteed_of_a_model_is_reclaimed_and_no_more():
+    world = world_of("AABB", 8, q={"guaranteed": {f"{GPU}/A": 8}}, r={})
+    for number in range(4):
+        world.run(f"o{number}: 1x8", "r", "top")
+    world.run("new: 1x8", "q", "low")
+    assert len(world.evicted) == 1
+    assert (used_of(world, "A"), used_of(world, "A", "r"), used_of(world, "B", "r")) == (8, 8, 16)
+    world.run("more: 1x8", "q", "low")
+    assert len(world.evicted) == 1, "that would be beyond what is guaranteed"
+
+
+@pytest.mark.parametrize(
+    ("others", "gone"),
+    [
+        ({f"{GPU}/A": 8}, 1),
+        ({f"{GPU}/A": 16}, 0),  # they are within theirs
+        ({GPU: 32}, 0),  # nothing is guaranteed to q of all GPUs, while others are
+    ],
+)
+def test_guarantees_of_others_hold_on_a_model(others: dict[str, int], gone: int):
+    world = world_of("AABB", 8, q={"guaranteed": {f"{GPU}/A": 8}}, r={"guaranteed": others})
+    for number in range(4):
+        world.run(f"o{number}: 1x8", "r", "low")
+    world.run("new: 1x8", "q", "top")
+    assert len(world.evicted) == gone
+    assert used_of(world, "A") == 8 * gone
+
+
 @settings(max_examples=120, deadline=None)
 @given(
     st.lists(st.sampled_from("AB"), min_size=1, max_size=4),
@@ -251,3 +279,34 @@ def test_others_go_for_a_more_important_gang_where_that_lets_it_in(models, low, 
     assert possible or not world.evicted
     for model, most in limit.items():
         assert used_of(world, model) <= most
+
+
+AMOUNTS = st.sampled_from([None, None, 4, 8, 16])
+GUARANTEES = st.builds(
+    lambda *amounts: {
+        name: amount
+        for name, amount in zip((GPU, f"{GPU}/A", f"{GPU}/B"), amounts, strict=True)
+        if amount is not None
+    },
+    AMOUNTS,
+    AMOUNTS,
+    AMOUNTS,
+)
+COMERS = st.tuples(
+    st.sampled_from(["1x2", "1x4", "2x4", "1..2x4", "3x4"]),
+    st.sampled_from("qr"),
+    st.sampled_from(["low", "", "high"]),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from("AB"), min_size=2, max_size=5),
+    st.tuples(GUARANTEES, GUARANTEES),
+    st.lists(COMERS, min_size=1, max_size=9),
+)
+def test_reclaiming_models_comes_to_an_end(models, guarantees, comers):
+    stated = dict(zip("qr", guarantees, strict=True))
+    world = world_of(models, 4, **{name: {"guaranteed": one} for name, one in stated.items()})
+    for number, (size, queue_name, priority) in enumerate(comers):
+        world.run(f"g{number}: {size}", queue_name, priority)  # it raises where there is no end

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lockstep.api.names import GPU
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.device_columns import held
 from lockstep.scheduler.core.grants import Grant
@@ -27,7 +28,7 @@ from lockstep.scheduler.core.preemption.rights import Holder, Rights
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.queues.account import Account
+from lockstep.scheduler.core.queues.account import MODEL_PREFIX, Account
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
@@ -57,7 +58,10 @@ class Plan:
 
 
 class Planner:
-    """Finds one unit's plan at one moment."""
+    """Finds one unit's plan at one moment.
+
+    With a *model* the unit goes to GPUs of that model alone, and claims what is guaranteed of it.
+    """
 
     def __init__(
         self,
@@ -67,14 +71,18 @@ class Planner:
         *,
         leaving: Sequence[Member],
         now: float,
+        model: str | None = None,
     ) -> None:
         self._cluster = cluster
         self._unit = unit
+        self._model = model
         # Nobody has to go for members that the unit can do without.
         self._problem = replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
         self._leaving = leaving
         self._now = now
         self._asked = admission.asked(cluster, self._problem)
+        if model is not None:
+            self._asked[f"{MODEL_PREFIX}{model}"] = self._asked.get(GPU, 0)
         self._account = cluster.ledger.account(unit.queue)
         priority, may = cluster.priorities.of(unit), cluster.priorities.may_preempt(unit)
         self.rights = Rights(cluster, self._account, priority, self._asked, may)
@@ -85,6 +93,9 @@ class Planner:
         None when it would fit without anybody going but those that leave anyway, and when it would
         not even if all went whose place it may take.
         """
+        if self._model is not None:
+            of_model = self._cluster.offer.of_model(self._model)
+            rows = of_model if rows is None else rows & of_model
         state = Supposition(self._cluster, self._leaving)
         if self._place(state, (), rows) is not None:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lockstep.scheduler.core.cluster import Cluster
@@ -83,8 +83,8 @@ class Preemptor:
             return False
         if not any(quota.need for quota in problem.needs):
             return False
-        return bool(weaker(self._cluster, unit)) or (
-            self._planner(unit, problem, (), 0.0).rights.any()
+        return bool(weaker(self._cluster, unit)) or any(
+            planner.rights.any() for planner in self._planners(unit, problem, (), 0.0)
         )
 
     def evict_for(
@@ -99,11 +99,8 @@ class Preemptor:
         taken = self._take_over(unit, problem, leaving)
         if taken is not None:
             return taken, False
-        planner = self._planner(unit, problem, leaving, now)
-        plan = planner.find(rows)
-        if plan is None:
-            return None, planner.rights.unsettled
-        return self._nominate(unit, plan), False
+        plan, unsettled = self._plan(unit, problem, leaving, now, rows)
+        return (self._nominate(unit, plan), False) if plan is not None else (None, unsettled)
 
     def _take_over(
         self, unit: Unit, problem: Problem, leaving: Sequence[Member]
@@ -122,10 +119,30 @@ class Preemptor:
         before = tuple(one.unit for one in taken)
         return self._nominate(unit, Plan(unit.key, placement, victims), before)
 
-    def _planner(
+    def _plan(
+        self,
+        unit: Unit,
+        problem: Problem,
+        leaving: Sequence[Member],
+        now: float,
+        rows: BoolArray | None,
+    ) -> tuple[Plan | None, bool]:
+        """Return the first plan there is; beside it whether bindings under way may allow one."""
+        unsettled = False
+        for planner in self._planners(unit, problem, leaving, now):
+            plan = planner.find(rows)
+            if plan is not None:
+                return plan, False
+            unsettled |= planner.rights.unsettled
+        return None, unsettled
+
+    def _planners(
         self, unit: Unit, problem: Problem, leaving: Sequence[Member], now: float
-    ) -> Planner:
-        return Planner(self._cluster, unit, problem, leaving=leaving, now=now)
+    ) -> Iterator[Planner]:
+        """Yield who plans for a unit: wherever it may go, then on models guaranteed to it alone."""
+        models = self._cluster.ledger.account(unit.queue).guaranteed_models()
+        for model in (None, *models):
+            yield Planner(self._cluster, unit, problem, leaving=leaving, now=now, model=model)
 
     def keep(self, nomination: Nomination) -> None:
         """Keep a place free; from now on it is newer than what is shown of its unit."""
@@ -209,7 +226,7 @@ class Preemptor:
             leaving = self.leaving()
             if place_after(self._cluster, unit, least(problem), leaving, rows) is not None:
                 return None, None
-            plan = self._planner(unit, problem, leaving, now).find(rows)
+            plan, _ = self._plan(unit, problem, leaving, now, rows)
         self.nominations.drop(unit.key)
         return None, self._nominate(unit, plan) if plan is not None else None
 

@@ -140,6 +140,11 @@ class Account:
         for part in self.parts:
             yield from part.leaves()
 
+    def guaranteed_models(self) -> list[str]:
+        """Return the models of GPUs of which this queue, or one around it, is guaranteed some."""
+        named = {r for one in self.chain for r, amount in one.guaranteed.items() if amount}
+        return sorted(r.removeprefix(MODEL_PREFIX) for r in named if r.startswith(MODEL_PREFIX))
+
     def managed(self) -> set[str]:
         """Return the resources that this queue or a sibling is guaranteed."""
         siblings = self.parent.parts if self.parent is not None else [self]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from lockstep.api.names import GPU, GPU_MODEL_LABEL
+from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.queues.account import MODEL_PREFIX, UNKNOWN_CARD, Amounts, Card
 from lockstep.scheduler.core.queues.ledger import Ledger
@@ -39,6 +40,12 @@ class Offer:
                 own[row] = numbers.setdefault(self.card(node), len(numbers))
             self._kinds = table.version, list(numbers), own
         return self._kinds[1:]
+
+    def of_model(self, model: str) -> BoolArray:
+        """Return by row whether a node has GPUs of a model."""
+        cards, own = self.cards()
+        found: BoolArray = np.array([card.model == model for card in cards])[own]
+        return found
 
     def total(self) -> Amounts:
         """Return what all nodes offer together."""
