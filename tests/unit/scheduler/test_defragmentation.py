@@ -49,6 +49,14 @@ def proposed(world: Running, name: str) -> Plan | str:
     return world.decider.defragmenter.propose(Look(unit, problem, world.now))
 
 
+def pods_moved(drawing: str, there: There, waits: str) -> dict[str, int]:
+    """Of how many pods of which gangs it is proposed that they move."""
+    world = standing(drawing, there)
+    plan = proposed(world, world.submit(waits))
+    moves = () if isinstance(plan, str) else plan.moves
+    return {m.mover.key.name: len(m.mover.members) for m in moves}
+
+
 CASES: dict[str, tuple[str, There, str, str]] = {
     # name: cluster, what runs, who waits, who moves (empty: nobody may or has to)
     "one move is enough, the cheapest": (
