@@ -21,7 +21,6 @@ from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.defrag.movers import elastic
 from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
-from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.grants import Spot, granted
 from lockstep.scheduler.core.lost_work import checkpointed
 from lockstep.scheduler.core.placement import Placement
@@ -35,6 +34,7 @@ from lockstep.sim.faults import Dice, Faults
 from lockstep.sim.meter import Meter
 from lockstep.sim.record import Rearranged, Result
 from lockstep.sim.running import Run
+from lockstep.sim.waiting import show_why, why
 from lockstep.sim.workload import Workload
 from lockstep.sim.world import World
 
@@ -125,6 +125,7 @@ class Simulation:
             self._plan_failure(name)
         for now in self._moments():
             self._meter.advance(now)
+            show_why(self._decider, self._world.epoch + now)
             self._clock.play(now)
             self._meter.sample()
             if progress is not None:
@@ -389,8 +390,7 @@ class Simulation:
             run.advance(self._now)
             unit = self.cluster.units.get(key)
             if unit is not None and unit.open:
-                verdict = self._decider.broken.get(key) or explain(self.cluster, unit)
-                run.life.waiting = verdict.message or verdict.reason
+                run.life.waiting = why(self._decider, unit)
             for stay in run.open_stays():
                 result.stays.add(run.life.number, stay)
         return result

@@ -330,6 +330,32 @@ def test_holders_in_other_namespaces_are_counted_and_not_named():
     assert "secret" not in message
 
 
+HALF = {"lockstep.dev/gpu-compute": 50}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        pytest.param({"gpus": 4}, "parts of 2 GPUs", id="whole GPUs"),
+        pytest.param({"requests": {"lockstep.dev/gpu-compute": 80}}, "parts of 2 GPUs", id="share"),
+        pytest.param({"cpu": 90}, "6 CPUs", id="CPUs alone"),
+    ],
+)
+def test_who_holds_shares_is_told_by_the_cards_that_are_shared(wanted, said):
+    cluster = Cluster()
+    cluster.set_node(node("a", gpus=4, devices=[{"index": n, "memory": 1000} for n in range(4)]))
+    for number, card in enumerate((0, 0, 1)):
+        there = {"on": "a", "held": str(card), "phase": "Running", "gang": "s"}
+        cluster.set_pod(pod(f"s-{number}", cpu=2, requests=HALF, **there))
+    cluster.set_gang(gang("s", minMember=3))
+    cluster.set_pod(pod("w", cpu=2, gpus=2, on="a", held="2,3", phase="Running"))
+    cluster.set_pod(pod("p", **wanted))
+    (key,) = Decider(cluster).decide(0.0).failed
+    message = explain(cluster, cluster.units[key]).message
+    whole = "2 CPUs" if "cpu" in wanted else "2 GPUs"
+    assert f"held by gang s ({said}) and pod w ({whole})" in message
+
+
 def test_adding_what_is_short_lets_the_gang_start():
     cluster = draw(Cluster(), TWO_SPINES)
     add(cluster, draw_gang("g: 4x8 leaf"))

@@ -128,6 +128,14 @@ def test_a_job_gives_up_when_it_has_waited_too_long_and_room_is_left_to_others()
     assert result.lives[1].gave_up == 310
 
 
+@pytest.mark.parametrize("runs", [1000, 310], ids=["long before", "at the moment it gives up"])
+def test_a_job_that_gave_up_says_why_it_had_waited(runs):
+    jobs = [job("a", "2x8", runs=runs), job("b", "2x8", at=10, maxWait="5m")]
+    reason = simulate("2x8", *jobs).lives[1].waiting
+    assert reason.startswith("not placed within 5m (maxWait); last: needs 2 pods x 8 GPUs;")
+    assert "held by gang a (16 GPUs)" in reason
+
+
 def test_who_waits_behind_what_never_ends_gives_up_too():
     result = simulate("1x8", job("a", "1x8"), job("b", "1x8", runs=5, maxWait="1h"))
     assert (result.lives[1].gave_up, result.end) == (3600, 3600)

@@ -47,14 +47,21 @@ class TimeOuts:
             self._known[unit.key] = end
             heappush(self._ends, (end, unit.key))
 
+    def due(self, cluster: Cluster, now: float) -> list[Unit]:
+        """Return the gangs that give up by some time if nothing happens to them before."""
+        if self.next is None or self.next > now:
+            return []
+        ending = (_still_waiting(cluster, key, end) for end, key in self._ends if end <= now)
+        return [unit for unit in ending if unit is not None]
+
     def take(self, cluster: Cluster, now: float) -> Iterator[tuple[UnitKey, Verdict]]:
         """Yield the gangs that give up now, and what is said of them."""
         while self._ends and self._ends[0][0] <= now:
             end, key = heappop(self._ends)
             if self._known.get(key) == end:
                 del self._known[key]
-            unit = cluster.units.get(key)
-            if unit is None or unit.gang is None or not unit.open or deadline(unit) != end:
+            unit = _still_waiting(cluster, key, end)
+            if unit is None or unit.gang is None:
                 continue
             last = unit.gang.status.message
             yield (
@@ -66,6 +73,12 @@ class TimeOuts:
                     "a new gang with new pods, with a longer maxWait or without",
                 ),
             )
+
+
+def _still_waiting(cluster: Cluster, key: UnitKey, end: float) -> Unit | None:
+    """Return the unit whose time ends then; None where it has changed since that was noted."""
+    unit = cluster.units.get(key)
+    return unit if unit is not None and unit.open and deadline(unit) == end else None
 
 
 def given_up(unit: Unit) -> Verdict | None:
