@@ -19,17 +19,16 @@ from lockstep.api.names import GPU
 from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.defrag.movers import elastic
 from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.grants import Spot, granted
-from lockstep.scheduler.core.lost_work import checkpointed
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.playback import ROUNDS, Playback, wait_anew
 from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.round import Rollback
 from lockstep.scheduler.core.timeouts import deadline
-from lockstep.scheduler.core.units import Unit, UnitKey
+from lockstep.scheduler.core.units import UnitKey
 from lockstep.sim.communication import paid
+from lockstep.sim.costs import Costs
 from lockstep.sim.faults import Dice, Faults
 from lockstep.sim.meter import Meter
 from lockstep.sim.record import Rearranged, Result
@@ -43,25 +42,6 @@ NOT_READY = Condition(type="Ready", status="False", reason="Simulated")
 NO_FAULTS = Faults()
 MILLI = 1000
 """Of a GPU, the unit of accounts."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Costs:
-    """What moving a job costs: what the simulation would take from it."""
-
-    runs: dict[UnitKey, Run]
-    epoch: float
-
-    def seconds(self, unit: Unit, now: float) -> float | None:
-        """Return the seconds of work since the last simulated checkpoint, and of a restart."""
-        run = self.runs.get(unit.key)
-        if run is None or not (checkpointed(unit) or elastic(unit)):
-            return None
-        return run.at_stake(now - self.epoch)
-
-    def pause(self) -> float:
-        """Return nothing: a simulated job goes on without the members that move."""
-        return 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +81,7 @@ class Simulation:
         self._dice = Dice(options.faults, options.seed)
         self._runs: dict[UnitKey, Run] = {}
         self._decider = Decider(
-            self.cluster, costs=_Costs(self._runs, world.epoch), policy=options.defrag
+            self.cluster, costs=Costs(self._runs, world.epoch), policy=options.defrag
         )
         self._clock = Playback(self._decider, self, origin=world.epoch, rounds=options.rounds)
         self._result = Result(seed=options.seed)
@@ -161,21 +141,29 @@ class Simulation:
 
     def _moments(self) -> Iterator[float]:
         """Yield the times at which something happens; several events may share one."""
-        period = self._options.period
-        while (due := self._clock.next) is not None and not self._idle():
-            if period:
+        period, until = self._options.period, self._options.until
+        while not self._idle():
+            due = self._clock.next
+            if due is None:
+                due = inf
+            elif period:
                 due = -(-due // period) * period
-            if due > self._options.until:
-                self._meter.advance(self._options.until)
-                self._clock.now = self._options.until
+            if due > until:
+                self._meter.advance(until)
+                self._clock.now = until
+            if due > until or due == inf:
                 return
             yield due
 
     def _idle(self) -> bool:
-        """Return whether nothing more can come: nodes alone would go on failing for ever."""
+        """Return whether nothing more can come: nodes alone would go on failing for ever.
+
+        Jobs that run for ever go on until the time that the options name, where they name one.
+        """
         if self._more or self._down or self.cluster.reservation is not None:
             return False
-        if any(run.standing and run.finite for run in self._runs.values()):
+        bounded = self._options.until != inf
+        if any(run.standing and (run.finite or bounded) for run in self._runs.values()):
             return False
         units = (self.cluster.units.get(key) for key in self._runs)
         return all(unit is None or deadline(unit) is None for unit in units)
@@ -217,7 +205,7 @@ class Simulation:
             spot = Spot(there.spec.node_name, granted(there.metadata.annotations))
             run.stand(name, spot, self._now)
             self.cluster.set_pod(run.bound(name))
-            self._use(run, name, spot)
+            self._use(run, name, spot.node)
             # Else nobody would know when it ends, and what waits would be passed by anything.
             member = self.cluster.pods[run.work.key.namespace, name]
             member.since = self._world.epoch + self._now - run.work.elapsed
@@ -225,8 +213,11 @@ class Simulation:
             run.started(self._now)
             self._follow(run)
 
-    def _use(self, run: Run, name: str, spot: Spot) -> None:
-        self._meter.use(run.work.queue, self._held(run, name, spot.node))
+    def _use(self, run: Run, name: str, node: str, *, no_more: bool = False) -> None:
+        """Count the GPUs that a pod holds on a node, or held there."""
+        held = self._held(run, name, node) * (-1 if no_more else 1)
+        run.held += held
+        self._meter.use(run.work.queue, held)
 
     def _end(self, run: Run) -> None:
         run.advance(self._now)
@@ -259,16 +250,17 @@ class Simulation:
             self._leave(run, name)
         self._renew(run, names)
 
-    def _lose(self, run: Run, names: list[str]) -> None:
-        """Take some of a job's pods away; the job goes on without them where it can."""
+    def _lose(self, run: Run, names: list[str]) -> bool:
+        """Take some of a job's pods away; return whether it goes on without them."""
         run.advance(self._now)
         if not run.survives(names):
             self._restart(run)
-            return
+            return False
         for name in names:
             self._leave(run, name)
         self._renew(run, names)
         self._follow(run)
+        return True
 
     def _renew(self, run: Run, names: list[str]) -> None:
         for name in names:
@@ -279,7 +271,7 @@ class Simulation:
 
     def _leave(self, run: Run, name: str) -> None:
         stay = run.leave(name, self._now)
-        self._meter.use(run.work.queue, -self._held(run, name, stay.node))
+        self._use(run, name, stay.node, no_more=True)
         self._result.stays.add(run.life.number, stay)
 
     def _held(self, run: Run, name: str, node: str) -> float:
@@ -306,7 +298,7 @@ class Simulation:
         for assignment in placement.assignments:
             name, spot = assignment.member.name, assignment.spot
             run.stand(name, spot, self._now)
-            self._use(run, name, spot)
+            self._use(run, name, spot.node)
         run.started(self._now)
         if run.life.started == self._now and run.life.paid is None:
             run.life.paid = paid(self.cluster, run.work, self._result.shapes)
@@ -372,8 +364,8 @@ class Simulation:
             if member.unit in self._runs:
                 hit.setdefault(member.unit, []).append(member.name)
         for key, names in hit.items():
-            self._runs[key].life.restarts += 1
-            self._lose(self._runs[key], names)
+            if not self._lose(self._runs[key], names):
+                self._runs[key].life.restarts += 1
         self._plan(self._dice.node_returns(node), self._node_up, name)
 
     def _node_up(self, name: str) -> None:

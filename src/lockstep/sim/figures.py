@@ -27,12 +27,13 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
     ``allocation`` is the GPU time held by jobs over the GPU time of nodes that were up;
     ``pressedAllocation`` the same while a job waited. ``fragmentation`` is the part of the free GPU
     time that lay on nodes partly in use. ``fairness`` is Jain's index (1 is even, 1/n is one queue
-    alone) over the GPU time of each queue that had jobs, by its weight. ``goodput`` is the part of
-    the held GPU time whose work was kept. ``span`` counts jobs of several pods by the narrowest
-    tier that held them at their start. ``rearrangements`` counts jobs for which others moved,
-    ``moves`` how often jobs moved, ``movedGpuHours`` what they lost by it. ``communicationCost``
-    tells of the jobs that state their parallelism the mean seconds of communication a step, the
-    same at the best place that there is (``ideal``), and by how much they are above it.
+    alone) over the GPU time of each queue whose jobs asked for GPUs, by its weight. ``goodput`` is
+    the part of the held GPU time whose work was kept. ``span`` counts jobs of several pods by the
+    narrowest tier that held them at their start. ``rearrangements`` counts jobs for which others
+    moved, ``moves`` how often jobs moved, ``movedGpuHours`` what they lost by it.
+    ``communicationCost`` tells of the jobs that state their parallelism the mean seconds of
+    communication a step, the same at the best place that there is (``ideal``), and by how much they
+    are above it.
     """
     total, lives, column = result.total, result.lives, result.lives.column
     waited = column("started") - column("arrival")
@@ -52,7 +53,7 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
             column("queue"), queues, sorted(range(len(queues)), key=queues.__getitem__), waited
         ),
         "waitsByClass": _by(size_classes(column("gpus")), CLASSES, range(len(CLASSES)), waited),
-        "fairness": fairness(result.queue_use, weights),
+        "fairness": fairness(_use_by_queue(result), weights),
         "gpuHoursByQueue": {
             queue: round(used / 3600, 3) for queue, used in sorted(result.queue_use.items())
         },
@@ -61,6 +62,13 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
         "span": spans(result.stays, table),
         "decisions": result.decisions,
     }
+
+
+def _use_by_queue(result: Result) -> dict[str, float]:
+    """Return the GPU-seconds of each queue whose jobs asked for GPUs, those that got none too."""
+    lives, use = result.lives, result.queue_use
+    asked = np.unique(lives.column("queue")[lives.column("gpus") > 0])
+    return {queue: use.get(queue, 0.0) for queue in map(lives.queues.__getitem__, asked)}
 
 
 def _disturbances(result: Result) -> dict[str, Any]:

@@ -44,14 +44,17 @@ class Run:
         self._since = now
         runtime = inf if self.work.runtime is None else self.work.runtime
         self._left = max(0.0, runtime - self.work.elapsed)
-        self._kept = self._left
-        """Seconds of work that were left at the last checkpoint."""
+        self._unsaved = self._unsaved_gpus = 0.0
+        """What was done since the last checkpoint: seconds of work, and GPU-seconds."""
         stated = work.gang.spec.checkpoint
         own = stated.interval if stated is not None else None
         self._interval = faults.checkpoint_interval if own is None else duration.parse(own)
         self._starting = 0.0
         """Seconds until the job makes progress, after a restart."""
         self.gpus = 0
+        """Cards that its pods are on, by which it breaks."""
+        self.held = 0.0
+        """GPUs that its pods hold, shares as fractions, by which its work counts."""
 
     @property
     def speed(self) -> float:
@@ -137,31 +140,33 @@ class Run:
         starting = min(self._starting, passed)
         self._starting -= starting
         done = min((passed - starting) * speed, self._left)
-        self.life.useful += done * self.work.gpus
-        if self._left == inf:
-            self._kept = inf
-            return
-        self._left -= done
-        interval = self._interval
-        if not interval:
-            self._kept = self._left
-        elif self._kept - self._left >= interval:
-            self._kept -= (self._kept - self._left) // interval * interval
+        if done:
+            self._left -= done
+            self._count(done, done / speed * self.held)
+
+    def _count(self, done: float, gpus: float) -> None:
+        """Count seconds of work, which took GPU-seconds, as done since the last checkpoint."""
+        self.life.useful += gpus
+        self._unsaved += done
+        self._unsaved_gpus += gpus
+        if not self._interval:
+            self._unsaved = self._unsaved_gpus = 0.0
+        elif self._unsaved >= self._interval:
+            self._unsaved %= self._interval
+            self._unsaved_gpus = gpus * self._unsaved / done
 
     def at_stake(self, now: float) -> float:
         """Return the seconds that each of its GPUs loses when the job starts anew now."""
         self.advance(now)
-        behind = self._kept - self._left if self._left != inf else 0.0
-        return behind + self._faults.restart_cost
+        return self._unsaved + self._faults.restart_cost
 
     def fall_back(self, now: float) -> None:
         """Go back to the last checkpoint."""
         self.advance(now)
-        if self._left < self._kept:
-            lost = (self._kept - self._left) * self.work.gpus
-            self.life.useful -= lost
-            self.life.lost += lost
-            self._left = self._kept
+        self.life.useful -= self._unsaved_gpus
+        self.life.lost += self._unsaved_gpus
+        self._left += self._unsaved
+        self._unsaved = self._unsaved_gpus = 0.0
         self._starting = self._faults.restart_cost
 
     def open_stays(self) -> list[Stay]:

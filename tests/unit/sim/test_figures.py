@@ -5,14 +5,15 @@ from tests.support.simulated_jobs import job
 from lockstep.nodes.simulated.spec import parse
 from lockstep.sim import chart
 from lockstep.sim.engine import Options, Simulation
+from lockstep.sim.faults import Faults
 from lockstep.sim.figures import CLASSES, fairness, figures, size_classes
 from lockstep.sim.workload import read_workloads
 from lockstep.sim.world import world_of
 
 
-def shown(spec, *jobs, weights=None):
+def shown(spec, *jobs, weights=None, options=None):
     world = world_of(parse(spec))
-    simulation = Simulation(world, read_workloads(jobs, world), Options())
+    simulation = Simulation(world, read_workloads(jobs, world), options or Options())
     result = simulation.run()
     return figures(result, simulation.cluster.table, weights or {}), result
 
@@ -37,6 +38,49 @@ def test_fairness_is_even_use_by_weight(use, weights, expected):
 )
 def test_jobs_are_classed_by_their_gpus(gpus, name):
     assert CLASSES[size_classes(np.array([gpus]))[0]] == name
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        pytest.param("3x8", 0.5, id="what never fits got nothing"),
+        pytest.param("1x0", 1.0, id="what wants no GPUs lacks none"),
+    ],
+)
+def test_fairness_counts_each_queue_that_wanted_gpus(size, expected):
+    found, _ = shown(
+        "2x8", job("a", "2x8", runs=100, queue="a"), job("b", size, runs=10, queue="b")
+    )
+    assert found["fairness"] == expected
+
+
+def test_work_counts_by_the_gpus_that_do_it_however_the_pods_differ():
+    elastic = job("a", "1..4x8", runs=100)
+    launcher = job("a", "1x0")["spec"]["groups"][0] | {"name": "launcher"}
+    elastic["spec"]["groups"].append(launcher)
+    found, _ = shown("2x8", elastic)  # with two of its four workers all the time
+    assert found["goodput"] == 100.0
+
+
+FAILING = Faults(node_mtbf=20.0, node_repair=1.0, restart_cost=0, checkpoint_interval=1800)
+
+
+@pytest.mark.parametrize("runs", [200_000, None])
+def test_what_a_fresh_start_takes_away_is_lost_whether_or_not_the_job_ends(runs):
+    options = Options(faults=FAILING, until=150_000)
+    found, result = shown("4x8", job("a", "4x8", runs=runs), options=options)
+    assert found["seconds"] == 150_000
+    worked = {stay.start: stay.end for stay in result.stays if stay.end is not None}
+    behind = [(end - start) % 1800 for start, end in worked.items()]
+    assert found["restarts"] == len(behind) > 5
+    assert found["lostGpuHours"] == pytest.approx(32 * sum(behind) / 3600, abs=1e-3)
+
+
+def test_who_goes_on_without_a_member_has_not_begun_again():
+    options = Options(faults=FAILING, until=150_000)
+    found, _ = shown("4x8", job("a", "1..4x8"), options=options)
+    assert found["nodeFaults"] > 5
+    assert (found["restarts"], found["lostGpuHours"], found["goodput"]) == (0, 0.0, 100.0)
 
 
 def test_allocation_is_held_over_usable_gpu_time():
