@@ -140,6 +140,19 @@ def test_an_elastic_gang_loses_extras_and_keeps_its_minimum():
 
 
 @pytest.mark.parametrize(
+    ("queues", "priority"),
+    [({}, "low"), ({"q": {"guaranteed": gpus(32)}}, "top")],
+    ids=["to the more important", "to whom it is guaranteed"],
+)
+def test_the_last_members_above_the_minimum_go_first(queues: Queues, priority: str):
+    world = Running.on("s/x: a:16 b:16 c:16\n s/y: d:16 e:16 f:16", queues)
+    world.run("x: 2..12x8", "q" if not queues else "r", priority)
+    world.run("z: 4x8", "q", "high")
+    assert len(world.places("z")) == 4
+    assert sorted(set(world.places("x"))) == sorted(f"x-{i}" for i in range(8))
+
+
+@pytest.mark.parametrize(
     ("guaranteed", "comes", "left"),
     [
         (0, "z: 2x8", 2),

@@ -166,7 +166,8 @@ class Planner:
             since, now = holder.since, self._now
             at_stake = lost_work(unit, since, now) if unit is not None else max(0.0, now - since)
         lost = at_stake * size
-        cost = (whole, holder.priority, lost, size, holder.key, members[0].key)
+        # Members of one gang that cost the same stay in the order given: the last ones go first.
+        cost = (whole, holder.priority, lost, size, holder.key)
         return Chunk(holder.key, holder.account, members, cost, whole)
 
     def _halve(
