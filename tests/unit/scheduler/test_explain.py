@@ -356,6 +356,33 @@ def test_who_holds_shares_is_told_by_the_cards_that_are_shared(wanted, said):
     assert f"held by gang s ({said}) and pod w ({whole})" in message
 
 
+@pytest.mark.parametrize(("free", "helps"), [(1, True), (0, False)])
+def test_others_that_end_make_no_room_where_only_its_own_members_stand(free, helps):
+    cluster = draw(Cluster(), f"s1/l1: a:{2 + free}")
+    cluster.set_gang(gang("g", groups=[{"name": "w", "min": 2, "desired": 3}]))
+    there = {"gang": "g", "group": "w", "on": "a", "phase": "Running"}
+    for number in range(2):
+        cluster.set_pod(pod(f"g-{number}", gpus=1, held=str(number), **there))
+    if free:
+        cluster.set_pod(pod("p", gpus=1, on="a", held="2", phase="Running"))
+    cluster.set_pod(pod("g-2", gpus=1, gang="g", group="w"))
+    (key,) = Decider(cluster).decide(0.0).failed
+    verdict = explain(cluster, cluster.units[key])
+    assert "its own members (2 GPUs)" in verdict.message
+    assert ("when others end" in verdict.remedy) == helps
+    assert ("even with nobody else there" in verdict.message) == (not helps)
+
+
+def test_of_what_is_short_nothing_is_told_that_is_not():
+    cluster = draw(Cluster(), "s1/l1: a:8")
+    add(cluster, draw_gang("g: head=1xcpu4 + worker=2x8"))
+    (key,) = Decider(cluster).decide(0.0).failed
+    assert (
+        "has room for 2 of 3 now: 1 pod (8 GPUs) short"
+        in explain(cluster, cluster.units[key]).message
+    )
+
+
 def test_adding_what_is_short_lets_the_gang_start():
     cluster = draw(Cluster(), TWO_SPINES)
     add(cluster, draw_gang("g: 4x8 leaf"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.drawn import pod, queue
+from tests.support.drawn import node, pod, queue
 from tests.support.queued import WIDE, cluster_with, gpus, placed, submit
 
 from lockstep.scheduler.core.cluster import Cluster
@@ -67,6 +67,63 @@ def test_what_is_said_to_be_the_most_to_ask_for_is_let_in_and_no_more(
     assert [tried(f"{pods}x8")[1] for pods in (1, 2)] == [most >= 1, most >= 2]
 
 
+MODELS = {"nvidia.com/gpu.product": "A"}, {"nvidia.com/gpu.product": "B"}
+
+
+@pytest.mark.parametrize("most", [16, 8])
+@pytest.mark.parametrize(
+    ("barred", "asked", "remedy", "change"),
+    [
+        pytest.param(
+            {"taints": ["maint"]},
+            "b: 2x8",
+            "the use of the nodes tainted maint:NoSchedule",
+            {},
+            id="the use of nodes",
+        ),
+        pytest.param({}, "b: 2x8 leaf", "no required tier", "b: 2x8", id="no required tier"),
+    ],
+)
+def test_a_remedy_heeds_the_limit_on_a_model(
+    most: int, barred: dict[str, Any], asked: str, remedy: str, change: str
+):
+    a, b = MODELS
+    cluster = Cluster()
+    for name, leaf in (("n0", "x"), ("n1", "y")):
+        cluster.set_node(node(name, labels={**a, "spine": "s", "leaf": leaf}, **barred))
+    cluster.set_node(node("n2", labels={**b, "spine": "s", "leaf": "z"}))
+    cluster.set_queue(queue("q", limit={"nvidia.com/gpu/A": most, "nvidia.com/gpu/B": 0}))
+    submit(cluster, asked, "q")
+    decider = Decider(cluster)
+    decider.decide(0.0)
+    assert (remedy in waits(cluster, "b")[2]) == (most == 16)
+    for name, leaf in (("n0", "x"), ("n1", "y")):
+        cluster.set_node(node(name, labels={**a, "spine": "s", "leaf": leaf}))
+    if change:
+        submit(cluster, change, "q")
+    assert bool(decider.decide(1.0).placements) == (most == 16)
+
+
+@pytest.mark.parametrize(("most", "helps"), [(16, True), (8, False)])
+def test_that_others_end_helps_only_within_the_limit_on_a_model(most: int, helps: bool):
+    cluster = Cluster()
+    for name, model in (("n0", "A"), ("n1", "A"), ("n2", "B")):
+        cluster.set_node(node(name, labels={"nvidia.com/gpu.product": model}))
+        cluster.set_pod(pod(f"p-{name}", gpus=8, on=name, phase="Running"))
+    limit = {"nvidia.com/gpu/A": most, "nvidia.com/gpu/B": 0}
+    cluster.set_queue(queue("q", limit=limit))
+    submit(cluster, "b: 2x8", "q")
+    decider = Decider(cluster)
+    decider.decide(0.0)
+    _, said, remedy = waits(cluster, "b")
+    assert (remedy == "room in the cluster when others end") == helps
+    over = "even with nobody else there the cluster would not hold it within its queue's limits"
+    assert (over in said) == (not helps)
+    for name in ("n0", "n1", "n2"):
+        cluster.remove_pod("default", f"p-{name}")
+    assert bool(decider.decide(1.0).placements) == helps
+
+
 def test_words_for_more_than_the_limit_and_for_what_is_not_lent():
     cluster = cluster_with(WIDE, {"q": {"limit": gpus(8)}, "r": {}, "s": {"guaranteed": gpus(24)}})
     submit(cluster, "a: 2x8", "q")
@@ -76,7 +133,7 @@ def test_words_for_more_than_the_limit_and_for_what_is_not_lent():
     submit(cluster, "b: 2x8", "r")
     Decider(cluster).decide(0.0)
     assert waits(cluster, "b")[1] == (
-        "needs 16 GPUs; of 32 GPUs in the cluster 24 GPUs are in use or kept by queues that do not "
+        "needs 16 GPUs; the cluster has 32 GPUs, 24 of them in use or kept by queues that do not "
         "lend them: 8 GPUs short"
     )
 

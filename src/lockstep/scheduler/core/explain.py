@@ -81,7 +81,7 @@ class _Inquiry:
             problem = _one_extra(problem)
         self.problem = problem
         self.search = Search(cluster, problem)
-        self.remedies = Remedies(cluster, problem)
+        self.remedies = Remedies(cluster, unit, problem)
         self.level = self.search.levels()[-1]
 
     def fits(self) -> bool:
@@ -207,7 +207,7 @@ class _Inquiry:
             parts.append(f"there {described}")
         scarce = view.crowded[0].resource if view.crowded else ALIGNED
         if scarce != ALIGNED and not is_port(scarce):
-            parts.append(holders(self.cluster, domain.rows, scarce, self.unit.key.namespace))
+            parts.append(holders(self.cluster, domain.rows, scarce, self.unit.key))
         parts.append(self.remedies.describe(view, domain))
         parts.append(self._kept())
         exact = "" if packing.exact else " (approximate: too many combinations to try all)"
@@ -266,7 +266,7 @@ class _Inquiry:
     def _lacks(self, short: list[int]) -> str:
         total: dict[str, int] = {}
         for item, number in zip(self.problem.items, short, strict=True):
-            for name, value in item.shape.asks.items():
+            for name, value in item.shape.asks.items() if number else ():
                 total[name] = total.get(name, 0) + value * number
         pods = sum(n * size for n, size in zip(short, self.problem.bundles, strict=True))
         return f"{words.count(pods, 'pod')} ({words.request(total)})"

@@ -9,7 +9,7 @@ from lockstep.api.names import GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.nodes import IntArray
-from lockstep.scheduler.core.units import Member
+from lockstep.scheduler.core.units import Member, UnitKey
 
 NODES_LOOKED_AT = 512
 """Over more nodes nobody in particular is in the way, and the answer would cost too much."""
@@ -57,10 +57,11 @@ class _Held:
         return words.request(held | ({GPU_CARDS: self._cards} if self._cards else {}))
 
 
-def holders(cluster: Cluster, rows: IntArray, resource: str, namespace: str) -> str:
+def holders(cluster: Cluster, rows: IntArray, resource: str, asking: UnitKey) -> str:
     """Return in words who holds a resource on some nodes, the largest first.
 
-    Only what lives in *namespace* is named: who else uses the cluster is nobody's business.
+    Only what lives in the namespace of the unit that asks is named: who else uses the cluster is
+    nobody's business.
     """
     if len(rows) > NODES_LOOKED_AT:
         return ""
@@ -68,8 +69,8 @@ def holders(cluster: Cluster, rows: IntArray, resource: str, namespace: str) -> 
     rest, elsewhere = _Held(), _Held()
     for row in map(int, rows):
         for member in cluster.on_node(cluster.table.name(row)):
-            own = member.namespace == namespace
-            (held[_name(member)] if own else elsewhere).add(member, row, resource)
+            own = member.namespace == asking.namespace
+            (held[_name(member, asking)] if own else elsewhere).add(member, row, resource)
     ranked = sorted(
         ((name, one) for name, one in held.items() if one.total),
         key=lambda item: (-item[1].total, item[0]),
@@ -82,6 +83,8 @@ def holders(cluster: Cluster, rows: IntArray, resource: str, namespace: str) -> 
     return f"held by {words.listing(parts)}" if parts else ""
 
 
-def _name(member: Member) -> str:
+def _name(member: Member, asking: UnitKey) -> str:
     unit = member.unit
+    if unit == asking:
+        return "its own members"
     return f"gang {unit.name}" if unit and unit.kind == "Gang" else f"pod {member.name}"

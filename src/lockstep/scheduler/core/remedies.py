@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,11 +11,15 @@ from lockstep.scheduler.core import words
 from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.fit import FixedFit, lifted, members_fit, unaligned
+from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.obstacles import Barred, Obstacles
+from lockstep.scheduler.core.occupancy import held_by
 from lockstep.scheduler.core.packing import Item
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
 from lockstep.scheduler.core.problem import Bounds, Problem
+from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.topology import NO_DOMAIN
+from lockstep.scheduler.core.units import Member, Unit
 
 DOMAINS_EMPTIED = 4
 """Domains tried with nobody else in them, those that would have the most room first."""
@@ -42,8 +47,9 @@ def with_remedy(verdict: Verdict) -> Verdict:
 class Remedies:
     """Changes tried on one problem that has no place now."""
 
-    def __init__(self, cluster: Cluster, problem: Problem) -> None:
+    def __init__(self, cluster: Cluster, unit: Unit, problem: Problem) -> None:
         self._cluster = cluster
+        self._unit = unit
         self._problem = problem
 
     def describe(self, view: Obstacles, domain: Domain | None) -> str:
@@ -51,7 +57,10 @@ class Remedies:
         parts = [self._lifting(view)]
         if domain is not None and self.holds_when_empty(domain) is False:
             there = "the cluster" if domain.level == EVERYWHERE else "it"
-            parts.append(f"even with nobody else there {there} would not hold it")
+            search = self._undisturbed()
+            capped = search is None or search.problem.headroom
+            within = " within its queue's limits" if capped else ""
+            parts.append(f"even with nobody else there {there} would not hold it{within}")
         if domain is not None and self.starts_without_tier():
             parts.append("without the required tier it would start now")
         if self.starts_unaligned():
@@ -117,7 +126,7 @@ class Remedies:
         """Return whether the unit would start were one requirement on nodes not there."""
         table = self._cluster.table
         fits = [lifted(table, item.shape, requirement) for item in self._problem.items]
-        return self._places(Search(self._cluster, self._problem, fits))
+        return self._places(self._problem, fits)
 
     def starts_without_tier(self) -> bool:
         """Return whether the unit would start if its members, or a group's, may stand anywhere."""
@@ -128,7 +137,7 @@ class Remedies:
         anywhere = Bounds(None, None, ())
         freed = [own if own.standing else anywhere for own in groups]
         free = replace(self._problem, bounds=anywhere, group_bounds=freed)
-        return self._places(Search(self._cluster, free))
+        return self._places(free)
 
     def starts_unaligned(self) -> bool:
         """Return whether the unit would start if its devices need not be aligned."""
@@ -136,7 +145,7 @@ class Remedies:
         if not any(item.shape.alignment.required for item in items):
             return False
         lax = replace(self._problem, items=[replace(i, shape=i.shape.lax()) for i in items])
-        return self._places(Search(self._cluster, lax, self._unaligned()))
+        return self._places(lax, self._unaligned())
 
     def nodes_unaligned(self) -> int:
         """Return how many nodes have room for some pod whose devices need not be aligned."""
@@ -155,21 +164,49 @@ class Remedies:
         return bool((members_fit(empty, item.shape.lax()) * fit.eligible).any())
 
     def holds_when_empty(self, domain: Domain) -> bool | None:
-        """Return whether a domain would hold the unit if nobody else were there.
+        """Return whether a domain would hold the unit if nobody else were there, nor in its queue.
 
         None where there are too many ways to be sure.
         """
-        table, problem = self._cluster.table, self._problem
-        search = Search(self._cluster, problem)
+        problem, search = self._problem, self._undisturbed()
+        if search is None:
+            return False
         ground = search.ground(domain)
-        ground.table, ground.rows = table.emptied(domain.rows), np.arange(len(domain.rows))
+        ground.table, ground.rows = self._left(domain), np.arange(len(domain.rows))
         ground.room = [members_fit(ground.table, item.shape) for item in problem.items]
         packing = search.pack_ground(domain, ground, problem.needs)
         holds = packing.satisfies(problem.items, problem.needs)
         return holds if holds or packing.exact else None
 
-    def _places(self, search: Search) -> bool:
-        return search.holds()
+    def _undisturbed(self) -> Search | None:
+        """Return the search within the queue's limits as they would be were there nobody else."""
+        own = [member for member in self._unit.bound if member.account is not None]
+        with self._cluster.ledger.alone(own):
+            return admission.search(self._cluster, self._unit, self._problem)
+
+    def _left(self, domain: Domain) -> IntArray:
+        """Return what a domain's nodes would have free with only the unit's own members there."""
+        table = self._cluster.table
+        found = table.emptied(domain.rows)
+        there: dict[int, list[Member]] = {}
+        for member in self._unit.bound:
+            row = table.rows.get(member.node)
+            if row is not None:
+                there.setdefault(row, []).append(member)
+        alone = table.fork() if there else table
+        for place in np.flatnonzero(np.isin(domain.rows, list(there))):
+            row = int(domain.rows[place])
+            alone.held[:, row] = 0
+            alone.vacate(row)
+            for member in there[row]:
+                alone.charge(row, member.shape.columns, member.shape.amounts, last=False)
+            alone.hold_devices(row, held_by(there[row]))
+            found[:, place] = alone.free[:, row]
+        return found
+
+    def _places(self, problem: Problem, fits: Sequence[FixedFit] | None = None) -> bool:
+        search = admission.search(self._cluster, self._unit, problem, fits)
+        return search is not None and search.holds()
 
 
 def _roomiest(view: Obstacles) -> Barred | None:

@@ -173,20 +173,36 @@ def _search(
     rows: BoolArray | None,
     headroom: Sequence[Headroom] = (),
 ) -> Placement | None:
-    fits: Sequence[Fit] | None = None
-    if headroom:
-        problem = replace(problem, headroom=headroom)
-        left = [one.amount for one in headroom]
-        open_to = [affordable(headroom, left, number) for number in range(len(problem.items))]
-        fits = [
-            within(
-                room.fits.of(item.shape, problem.strategy), mask if rows is None else mask & rows
-            )
-            for item, mask in zip(problem.items, open_to, strict=True)
-        ]
-    elif rows is not None:
-        fits = inside(problem, room.fits, rows)
-    return Search(room, problem, fits).place(unit.key)
+    fits = None if rows is None else inside(problem, room.fits, rows)
+    return _limited_search(room, problem, fits, headroom).place(unit.key)
+
+
+def _limited_search(
+    room: State, problem: Problem, fits: Sequence[Fit] | None, headroom: Sequence[Headroom]
+) -> Search:
+    """Return the search for places that do not use more than there is *headroom* for."""
+    if not headroom:
+        return Search(room, problem, fits)
+    if fits is None:
+        fits = [room.fits.of(item.shape, problem.strategy) for item in problem.items]
+    left = [one.amount for one in headroom]
+    open_to = (affordable(headroom, left, number) for number in range(len(problem.items)))
+    fits = [within(fit, mask) for fit, mask in zip(fits, open_to, strict=True)]
+    return Search(room, replace(problem, headroom=headroom), fits)
+
+
+def search(
+    cluster: Cluster, unit: Unit, problem: Problem, fits: Sequence[Fit] | None = None
+) -> Search | None:
+    """Return the search for a unit's place within its queue's limits, as if what it asks for fitted
+    nodes as *fits* say; None where the queue may not use as much wherever that is.
+    """
+    account = limited(cluster, unit)
+    if account is None:
+        return Search(cluster, problem, fits)
+    if over_quota(cluster, unit, problem) is not None:
+        return None
+    return _limited_search(cluster, problem, fits, headrooms(cluster, account, problem))
 
 
 def in_the_way(cluster: Cluster, unit: Unit, problem: Problem) -> OverQuota | None:

@@ -127,8 +127,13 @@ class Ledger:
         self.accounts = accounts
         for account in accounts.values():
             account.chain = tuple(_outward(account, self.top))
+        self._begin()
+
+    def _begin(self) -> None:
+        """Count nothing yet but what queues keep for themselves."""
+        for account in (*self.accounts.values(), self.top):
+            account.used = {}
             account.claimed = {} if self._keeps else account.used
-        self.top.claimed = {}
         if self._keeps:
             _claim_kept(self.top)
 
@@ -289,6 +294,19 @@ class Ledger:
         finally:
             for member in members:
                 self._add(_counted_in(member), member.charged, 1)
+
+    @contextmanager
+    def alone(self, members: Iterable[Member]) -> Iterator[None]:
+        """Suppose for a moment that of all pods only some of those that are counted are there."""
+        before = [(one, one.used, one.claimed) for one in (*self.accounts.values(), self.top)]
+        self._begin()
+        for member in members:
+            self._add(_counted_in(member), member.charged, 1)
+        try:
+            yield
+        finally:
+            for one, used, claimed in before:
+                one.used, one.claimed = used, claimed
 
     # Questions.
 

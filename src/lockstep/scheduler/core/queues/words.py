@@ -59,8 +59,8 @@ def quota_verdict(cluster: Cluster, unit: Unit, problem: Problem) -> Verdict | N
     if over.field == "lending":
         return Verdict(
             OVER_QUOTA,
-            f"needs {needs}; of {most} in the cluster {used} are in use or kept by queues that do "
-            f"not lend them: {short} short",
+            f"needs {needs}; the cluster has {most}, {used.partition(' ')[0]} of them in use or "
+            f"kept by queues that do not lend them: {short} short",
             f"{short} given back, or lending by the queues that keep them",
         )
     queue = over.account.queue
