@@ -70,7 +70,10 @@ class QueueSpec(Wire, frozen=True):
     ] = {}
     preemption: Annotated[
         Literal["LowerPriority", "Never"],
-        Meta(description="Whether a gang may take the place of less important ones."),
+        Meta(
+            description="Whether a gang may take the place of less important ones of its queue; "
+            "Never holds for all parts of the queue."
+        ),
     ] = "LowerPriority"
     strategy: Annotated[
         Strategy | None,

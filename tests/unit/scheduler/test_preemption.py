@@ -48,6 +48,32 @@ CASES: dict[str, Any] = {
     "not where the queue does not preempt": (
         TWO, {"q": {"preemption": "Never"}}, [("x: 2x8", "q", "low")], ("z: 1x8", "q", ""), "", "x",
     ),
+    "not where a queue around it does not, whatever its part says": (
+        TWO,
+        {
+            "org": {"preemption": "Never"},
+            "dep": {"parent": "org"},
+            "q": {"parent": "dep", "preemption": "LowerPriority"},
+        },
+        [("x: 2x8", "q", "low")], ("z: 1x8", "q", ""), "", "x",
+    ),
+    "nor where gangs are in a queue with parts that does not": (
+        TWO, {"q": {"preemption": "Never"}, "part": {"parent": "q"}}, [("x: 2x8", "q", "low")],
+        ("z: 1x8", "q", ""), "", "x",
+    ),
+    "but for a part of one that does not, others do": (
+        TWO, {"org": {}, "shy": {"parent": "org", "preemption": "Never"}, "q": {"parent": "org"}},
+        [("x: 2x8", "q", "low")], ("z: 1x8", "q", ""), "x", "z",
+    ),
+    "what is guaranteed is reclaimed where nobody preempts": (
+        TWO,
+        {
+            "org": {"preemption": "Never"},
+            "q": {"parent": "org", "guaranteed": gpus(8)},
+            "r": {"parent": "org"},
+        },
+        [("x: 2x8", "r", "top")], ("z: 1x8", "q", "low"), "x", "z",
+    ),
     "where the queue's limit is what lacks": (
         TWO, {"q": {"limit": gpus(8)}}, [("x: 1x8", "q", "low")], ("z: 1x8", "q", ""), "x", "z",
     ),

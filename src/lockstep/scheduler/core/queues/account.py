@@ -125,9 +125,12 @@ class Account:
 
     @property
     def preempts(self) -> bool:
-        """Return whether what waits here may take the place of what is less important."""
-        spec = self.chain[1].spec if self.name.endswith(ITSELF) else self.spec
-        return spec is None or spec.preemption == "LowerPriority"
+        """Return whether what waits here may take the place of what is less important.
+
+        ``Never`` of a queue holds for all its parts, as a limit does.
+        """
+        stated = (one.spec for one in self.chain)
+        return all(spec is None or spec.preemption == "LowerPriority" for spec in stated)
 
     def over(self, resource: str, more: int = 0) -> int:
         """Return how much of a resource is used beyond what is guaranteed, with *more* used."""
