@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,7 +14,10 @@ from lockstep.api.core import Pod
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.grants import Grant
 from lockstep.scheduler.core.masks import indices_of
+from lockstep.scheduler.core.preemption.nominations import Nomination
+from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.units import UnitKey
 
 CARDS = 4
@@ -83,6 +87,19 @@ def test_whole_gpus_and_shares_keep_off_each_other():
     cluster = cluster_of("a")
     found = decide(cluster, share("p", 10), pod("w", gpus=3), share("q", 90), share("r", 1))
     assert found == [("a", (0,)), ("a", (1, 2, 3)), ("a", (0,)), ("", ())]
+
+
+def test_a_card_of_which_a_share_is_kept_for_somebody_is_nobodys_whole():
+    cluster = cluster_of("a")
+    cluster.set_pod(share("p", 50))
+    cluster.settle()
+    shape = cluster.pods["default", "p"].shape
+    place = Nomination(UnitKey("Pod", "default", "p"), {"p": "a"}, {"p": shape}, "", {})
+    place.grants["p"] = Grant(gpus=0b1)
+    cluster.nominations.add(place)
+    assert decide(cluster, pod("w", gpus=4), pod("v", gpus=3)) == [("", ()), ("a", (1, 2, 3))]
+    assert cluster.table.emptied(np.array([0]))[GPU_COLUMN].tolist() == [4]
+    assert cards(cluster, "p") == ("a", (0,))
 
 
 def test_a_share_that_ends_gives_its_part_back():

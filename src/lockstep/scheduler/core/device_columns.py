@@ -145,6 +145,16 @@ def held(columns: Columns, layout: Layout, grant: Grant, takes: Takes) -> dict[i
     return found
 
 
+def begun(columns: Columns, left: IntArray, kept: IntArray) -> NDArray[np.bool_]:
+    """Return by card, and by node where there are several, whether all of it is *left* by those
+    who are there, but not the whole may be had: shares of it are *kept* for somebody.
+    """
+    whole, compute, memory = (list(columns.card_ids[kind]) for kind in CARD_KINDS)
+    shared = (kept[compute] > 0) | (kept[memory] > 0)
+    found: NDArray[np.bool_] = (left[whole] > kept[whole]) & shared
+    return found
+
+
 def put(target: IntArray, row: int, amounts: Mapping[int, int]) -> None:
     """Write amounts by column into one row."""
     if amounts:

@@ -283,6 +283,10 @@ class NodeTable:
             self.held[column, row] += amount * times
         self._refresh(row)
 
+    def _begun(self, rows: int | IntArray) -> BoolArray:
+        there = self.allocatable[:, rows] - self.used[:, rows]
+        return device_columns.begun(self.columns, there, self.held[:, rows])
+
     def release(self) -> None:
         """Keep nothing free for anybody."""
         rows = np.flatnonzero(self.held.any(axis=0))
@@ -294,8 +298,9 @@ class NodeTable:
         """Return what some nodes would have free with nobody on them; ill devices stay ill."""
         found = self.free[:, rows] + self.used[:, rows] + self.held[:, rows]
         # A card of which shares are held is not free, and yet nobody uses the whole of it.
-        whole = found[GPU_COLUMN] + np.bitwise_count(self.gpu_shared[rows])
-        found[GPU_COLUMN] = np.minimum(whole, self.allocatable[GPU_COLUMN, rows])
+        found[self.columns.card_ids["whole"]] += (begun := self._begun(rows))
+        found[GPU_COLUMN] += np.bitwise_count(self.gpu_shared[rows]) + begun.sum(axis=0)
+        found[GPU_COLUMN] = np.minimum(found[GPU_COLUMN], self.allocatable[GPU_COLUMN, rows])
         return found
 
     def fork(self) -> NodeTable:
@@ -363,6 +368,8 @@ class NodeTable:
             self.free[NIC_COLUMN, row] = min(self.free[NIC_COLUMN, row], whole)
         if self._holds:
             self.free[:, row] -= self.held[:, row]
+            self.free[self.columns.card_ids["whole"], row] -= (begun := self._begun(row))
+            self.free[GPU_COLUMN, row] -= begun.sum()
         self.journal.note(row)
 
     def _compact(self) -> None:
