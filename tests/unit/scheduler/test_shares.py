@@ -91,15 +91,13 @@ def test_whole_gpus_and_shares_keep_off_each_other():
 
 def test_a_card_of_which_a_share_is_kept_for_somebody_is_nobodys_whole():
     cluster = cluster_of("a")
-    cluster.set_pod(share("p", 50))
-    cluster.settle()
-    shape = cluster.pods["default", "p"].shape
+    shape = cluster.shapes.of(share("p", 50).spec, {})
+    cluster.table.open_for(shape)
     place = Nomination(UnitKey("Pod", "default", "p"), {"p": "a"}, {"p": shape}, "", {})
     place.grants["p"] = Grant(gpus=0b1)
     cluster.nominations.add(place)
     assert decide(cluster, pod("w", gpus=4), pod("v", gpus=3)) == [("", ()), ("a", (1, 2, 3))]
     assert cluster.table.emptied(np.array([0]))[GPU_COLUMN].tolist() == [4]
-    assert cards(cluster, "p") == ("a", (0,))
 
 
 def test_a_share_that_ends_gives_its_part_back():
