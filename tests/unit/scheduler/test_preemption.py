@@ -364,6 +364,17 @@ def test_a_class_that_never_preempts():
     assert world.evicted == []
 
 
+def test_who_may_not_preempt_does_not_stand_for_others_that_ask_for_the_same():
+    world = Running.on(TWO)
+    polite = PriorityClass(metadata=ObjectMeta(name="polite"), value=10, preemption_policy="Never")
+    world.cluster.set_priority_class(polite)
+    world.run("x: 2x8", priority="low")
+    world.run("z: 2x8", priority="polite")
+    assert world.there() == {"x"}
+    world.run("y: 2x8", priority="high")
+    assert world.there() == {"y"}
+
+
 def test_whose_bindings_are_under_way_is_asked_once_they_have_ended():
     world = Running.on("s/l: a:8")
     world.submit("x: 1x8", priority="low")

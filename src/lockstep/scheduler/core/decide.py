@@ -308,10 +308,11 @@ class Decider:
         if problem is None or unit.key in self.cluster.nominations:
             return None
         if problem.single:
-            return problem.items[0].shape.id, self.cluster.priorities.of(unit), _class(unit.runtime)
+            shape = problem.items[0].shape.id
+            return shape, self.cluster.priorities.rank(unit), _class(unit.runtime)
         if unit.bound:  # where the others stand follows from this one
             return unit.key
-        return problem.signature, self.cluster.priorities.of(unit), _class(unit.runtime)
+        return problem.signature, self.cluster.priorities.rank(unit), _class(unit.runtime)
 
     def _place(self, unit: Unit, *, exempt: bool) -> Placement | None:
         problem = self.problem(unit)

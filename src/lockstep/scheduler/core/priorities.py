@@ -41,6 +41,10 @@ class Priorities:
         named = _class_of(unit)
         return self._values.get(named) if named else None
 
+    def rank(self, unit: Unit) -> tuple[int, bool]:
+        """Return how important a unit is, and whether others may have to go for it."""
+        return self.of(unit), self.may_preempt(unit)
+
     def may_preempt(self, unit: Unit) -> bool:
         """Return whether a unit's priority class lets it take the place of others."""
         return _class_of(unit) not in self._polite and all(
