@@ -383,6 +383,31 @@ def test_of_what_is_short_nothing_is_told_that_is_not():
     )
 
 
+def test_members_that_are_only_wanted_are_not_among_those_that_are_needed():
+    cluster = draw(Cluster(), "s1/l1: a:8 b:4")
+    add(cluster, draw_gang("g: head=1..3xcpu4 + worker=2x8"))
+    (key,) = Decider(cluster).decide(0.0).failed
+    message = explain(cluster, cluster.units[key]).message
+    assert (
+        "needs 1 pod x 4 CPUs and 2 pods x 8 GPUs; the cluster has room for 2 of 3 now" in message
+    )
+
+
+def test_room_kept_for_others_is_told_apart_from_what_is_in_use():
+    cluster = draw(Cluster(), "s1/l1: a:8 b:8")
+    runtime = {"annotations": {"lockstep.dev/runtime": "3600"}}
+    cluster.set_pod(pod("r", gpus=8, on="a", phase="Running", **runtime))
+    decider = Decider(cluster)
+    decider.decide(0.0)
+    cluster.pods["default", "r"].since = 0.0
+    add(cluster, draw_gang("first: 2x8"))
+    add(cluster, draw_gang("g: 1x4"))
+    decider.decide(1.0)
+    assert cluster.reservation is not None
+    message = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")]).message
+    assert "2 nodes with 8 of 16 GPUs in use and 8 kept for others" in message
+
+
 def test_adding_what_is_short_lets_the_gang_start():
     cluster = draw(Cluster(), TWO_SPINES)
     add(cluster, draw_gang("g: 4x8 leaf"))

@@ -193,9 +193,8 @@ class _Inquiry:
         inside = np.zeros(self.table.capacity, dtype=bool)
         inside[domain.rows] = True
         where = self._where(domain)
-        sizes = np.array(self.problem.bundles)
-        held = int((packing.placed * sizes).sum())
-        needed = held + int((np.array(short) * sizes).sum())
+        needed = self._needed()
+        held = needed - sum(n * size for n, size in zip(short, self.problem.bundles, strict=True))
         parts = [
             f"{self._asks()}{self._under()}; {where} has room for {held} of {needed} now: "
             f"{self._lacks(short)} short"
@@ -245,6 +244,11 @@ class _Inquiry:
                 groups = words.count(quota.need, f"{more}tensor group")
                 parts.append(f"{groups} of {size} pods ({each} a group){under}")
         return f"needs {words.listing(parts)}"
+
+    def _needed(self) -> int:
+        """Return how many pods must be placed; a group may have more that are only wanted."""
+        sizes = {i.group: n for i, n in zip(self.problem.items, self.problem.bundles, strict=True)}
+        return sum(q.need * sizes.get(g, 1) for g, q in enumerate(self.problem.needs))
 
     def _one(self, item: int) -> str:
         size = self.problem.bundles[item]

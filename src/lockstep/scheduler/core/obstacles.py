@@ -38,6 +38,8 @@ class Crowded:
     nodes: int
     used: int
     allocatable: int
+    kept: int
+    """What is kept free there for who is to come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,8 @@ def _crowded_words(short: Crowded) -> str:
     if short.resource == ALIGNED:
         return f"{which} with room whose free devices are not aligned as required"
     used = words.share(short.resource, short.used, short.allocatable)
-    return f"{which} with {used} in use"
+    kept = words.quantity(short.resource, short.kept).partition(" ")[0]
+    return f"{which} with {used} in use" + (f" and {kept} kept for others" if short.kept else "")
 
 
 def obstacles(table: NodeTable, shape: PodShape, inside: BoolArray) -> Obstacles:
@@ -157,5 +160,6 @@ def _crowded(
             if name == GPU:
                 used += int(np.bitwise_count(table.gpu_shared[there]).sum())
             total = int(table.allocatable[np.ix_(columns[number], there)].sum())
-            found.append(Crowded(name, len(there), used, total))
+            kept = int(table.held[np.ix_(columns[number], there)].sum())
+            found.append(Crowded(name, len(there), used, total, kept))
     return tuple(sorted(found, key=lambda one: (-one.nodes, one.resource)))
