@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.running import Running
 
-from lockstep.scheduler.core.reservation import end_of
+from lockstep.scheduler.core.kept_room import end_of
 
 TWO = "s/l: a:8 b:8"
 

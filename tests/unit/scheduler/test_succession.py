@@ -19,9 +19,10 @@ from lockstep.api.meta import Condition
 from lockstep.api.timestamp import show
 from lockstep.api.wire import convert
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.kept_room import end_of
 from lockstep.scheduler.core.masks import format_indices
 from lockstep.scheduler.core.report import gang_status
-from lockstep.scheduler.core.reservation import Reservation, end_of
+from lockstep.scheduler.core.reservation import Reservation
 from lockstep.scheduler.core.units import Member, UnitKey
 
 THREE = "s/l: a:8 b:8 c:8"

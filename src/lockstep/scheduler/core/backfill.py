@@ -14,12 +14,13 @@ from math import ceil
 import numpy as np
 
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.kept_room import end_of, hold, keep, reserved
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.preemption.rights import claims_from
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.reservation import Reservation, end_of, hold, keep, turn_of
+from lockstep.scheduler.core.reservation import Reservation, turn_of
 from lockstep.scheduler.core.succession import promised
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
@@ -212,7 +213,7 @@ class Backfill:
                 high, placement = middle, found
         at = ceil(ends[high - 1] if high else now)
         place = {one.member: one.spot.node for one in placement.assignments}
-        return Reservation.of(self._cluster, unit, at, place)
+        return reserved(self._cluster, unit, at, place)
 
     def _keep_again(self, held: Reservation, now: float) -> None:
         hold(self._cluster, held, -1)

@@ -74,7 +74,7 @@ def _strays(unit: Unit) -> str:
     )
 
 
-def _has(muster: Muster) -> str:
+def _has(muster: Muster[Member]) -> str:
     held = f" ({len(muster.gated)} of them gated)" if muster.gated else ""
     whose = f"group {muster.group.name} " if muster.group.name else ""
     return f"{whose}has {muster.total} of {words.count(muster.group.minimum, 'pod')}{held}"
@@ -144,7 +144,7 @@ def warnings(cluster: Cluster, unit: Unit) -> list[Verdict]:
                 f"PriorityClass {named} does not exist; the pods' own priority counts",
             )
         )
-    if unit.node_policy and unit.node_policy not in cluster.table.policies:
+    if unit.node_policy and unit.node_policy not in cluster.policies:
         found.append(
             Verdict(
                 "NodePolicyMissing",

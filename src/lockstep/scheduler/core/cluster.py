@@ -8,7 +8,6 @@ of events the state is the one that the present objects alone would give.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
 
 from lockstep.api.core import Node, Pod, PriorityClass
 from lockstep.api.gang import Defragmentation, Gang, GangSpec
@@ -23,6 +22,7 @@ from lockstep.scheduler.core.memory import Memory
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.occupancy import Occupancy
 from lockstep.scheduler.core.past import Past
+from lockstep.scheduler.core.policies import NodePolicies
 from lockstep.scheduler.core.preemption.budgets import Budgets
 from lockstep.scheduler.core.preemption.nominations import Nominations
 from lockstep.scheduler.core.priorities import Priorities
@@ -30,13 +30,11 @@ from lockstep.scheduler.core.queues.account import Amounts, Card
 from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.queues.offer import Offer
 from lockstep.scheduler.core.renewal import confirms, dated, older, same_room
+from lockstep.scheduler.core.reservation import Reservation
 from lockstep.scheduler.core.resources import Columns
 from lockstep.scheduler.core.shapes import Shapes
 from lockstep.scheduler.core.topology import Topologies
 from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
-
-if TYPE_CHECKING:
-    from lockstep.scheduler.core.reservation import Reservation
 
 
 class Cluster:
@@ -45,6 +43,7 @@ class Cluster:
     def __init__(self) -> None:
         self.columns = Columns()
         self.table = NodeTable(self.columns)
+        self.policies = NodePolicies()
         self.shapes = Shapes(self.columns)
         self.past = Past()
         self.memory = Memory(self.past)
@@ -118,12 +117,12 @@ class Cluster:
 
     def set_node_policy(self, policy: NodePolicy) -> None:
         """Take in a node policy."""
-        self.table.policies.set(policy)
+        self.policies.set(policy)
         self._touch_gangs(lambda spec: True)
 
     def remove_node_policy(self, name: str) -> None:
         """Forget a node policy."""
-        self.table.policies.remove(name)
+        self.policies.remove(name)
         self._touch_gangs(lambda spec: True)
 
     # Pods.

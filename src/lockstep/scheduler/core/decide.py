@@ -28,7 +28,7 @@ from lockstep.scheduler.core.streak import Streak
 from lockstep.scheduler.core.timeouts import TimeOuts
 from lockstep.scheduler.core.topology import Tiers
 from lockstep.scheduler.core.turns import Turns
-from lockstep.scheduler.core.units import Unit, UnitKey
+from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
 PLANS_PER_ROUND = 4
 """Units for which one round looks for whom to evict; the others follow in the next."""
@@ -70,7 +70,7 @@ class Decider:
         self._freed = -1
         self._ground: tuple[object, ...] = ()
         self._stuck_since: dict[UnitKey, float] = {}
-        self._problems: dict[UnitKey, tuple[list[Muster], Tiers, Problem]] = {}
+        self._problems: dict[UnitKey, tuple[list[Muster[Member]], Tiers, Problem]] = {}
 
     def decide(self, now: float, *, busy: Container[UnitKey] = (), limit: int = 512) -> Round:
         """Decide about what may have a place now, up to *limit* pods.

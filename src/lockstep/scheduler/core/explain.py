@@ -15,6 +15,7 @@ from lockstep.scheduler.core import words
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.holders import holders
+from lockstep.scheduler.core.kept_room import own_place
 from lockstep.scheduler.core.obstacles import ALIGNED, Obstacles, obstacles
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
@@ -22,7 +23,6 @@ from lockstep.scheduler.core.preemption.words import in_words
 from lockstep.scheduler.core.problem import Problem, problem_of
 from lockstep.scheduler.core.queues.words import quota_verdict
 from lockstep.scheduler.core.remedies import Remedies, with_remedy
-from lockstep.scheduler.core.reservation import own_place
 from lockstep.scheduler.core.resources import is_port
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Unit

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 from lockstep.api.gang import Gang, TopologyWish
 from lockstep.api.names import GANG_GROUP_LABEL
 from lockstep.api.selectors import LabelMatch, SelectorError, from_selector
 from lockstep.scheduler.core.alignment import NO_ALIGNMENT, Alignment
 
-if TYPE_CHECKING:
-    from lockstep.scheduler.core.units import Member, UnitKey
+M = TypeVar("M")
+"""What the members are: nothing is asked of them here."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Group:
 
 
 @dataclass
-class Muster:
+class Muster(Generic[M]):
     """The members of one group, by how far they are."""
 
     group: Group
-    bound: list[Member] = field(default_factory=list)
-    pending: list[Member] = field(default_factory=list)
-    gated: list[Member] = field(default_factory=list)
+    bound: list[M] = field(default_factory=list)
+    pending: list[M] = field(default_factory=list)
+    gated: list[M] = field(default_factory=list)
     finished: int = 0
 
     @property
@@ -74,9 +74,9 @@ NO_WISH = TopologyWish()
 _ALONE = Group("", 1, 1, NO_WISH)
 
 
-def groups_of(key: UnitKey, gang: Gang | None) -> tuple[list[Group], str]:
-    """Return the groups of a unit, and what is wrong with their selectors."""
-    if key.kind == "Pod":
+def groups_of(gang: Gang | None, *, alone: bool) -> tuple[list[Group], str]:
+    """Return the groups of a gang, or of a pod *alone*, and what is wrong with their selectors."""
+    if alone:
         return [_ALONE], ""
     if gang is None:
         return [Group("", 1, None, NO_WISH)], ""

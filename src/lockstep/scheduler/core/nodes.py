@@ -26,7 +26,6 @@ from lockstep.scheduler.core.labels import (
     TaintSets,
     fields_and_labels,
 )
-from lockstep.scheduler.core.policies import NodePolicies
 from lockstep.scheduler.core.resources import (
     GPU_COLUMN,
     NIC_COLUMN,
@@ -113,7 +112,6 @@ class NodeTable:
         self.nic_used: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.taint_sets = TaintSets()
         self.tiers = Tiers(capacity=capacity)
-        self.policies = NodePolicies()
         self.journal = Journal()
         self.version = 0
         """Moves with every change of what nodes are, not with what is used on them."""

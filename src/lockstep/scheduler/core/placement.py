@@ -18,6 +18,7 @@ from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nesting import enough_room
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.packing import Ground, Packing, Quota
+from lockstep.scheduler.core.policies import NodePolicies
 from lockstep.scheduler.core.preferences import Preference
 from lockstep.scheduler.core.problem import Problem, pinned
 from lockstep.scheduler.core.resources import GPU_COLUMN
@@ -65,6 +66,7 @@ class State(Protocol):
 
     table: NodeTable
     fits: Fits
+    policies: NodePolicies
 
 
 class Search:
@@ -77,7 +79,7 @@ class Search:
         if fits is None:
             fits = [cluster.fits.of(item.shape, problem.strategy) for item in problem.items]
         self.fits = fits
-        self.tiers_of_policy = cluster.table.policies.tiers(problem.policy, cluster.table)
+        self.tiers_of_policy = cluster.policies.tiers(problem.policy, cluster.table)
 
     def place(self, unit: UnitKey) -> Placement | None:
         """Return where the unit's members go, or None when what it needs does not fit."""

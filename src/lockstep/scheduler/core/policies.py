@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-from numpy.typing import NDArray
 
 from lockstep.api.core import NodeSelectorRequirement
 from lockstep.api.meta import LabelSelector
 from lockstep.api.node_policy import NodePolicy
 from lockstep.scheduler.core.labels import BoolArray, matches
-
-if TYPE_CHECKING:
-    from lockstep.scheduler.core.nodes import NodeTable
-
-IntArray = NDArray[np.int64]
+from lockstep.scheduler.core.nodes import IntArray, NodeTable
 
 
 class NodePolicies:

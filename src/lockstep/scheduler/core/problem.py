@@ -139,7 +139,7 @@ def problem_of(cluster: Cluster, unit: Unit) -> Problem:
         _bounds(cluster, wish.required, wish.preferred, unit.bound),
         builder.group_bounds,
         strategy_of(cluster, unit),
-        cluster.table.policies.chosen(unit.node_policy, unit.queue),
+        cluster.policies.chosen(unit.node_policy, unit.queue),
         builder.ranked(roll) if roll is not None else None,
     )
 
@@ -165,7 +165,7 @@ class _Builder:
         self._place: dict[tuple[str, str], tuple[int, int]] = {}
         """By the first member of a place its item and its number among the places of that."""
 
-    def add_members(self, number: int, muster: Muster) -> None:
+    def add_members(self, number: int, muster: Muster[Member]) -> None:
         """Add a group whose members are placed one by one."""
         for shape, alike in _alike(sorted(muster.pending, key=lambda m: m.order)).items():
             self._add(shape, number, [(member,) for member in alike])
@@ -184,7 +184,9 @@ class _Builder:
                 self._add_roll(number, muster, musters, roll)
         self._complete(self._cluster.table.tiers.nvlink)
 
-    def _add_roll(self, number: int, muster: Muster, ranked: list[Muster], roll: Roll) -> None:
+    def _add_roll(
+        self, number: int, muster: Muster[Member], ranked: list[Muster[Member]], roll: Roll
+    ) -> None:
         waiting = [bundle for bundle in roll.bundles if bundle.waiting]
         # Those that have begun come first: nobody else can complete them.
         waiting.sort(key=lambda bundle: not bundle.standing)
@@ -241,7 +243,7 @@ class _Builder:
         self.bundles.append(len(places[0]))
         self.blocks.append(block)
 
-    def _close(self, muster: Muster, quota: Quota) -> None:
+    def _close(self, muster: Muster[Member], quota: Quota) -> None:
         self.needs.append(quota)
         wish = muster.group.wish
         self.group_bounds.append(

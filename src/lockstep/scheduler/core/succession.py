@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from lockstep.api import timestamp
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.reservation import Reservation, comes_about
+from lockstep.scheduler.core.kept_room import comes_about, reserved
+from lockstep.scheduler.core.reservation import Reservation
 from lockstep.scheduler.core.units import Unit
 
 
@@ -35,4 +36,4 @@ def _recorded(cluster: Cluster, unit: Unit) -> Iterator[Reservation]:
     waiting = {member.name: member for muster in unit.musters for member in muster.pending}
     place = {waiting[pod]: node for pod, node in record.place.items() if pod in waiting}
     if place:
-        yield Reservation.of(cluster, unit, at, place)
+        yield reserved(cluster, unit, at, place)

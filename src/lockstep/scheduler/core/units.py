@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from lockstep.api import timestamp
 from lockstep.api.core import Pod
@@ -24,9 +24,6 @@ from lockstep.scheduler.core.musters import NO_WISH, Muster, groups_of
 from lockstep.scheduler.core.nodes import natural
 from lockstep.scheduler.core.said import rank, scheduled, seconds
 from lockstep.scheduler.core.shapes import PodShape
-
-if TYPE_CHECKING:
-    from lockstep.scheduler.core.queues.account import Account
 
 _ALIGNING = frozenset((ALIGN_REQUIRED_ANNOTATION, ALIGN_PREFERRED_ANNOTATION))
 DEFAULT_QUEUE = "default"
@@ -82,8 +79,8 @@ class Member:
     """Whether it says itself how its devices are to be aligned, whatever its gang says."""
     nominated: str = ""
     """The node that was being made free for it when it was last heard of."""
-    account: Account | None = field(default=None, repr=False)
-    """The queue's account that this pod is counted in, and what it counts for there."""
+    account: str | None = field(default=None, repr=False)
+    """The name of the account that this pod is counted in, and what it counts for there."""
     charged: dict[str, int] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -166,10 +163,10 @@ class Unit:
         self.gang: Gang | None = None
         self.members: dict[str, Member] = {}
         self._whole = False
-        self._musters: list[Muster] | None = None
+        self._musters: list[Muster[Member]] | None = None
         self._awaited: set[str] | None = None
         """Members whose nodes the API server does not show yet, once they have been counted."""
-        self._groups, self.unreadable = groups_of(key, None)
+        self._groups, self.unreadable = groups_of(None, alone=key.kind == "Pod")
         self.strays: list[Member] = []
 
     @property
@@ -271,7 +268,7 @@ class Unit:
         if gang is not None and self.gang is not None and gang.spec == self.gang.spec:
             self.gang = gang  # its status is what this scheduler itself writes
             return
-        groups = groups_of(self.key, gang)
+        groups = groups_of(gang, alone=not self.is_gang)
         if gang is not None and self.gang is None and gang.status.placed_at:
             self._whole = True
         self.gang = gang
@@ -291,10 +288,10 @@ class Unit:
         return home.alignment if home is not None else NO_ALIGNMENT
 
     @property
-    def musters(self) -> list[Muster]:
+    def musters(self) -> list[Muster[Member]]:
         """Return the groups with their members."""
         if self._musters is None:
-            self._musters = [Muster(group) for group in self._groups]
+            self._musters = [Muster[Member](group) for group in self._groups]
             self.strays = []
             members = list(self.members.values())
             if len(members) > 1:
@@ -313,7 +310,7 @@ class Unit:
         self.musters  # noqa: B018  brings it up to date
         return self._whole
 
-    def _note_whole(self, musters: list[Muster]) -> None:
+    def _note_whole(self, musters: list[Muster[Member]]) -> None:
         bound = [member for muster in musters for member in muster.bound]
         if not bound:
             self._whole = False

@@ -20,6 +20,7 @@ class Supposition:
     def __init__(self, cluster: Cluster, gone: Iterable[Member] = ()) -> None:
         self.table = cluster.table.fork()
         self.fits = cluster.fits.fork(self.table)
+        self.policies = cluster.policies
         self._cluster = cluster
         self._gone: set[PodKey] = set()
         self._come: dict[str, list[Member]] = {}

@@ -235,7 +235,7 @@ class Ledger:
         key = member.unit or UnitKey("Pod", member.namespace, member.name)
         new = key not in account.holding
         account.holding.setdefault(key, {})[member.key] = member
-        member.account, member.charged = account, charged
+        member.account, member.charged = account.name, charged
         self._add(account, charged, 1)
         return account if new else None
 
@@ -247,9 +247,9 @@ class Ledger:
 
     def leave(self, member: Member) -> None:
         """Count a pod no more."""
-        account = member.account
-        if account is None:
+        if member.account is None:
             return
+        account = self._counted_in(member)
         key = member.unit or UnitKey("Pod", member.namespace, member.name)
         there = account.holding[key]
         del there[member.key]
@@ -264,7 +264,12 @@ class Ledger:
         if old.account is not None:
             new.account, new.charged, old.account = old.account, old.charged, None
             key = new.unit or UnitKey("Pod", new.namespace, new.name)
-            new.account.holding[key][new.key] = new
+            self._counted_in(new).holding[key][new.key] = new
+
+    def _counted_in(self, member: Member) -> Account:
+        if member.account is None:
+            raise ValueError(f"{member.namespace}/{member.name} is counted in no queue")
+        return self.accounts[member.account]
 
     def _add(self, account: Account, charged: Mapping[str, int], times: int) -> None:
         for one in account.chain:
@@ -288,12 +293,12 @@ class Ledger:
     def without(self, members: Sequence[Member]) -> Iterator[None]:
         """Suppose for a moment that pods which are counted are not."""
         for member in members:
-            self._add(_counted_in(member), member.charged, -1)
+            self._add(self._counted_in(member), member.charged, -1)
         try:
             yield
         finally:
             for member in members:
-                self._add(_counted_in(member), member.charged, 1)
+                self._add(self._counted_in(member), member.charged, 1)
 
     @contextmanager
     def alone(self, members: Iterable[Member]) -> Iterator[None]:
@@ -301,7 +306,7 @@ class Ledger:
         before = [(one, one.used, one.claimed) for one in (*self.accounts.values(), self.top)]
         self._begin()
         for member in members:
-            self._add(_counted_in(member), member.charged, 1)
+            self._add(self._counted_in(member), member.charged, 1)
         try:
             yield
         finally:
@@ -373,12 +378,6 @@ class Ledger:
             if account is self.top or account in self.account(queue).chain:
                 total += amounts.get(resource, 0)
         return total
-
-
-def _counted_in(member: Member) -> Account:
-    if member.account is None:
-        raise ValueError(f"{member.namespace}/{member.name} is counted in no queue")
-    return member.account
 
 
 def _claim_kept(account: Account) -> Amounts:

@@ -1,0 +1,111 @@
+"""The room that a reservation keeps free.
+
+Of its place so much is kept free as those that end there in time will not free by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.nodes import IntArray
+from lockstep.scheduler.core.reservation import Reservation, turn_of
+from lockstep.scheduler.core.units import Member, Unit, UnitKey
+
+
+def reserved(cluster: Cluster, unit: Unit, at: float, place: dict[Member, str]) -> Reservation:
+    """Return what is to be kept for a unit whose pods are to get these nodes."""
+    wanted: dict[str, IntArray] = {}
+    for member, node in place.items():
+        total = wanted.setdefault(node, _nothing(cluster))
+        total[member.shape.columns] += member.shape.amounts
+    names = {member.name: node for member, node in place.items()}
+    priority = cluster.priorities.of(unit)
+    return Reservation(unit.key, at, unit.queue, priority, turn_of(unit), names, wanted)
+
+
+def end_of(cluster: Cluster, member: Member) -> float | None:
+    """Return when a pod that has a node will have ended; None where that is not known."""
+    since, runtime = member.since, _runtime(cluster, member)
+    return since + runtime if since is not None and runtime is not None else None
+
+
+def _runtime(cluster: Cluster, member: Member) -> float | None:
+    unit = cluster.units.get(member.unit) if member.unit is not None else None
+    return unit.runtime if unit is not None and unit.is_gang else member.runtime
+
+
+@contextmanager
+def own_place(cluster: Cluster, key: UnitKey) -> Iterator[None]:
+    """Let what is kept for a unit be free for a moment, as it is for the unit itself."""
+    held = cluster.reservation
+    if held is None or held.unit != key:
+        yield
+        return
+    hold(cluster, held, -1)
+    try:
+        yield
+    finally:
+        hold(cluster, held, 1)
+
+
+def hold(cluster: Cluster, held: Reservation, times: int) -> None:
+    """Take what is kept from the nodes, or (with a negative *times*) give it back."""
+    for node, (columns, amounts) in held.kept.items():
+        row = cluster.table.rows.get(node)
+        if row is not None:
+            cluster.table.hold(row, columns, amounts, times)
+
+
+def keep(cluster: Cluster, held: Reservation, now: float) -> None:
+    """Keep of the place what those that end in time do not free."""
+    held.kept = {}
+    for node, wanted in held.wanted.items():
+        missing = np.maximum(_as_wide(cluster, wanted) - _freed(cluster, held, node, now), 0)
+        columns = np.flatnonzero(missing)
+        if len(columns):
+            held.kept[node] = columns, missing[columns]
+    hold(cluster, held, 1)
+
+
+def comes_about(cluster: Cluster, held: Reservation, now: float) -> bool:
+    """Return whether there will be room in time, while nothing is kept for it yet."""
+    for node, wanted in held.wanted.items():
+        row = cluster.table.rows.get(node)
+        if row is None:
+            return False
+        there = cluster.table.free[:, row] + _freed(cluster, held, node, now)
+        if (there < _as_wide(cluster, wanted)).any():
+            return False
+    return True
+
+
+def _freed(cluster: Cluster, held: Reservation, node: str, now: float) -> IntArray:
+    """Return what those that end on a node in time will free there."""
+    ending = _nothing(cluster)
+    for member in cluster.on_node(node):
+        if _ends_in_time(cluster, member, held, now):
+            ending[member.shape.columns] += member.shape.amounts
+    return ending
+
+
+def _ends_in_time(cluster: Cluster, member: Member, held: Reservation, now: float) -> bool:
+    if member.terminating:
+        return True
+    if member.since is None:
+        # An earlier leader has bound it and knew since when; until it says so, that is believed.
+        return _runtime(cluster, member) is not None
+    end = end_of(cluster, member)
+    return end is not None and now < end <= held.at
+
+
+def _nothing(cluster: Cluster) -> IntArray:
+    return np.zeros(len(cluster.table.free), dtype=np.int64)
+
+
+def _as_wide(cluster: Cluster, amounts: IntArray) -> IntArray:
+    """Return amounts with a zero for each column that has come since."""
+    return np.pad(amounts, (0, len(cluster.table.free) - len(amounts)))
