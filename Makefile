@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 # Tests wait for processes more than they compute.
 JOBS   ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 
+# Where Python keeps no bytecode, as in many containers, each process compiles Lockstep anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: install install-train test conformance demo lint format bench docs kube helm lock manifests clean
 
 install: $(VENV)/.installed
@@ -31,7 +34,7 @@ install-train: install
 test: install-train
 	@test -n "$$KUBEBUILDER_ASSETS$$USE_EXISTING_CLUSTER" || $(PYTHON) tools/kube/build.py || \
 	  echo "kube: going on without; the summary of the tests says what was skipped"
-	@$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not soak"
 
 # Compares the embedded server with kube-apiserver; renews the table in docs/conformance.md.
 conformance: install

@@ -59,7 +59,7 @@ def test_the_digits_job_learns(plane: ControlPlane, tmp_path: Path) -> None:
     main["workingDir"] = str(EXAMPLES / "digits")
     main["command"] = ["python", "train.py", "--checkpoints", str(tmp_path), "--steps", "200"]
     main["volumeMounts"][0]["mountPath"] = pod["volumes"][0]["hostPath"]["path"] = str(tmp_path)
-    done = plane.run("submit", "-f", "-", "--follow", stdin=yaml.safe_dump(job), timeout=110)
+    done = plane.run("submit", "-f", "-", "--follow", stdin=yaml.safe_dump(job), timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "[worker-1] rank 1 of 2 starts at step 0" in done.stdout
     accuracy = float(done.stdout.split("test accuracy ")[1].split()[0])
@@ -79,7 +79,7 @@ def test_the_quick_start(tmp_path: Path) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr

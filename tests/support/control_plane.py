@@ -10,7 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.support.apiserver import ApiServer
 from tests.support.waiting import eventually_sync
+
+from lockstep.api.names import GROUP
 
 LOCKSTEP = (sys.executable, "-P", "-m", "lockstep")
 
@@ -88,13 +91,40 @@ class ControlPlane:
         got: dict[str, Any] = json.loads(self.ok("get", name, "-o", "json"))
         return got
 
-    def phase(self, job: str) -> str:
-        """Return the phase of a job."""
-        return str(self.get(job).get("status", {}).get("phase", ""))
+    def phase(self, name: str) -> str:
+        """Return the phase of a job, or of a gang as ``gang/NAME``."""
+        kind, _, name = name.rpartition("/")
+        plural = f"{kind or 'trainingjob'}s"
+        found = self.read(f"apis/{GROUP}/v1alpha1/namespaces/default/{plural}/{name}")
+        return str(found.get("status", {}).get("phase", ""))
 
-    def eventually_phase(self, job: str, phase: str, deadline: float = 90.0) -> None:
+    def gangs(self) -> dict[str, dict[str, Any]]:
+        """Return the status of each gang."""
+        gangs = self.read(f"apis/{GROUP}/v1alpha1/namespaces/default/gangs")["items"]
+        return {gang["metadata"]["name"]: gang.get("status", {}) for gang in gangs}
+
+    def eventually_bound(self, gang: str, pods: int) -> None:
+        """Wait until so many pods of a gang have nodes."""
         eventually_sync(
-            lambda: self.phase(job) == phase or None, deadline, f"{job} is {phase}: {self.data}"
+            lambda: self.gangs().get(gang, {}).get("bound") == pods, 90.0, f"{gang} is bound"
+        )
+
+    def read(self, path: str) -> dict[str, Any]:
+        """Return what the server has at *path*.
+
+        For what is waited for: a command would take a third of a second of CPU at each look.
+        """
+        answer = ApiServer(self.data, self._port()).request("GET", f"/{path}")
+        assert answer.status == 200, answer.body
+        return dict(answer.json)
+
+    def _port(self) -> int:
+        return int(self.ready_line.split()[1].rpartition(":")[2])
+
+    def eventually_phase(self, name: str, phase: str, deadline: float = 90.0) -> None:
+        """Wait until a job, or ``gang/NAME``, is in *phase*."""
+        eventually_sync(
+            lambda: self.phase(name) == phase or None, deadline, f"{name} is {phase}: {self.data}"
         )
 
     def child(self, name: str) -> int | None:

@@ -20,11 +20,11 @@ SIMULATED = ("--node-label", "lockstep.dev/node=simulated")
 def submit(plane: ControlPlane, name: str, gpus: int, workers: int, *more: str) -> None:
     size = ("--gpus", str(gpus), "--workers", str(workers))
     plane.ok("submit", "plain", "--name", name, *size, *SIMULATED, *more, "--", "x")
-    eventually_sync(lambda: name in plane.ok("list", "gangs"))
+    eventually_sync(lambda: name in plane.gangs(), what=f"{name} has its gang")
 
 
 def running(plane: ControlPlane, count: int) -> bool:
-    return plane.ok("list", "gangs").count("Running") == count
+    return [gang.get("phase") for gang in plane.gangs().values()].count("Running") == count
 
 
 def scatter(plane: ControlPlane, *more: str) -> None:
@@ -38,7 +38,7 @@ def scatter(plane: ControlPlane, *more: str) -> None:
 
 def clear(plane: ControlPlane, *jobs: str) -> None:
     plane.ok("delete", *jobs)
-    eventually_sync(lambda: not any(name in plane.ok("list", "gangs") for name in jobs), 90.0)
+    eventually_sync(lambda: not plane.gangs().keys() & set(jobs), 90.0, "they are gone")
 
 
 def make_queue(plane: ControlPlane, name: str, **spec: Any) -> None:
@@ -54,7 +54,7 @@ def make_queue(plane: ControlPlane, name: str, **spec: Any) -> None:
 @pytest.fixture
 def scattered(plane: ControlPlane):
     scatter(plane)
-    eventually_sync(lambda: "room for 2 of 3" in plane.ok("explain", "large"))
+    eventually_sync(lambda: "room for 2 of 3" in plane.gangs()["large"].get("message", ""))
     yield plane
     clear(plane, "here", "there", "large")
 
@@ -79,10 +79,10 @@ def test_agreed_to_it_moves_the_job_and_all_run(scattered):
     said = scattered.ok("defrag", "large", "--yes")
     assert "1 in place" in said.splitlines()[-1]
     eventually_sync(lambda: running(scattered, 3))
-    moved = scattered.ok("get", "gang/large", "-o", "json")
-    shown = json.loads(moved)["status"]["defragmentation"]
+    moved = scattered.gangs()["large"]
+    shown = moved["defragmentation"]
     assert (shown["phase"], len(shown["moves"])) == ("Done", 1)
-    assert not json.loads(moved)["status"].get("nominated")
+    assert not moved.get("nominated")
 
 
 def test_by_the_policy_of_a_queue_they_move_without_being_asked(plane):
@@ -90,7 +90,7 @@ def test_by_the_policy_of_a_queue_they_move_without_being_asked(plane):
     make_queue(plane, "tidy", defragmentation=policy)
     scatter(plane, "--queue", "tidy")
     eventually_sync(lambda: running(plane, 3), 90.0)
-    shown = json.loads(plane.ok("get", "gang/large", "-o", "json"))["status"]["defragmentation"]
+    shown = plane.gangs()["large"]["defragmentation"]
     assert shown.get("request", "") == ""
     assert [move["name"] for move in shown["moves"]] in (["here"], ["there"])
     clear(plane, "here", "there", "large")
@@ -98,7 +98,7 @@ def test_by_the_policy_of_a_queue_they_move_without_being_asked(plane):
 
 def pods(plane: ControlPlane, job: str) -> dict[str, str]:
     """Return the uids of a job's pods that have nodes."""
-    items = json.loads(plane.ok("list", "pods", "-o", "json"))["items"]
+    items = plane.read("api/v1/namespaces/default/pods")["items"]
     placed = [one["metadata"] for one in items if one["spec"].get("nodeName")]
     return {one["name"]: one["uid"] for one in placed if one["name"].startswith(f"{job}-")}
 
@@ -109,13 +109,11 @@ def test_a_single_member_moves_while_the_others_stay(plane):
     eventually_sync(lambda: len(pods(plane, "bend")) == 4 and running(plane, 1), 90.0)
     before = pods(plane, "bend")
     submit(plane, "whole", 8, 1)
-    eventually_sync(lambda: json.loads(plane.ok("defrag", "whole", "-o", "json")), 90.0)
-    plan = json.loads(plane.ok("defrag", "whole", "-o", "json"))
+    plan = eventually_sync(lambda: json.loads(plane.ok("defrag", "whole", "-o", "json")), 90.0)
     (moved,) = plan["moves"][0]["pods"]
     plane.ok("defrag", "whole", "--yes")
     eventually_sync(lambda: running(plane, 2), 90.0)
     after = pods(plane, "bend")
     assert {name for name in before if before[name] != after.get(name)} == {moved}
-    job = json.loads(plane.ok("get", "bend", "-o", "json"))
-    assert job["status"].get("restarts", 0) == 0
+    assert plane.get("bend")["status"].get("restarts", 0) == 0
     clear(plane, "bend", "whole")

@@ -8,7 +8,7 @@ from tests.support.waiting import eventually_sync
 def test_what_waits_is_told_when_it_starts_or_why_nobody_knows(plane):
     whole = ("--gpus", "8", "--workers", "3")
     plane.ok("submit", "plain", "--name", "there", *whole, "--", "x")
-    eventually_sync(lambda: "3/3" in plane.ok("list", "gangs"))
+    plane.eventually_bound("there", 3)
     plane.ok("submit", "plain", "--name", "waits", *whole, "--", "x")
     told = "no estimated start: gang there has no expected run time"
     eventually_sync(lambda: told in plane.ok("explain", "waits"))

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import yaml
-from tests.support.waiting import eventually_sync
 
 
 def test_ranks_reach_the_job_as_its_node_ranks_and_are_drawn(plane, tmp_path: Path):
@@ -28,7 +27,7 @@ def test_ranks_reach_the_job_as_its_node_ranks_and_are_drawn(plane, tmp_path: Pa
     file = tmp_path / "llm.yaml"
     file.write_text(yaml.safe_dump(job))
     plane.ok("submit", "-f", str(file))
-    eventually_sync(lambda: "4/4" in plane.ok("list", "gangs"))
+    plane.eventually_bound("llm", 4)
     pods = json.loads(plane.ok("list", "pods", "-o", "json"))["items"]
     leaf: dict[int, str] = {}
     nodes = json.loads(plane.ok("list", "nodes", "-o", "json"))["items"]

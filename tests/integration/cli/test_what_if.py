@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 
-from tests.support.waiting import eventually_sync
-
 
 def test_what_if_says_when_and_where_and_sends_nothing(plane):
     asked = ("submit", "plain", "--name", "asked", "--gpus", "8", "--workers")
     assert "asked would start now, on sim-" in plane.ok(*asked, "2", "--what-if", "--", "x")
     plane.ok("submit", "plain", "--name", "there", "--gpus", "8", "--workers", "3", "--", "x")
-    eventually_sync(lambda: "3/3" in plane.ok("list", "gangs"))
+    plane.eventually_bound("there", 3)
     (answer,) = json.loads(plane.ok(*asked, "2", "--what-if", "-o", "json", "--", "x"))
     assert answer["starts"] is None
     assert answer["endless"] == 1
