@@ -14,20 +14,20 @@ from math import ceil
 import numpy as np
 
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.kept_room import end_of, hold, keep, reserved
+from lockstep.scheduler.core.kept_room import GRACE, Ending, end_of, hold, keep, reserved
 from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.preemption.rights import claims_from
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
+from lockstep.scheduler.core.promises import can_be_kept
 from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.reservation import Reservation, turn_of
-from lockstep.scheduler.core.succession import promised
+from lockstep.scheduler.core.succession import recorded
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
 RETRY_SECONDS = 1.0
 """Time after which a unit whose time could not be told is looked at again."""
-GRACE = 0.5
-"""Seconds past its time for which a place is still kept: ends are seen a moment after they come."""
 
 
 class Backfill:
@@ -39,6 +39,14 @@ class Backfill:
         self._problem_of = problem_of
         self._retry_at = float("-inf")
         self._moment: tuple[int, ...] = ()
+        """That for which the promise was last found to be one that can be kept."""
+        self._next_end: float | None = None
+        """When the next of those ends that are to end on the reserved place."""
+        self._used: tuple[IntArray, IntArray] = np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
+        """The rows of the reserved place, and what is used there."""
+        self._broken = False
+        """Whether this round has given the place to others: the first in line is to have another
+        one, and it may be through with."""
         self._begun = False
         self._passing: UnitKey | None = None
         """Who was last let use what is kept."""
@@ -51,27 +59,73 @@ class Backfill:
         if not self._begun:
             self._begun = True
             self._take_up(now)
+        self._broken = False
         held = self.reservation
         if held is None:
             return
         if released:
             held.kept = {}
-        unit = self._cluster.units.get(held.unit)
-        gone = unit is None or not unit.open or any(n not in self._rows for n in held.wanted)
-        if gone or now > held.at + GRACE:
-            self.drop()
-            return
-        moment = (self._cluster.freed, self._cluster.table.version)
-        if moment != self._moment:
+        moment = self._cluster.freed, self._cluster.table.version, self._cluster.ledger.version
+        late = now > GRACE + (held.at if self._next_end is None else self._next_end)
+        if moment != self._moment or self._cluster.touched or late or self._taken():
             self._moment = moment
-            self._keep_again(held, now)
+            self._look_again(held, now)
+
+    def _taken(self) -> bool:
+        """Return whether the nodes of the place are used as they were not when last looked at."""
+        rows, before = self._used
+        return not np.array_equal(self._cluster.table.used[:, rows], before)
+
+    def _look_again(self, held: Reservation, now: float) -> None:
+        """Go on keeping a place, as much as is needed now; drop it where that is in vain."""
+        hold(self._cluster, held, -1)
+        held.kept = {}
+        ending = self._in_time(held, now)
+        if ending is not None:
+            self._keep(held, ending)
+        else:
+            self.drop()
+
+    def _in_time(self, held: Reservation, now: float) -> Ending | None:
+        """Return who ends on a place in time, while nothing is kept for it; None where the unit
+        cannot start as promised any more.
+        """
+        unit = self._cluster.units.get(held.unit)
+        if unit is None or not unit.open or now > held.at + GRACE:
+            return None
+        if unit.key in self._cluster.nominations:  # it starts when others have made way
+            return None
+        try:
+            problem = self._problem_of(unit)
+        except Exception:  # it will be met again, and told of, when the unit is decided about
+            return None
+        ending = Ending.on(self._cluster, held, now)
+        if problem is None or not can_be_kept(self._cluster, unit, problem, held, ending):
+            return None
+        return ending
 
     def _take_up(self, now: float) -> None:
         """Keep what an earlier leader has promised; nothing has been decided since."""
-        found = promised(self._cluster, now - GRACE)
-        if found is not None:
-            self._cluster.reservation = found
-            keep(self._cluster, found, now)
+        for found in recorded(self._cluster):
+            ending = self._in_time(found, now)
+            if ending is not None:
+                self._cluster.reservation = found
+                self._keep(found, ending)
+                return
+
+    def _keep(self, held: Reservation, ending: Ending) -> None:
+        self._next_end = ending.next
+        rows = np.array([self._rows[node] for node in held.wanted])
+        self._used = rows, self._cluster.table.used[:, rows]
+        keep(self._cluster, held, ending)
+
+    @property
+    def wake_at(self) -> float | None:
+        """Return when to look again whether a promise is kept, even if nothing happens."""
+        held = self.reservation
+        if held is None:
+            return None
+        return min(held.at, held.at if self._next_end is None else self._next_end) + 2 * GRACE
 
     @property
     def reservation(self) -> Reservation | None:
@@ -93,6 +147,7 @@ class Backfill:
             self._cluster.touched.add(self.reservation.unit)  # what is shown of it is not so
             self._cluster.reservation = None
             self._cluster.freed += 1
+            self._retry_at = float("-inf")  # it is made anew at once, where that can be
 
     def release(self, key: UnitKey) -> None:
         """Keep nothing any more for a unit that does not wait any longer."""
@@ -170,19 +225,23 @@ class Backfill:
         stays = unit.key == self._passing and not _ends_in_time(unit, held, now)
         if unit.key == held.unit or (inside and stays):
             self.drop()
+            self._broken = unit.key != held.unit
         elif inside:
-            self._keep_again(held, now)
+            hold(self._cluster, held, -1)
+            self._keep(held, Ending.on(self._cluster, held, now))
 
     def reserve(self, unit: Unit, problem: Problem, now: float) -> None:
         """Tell the time and place of a unit that has just not fitted, if none is told already."""
-        if self.reservation is not None or not self._cluster.timed or now < self._retry_at:
+        if self.reservation is not None or self._broken or not self._cluster.timed:
+            return
+        if now < self._retry_at:
             return
         found = self._earliest(unit, problem, now)
         if found is None:
             self._retry_at = now + RETRY_SECONDS
             return
         self._cluster.reservation = found
-        keep(self._cluster, found, now)
+        self._keep(found, Ending.on(self._cluster, found, now))
 
     def _earliest(self, unit: Unit, problem: Problem, now: float) -> Reservation | None:
         """Find by halving after how many of the stated ends the unit fits."""
@@ -214,10 +273,6 @@ class Backfill:
         at = ceil(ends[high - 1] if high else now)
         place = {one.member: one.spot.node for one in placement.assignments}
         return reserved(self._cluster, unit, at, place)
-
-    def _keep_again(self, held: Reservation, now: float) -> None:
-        hold(self._cluster, held, -1)
-        keep(self._cluster, held, now)
 
 
 def _ends_in_time(unit: Unit, held: Reservation, now: float) -> bool:

@@ -149,7 +149,7 @@ class Cluster:
         if member.ours and member.priority < 0:  # a pod of its own that stands is no unit any more
             self.ledger.activate()
         if dated(member, old):
-            self.freed += 1  # when it ends can be told only now
+            self.freed += 1  # when it ends is news
         self._replace(old, member)
         return True
 

@@ -98,8 +98,8 @@ class Decider:
                 break
         if not result.more:
             self._defragment(now, busy, result)
-        if self.cluster.reservation is not None:
-            result.wake(self.cluster.reservation.at + 1.0)
+        if (due := self.backfill.wake_at) is not None:
+            result.wake(due)
         if self.timeouts.next is not None:
             result.wake(self.timeouts.next)
         return result

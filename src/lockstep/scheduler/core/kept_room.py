@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.reservation import Reservation, turn_of
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
+
+GRACE = 0.5
+"""Seconds for which an end is awaited past its time: ends are seen a moment after they come."""
 
 
 def reserved(cluster: Cluster, unit: Unit, at: float, place: dict[Member, str]) -> Reservation:
@@ -60,46 +64,64 @@ def hold(cluster: Cluster, held: Reservation, times: int) -> None:
             cluster.table.hold(row, columns, amounts, times)
 
 
-def keep(cluster: Cluster, held: Reservation, now: float) -> None:
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Who ends on a reserved place in time, by the run times that are stated."""
+
+    now: float
+    """Unix time at which that was asked."""
+    members: list[Member]
+    freed: dict[str, IntArray]
+    """By node, what they free there."""
+    next: float | None
+    """When the next of them is to end; None where none says when."""
+
+    @classmethod
+    def on(cls, cluster: Cluster, held: Reservation, now: float) -> Ending:
+        """Return who ends on a place in time, as far as is known at a Unix time."""
+        members, freed, ends = [], {}, []
+        for node in held.wanted:
+            amounts = freed[node] = _nothing(cluster)
+            for member in cluster.on_node(node):
+                if ends_in_time(cluster, member, held, now):
+                    amounts[member.shape.columns] += member.shape.amounts
+                    members.append(member)
+                    end = None if member.terminating else end_of(cluster, member)
+                    ends += [end] if end is not None else []
+        return cls(now, members, freed, min(ends, default=None))
+
+
+def keep(cluster: Cluster, held: Reservation, ending: Ending) -> None:
     """Keep of the place what those that end in time do not free."""
     held.kept = {}
     for node, wanted in held.wanted.items():
-        missing = np.maximum(_as_wide(cluster, wanted) - _freed(cluster, held, node, now), 0)
+        missing = np.maximum(_as_wide(cluster, wanted) - ending.freed[node], 0)
         columns = np.flatnonzero(missing)
         if len(columns):
             held.kept[node] = columns, missing[columns]
     hold(cluster, held, 1)
 
 
-def comes_about(cluster: Cluster, held: Reservation, now: float) -> bool:
+def comes_about(cluster: Cluster, held: Reservation, ending: Ending) -> bool:
     """Return whether there will be room in time, while nothing is kept for it yet."""
     for node, wanted in held.wanted.items():
         row = cluster.table.rows.get(node)
         if row is None:
             return False
-        there = cluster.table.free[:, row] + _freed(cluster, held, node, now)
-        if (there < _as_wide(cluster, wanted)).any():
+        if (cluster.table.free[:, row] + ending.freed[node] < _as_wide(cluster, wanted)).any():
             return False
     return True
 
 
-def _freed(cluster: Cluster, held: Reservation, node: str, now: float) -> IntArray:
-    """Return what those that end on a node in time will free there."""
-    ending = _nothing(cluster)
-    for member in cluster.on_node(node):
-        if _ends_in_time(cluster, member, held, now):
-            ending[member.shape.columns] += member.shape.amounts
-    return ending
-
-
-def _ends_in_time(cluster: Cluster, member: Member, held: Reservation, now: float) -> bool:
+def ends_in_time(cluster: Cluster, member: Member, held: Reservation, now: float) -> bool:
+    """Return whether a pod will have ended by the time of a reservation, as far as is known."""
     if member.terminating:
         return True
     if member.since is None:
         # An earlier leader has bound it and knew since when; until it says so, that is believed.
         return _runtime(cluster, member) is not None
     end = end_of(cluster, member)
-    return end is not None and now < end <= held.at
+    return end is not None and now <= end + GRACE and end <= held.at
 
 
 def _nothing(cluster: Cluster) -> IntArray:

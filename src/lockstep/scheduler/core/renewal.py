@@ -35,14 +35,16 @@ def confirms(new: Member, assumed: Member) -> bool:
 def dated(new: Member, old: Member | None) -> bool:
     """Let a pod be there since when it was so far, where a new view does not say it.
 
-    Return whether it was there already and only this view tells since when.
+    Return whether it was there already and only this view tells when it ends, or tells it anew.
     """
     same = old is not None and old.uid == new.uid
     if new.since is None:
         new.since = old.since if old is not None and same else None
     if new.since is None:
         new.since = new.scheduled
-    return old is not None and same and old.holds and old.since is None and new.since is not None
+    if old is None or not same or not old.holds:
+        return False
+    return new.runtime != old.runtime or (old.since is None and new.since is not None)
 
 
 def same_room(old: Member, new: Member) -> bool:

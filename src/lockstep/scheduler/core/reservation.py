@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from lockstep.scheduler.core.nodes import IntArray, natural
 from lockstep.scheduler.core.units import Unit, UnitKey
 
@@ -28,7 +30,18 @@ class Reservation:
     kept: dict[str, tuple[IntArray, IntArray]] = field(default_factory=dict)
     """By node where anything is kept free now: the columns of the table, and how much of each."""
 
+    def same_amounts(self, other: Reservation) -> bool:
+        """Return whether as much is wanted of each node; columns that came since do not count."""
+        return self.wanted.keys() == other.wanted.keys() and all(
+            np.array_equal(_trimmed(mine), _trimmed(other.wanted[node]))
+            for node, mine in self.wanted.items()
+        )
+
 
 def turn_of(unit: Unit) -> Turn:
     """Return what orders a unit among those of its priority and queue."""
     return unit.queued_at, unit.key.namespace, natural(unit.key.name)
+
+
+def _trimmed(amounts: IntArray) -> IntArray:
+    return np.trim_zeros(amounts, "b")

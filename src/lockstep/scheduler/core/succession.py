@@ -10,20 +10,19 @@ from collections.abc import Iterator
 
 from lockstep.api import timestamp
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.kept_room import comes_about, reserved
+from lockstep.scheduler.core.kept_room import reserved
 from lockstep.scheduler.core.reservation import Reservation
 from lockstep.scheduler.core.units import Unit
 
 
-def promised(cluster: Cluster, now: float) -> Reservation | None:
-    """Return the promise that still holds at a Unix time: it can be kept, and its time has not
-    passed. None where there is none.
+def recorded(cluster: Cluster) -> list[Reservation]:
+    """Return the promises on record, whether they can be kept or not.
 
-    Where several are on record, all but one had come to nothing; the next one in line had the last.
+    Where there are several, all but one had come to nothing; the next one in line had the last, and
+    comes first.
     """
     found = [one for unit in cluster.units.values() for one in _recorded(cluster, unit)]
-    found.sort(key=lambda one: (-one.priority, one.turn))
-    return next((one for one in found if one.at >= now and comes_about(cluster, one, now)), None)
+    return sorted(found, key=lambda one: (-one.priority, one.turn))
 
 
 def _recorded(cluster: Cluster, unit: Unit) -> Iterator[Reservation]:

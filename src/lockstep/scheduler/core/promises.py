@@ -1,0 +1,67 @@
+"""Whether what was promised to a unit can still be kept, as things stand."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import numpy as np
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.kept_room import Ending, comes_about, ends_in_time, reserved
+from lockstep.scheduler.core.preemption.supposition import Supposition
+from lockstep.scheduler.core.problem import Problem
+from lockstep.scheduler.core.queues import admission
+from lockstep.scheduler.core.queues.account import Account
+from lockstep.scheduler.core.reservation import Reservation, turn_of
+from lockstep.scheduler.core.units import Member, Unit
+
+
+def can_be_kept(
+    cluster: Cluster, unit: Unit, problem: Problem, held: Reservation, ending: Ending
+) -> bool:
+    """Return whether a unit can start at its time and place, while nothing is kept for it yet.
+
+    Who is to end ends in time, and nobody comes who would not heed the promise.
+    """
+    if not _still_asked(cluster, held, unit) or not comes_about(cluster, held, ending):
+        return False
+    rows = np.zeros(cluster.table.capacity, dtype=bool)
+    rows[[cluster.table.rows[node] for node in held.wanted]] = True
+    state = Supposition(cluster, ending.members)
+    account = admission.limited(cluster, unit)
+    counted = [m for m in ending.members if m.account is not None]
+    with cluster.ledger.without(counted) if account is not None else nullcontext():
+        placement = admission.place(cluster, unit, problem, rows, state=state)
+    if placement is None and account is not None:
+        # Only now, as it takes a look at all that counts in the queue or around it.
+        with cluster.ledger.without(_counted(cluster, account, held, ending.now)):
+            placement = admission.place(cluster, unit, problem, rows, state=state)
+    return placement is not None and len(placement.assignments) >= len(held.place)
+
+
+def _still_asked(cluster: Cluster, held: Reservation, unit: Unit) -> bool:
+    """Return whether a unit still waits in its turn for what the place was chosen for."""
+    turn = unit.queue, cluster.priorities.of(unit), turn_of(unit)
+    if turn != (held.queue, held.priority, held.turn):
+        return False
+    waiting = {member.name: member for muster in unit.musters for member in muster.pending}
+    if held.place.keys() - waiting.keys():
+        return False
+    for muster in unit.musters:
+        if sum(member.name in held.place for member in muster.pending) < muster.need:
+            return False
+    place = {waiting[pod]: node for pod, node in held.place.items()}
+    return reserved(cluster, unit, held.at, place).same_amounts(held)
+
+
+def _counted(cluster: Cluster, account: Account, held: Reservation, now: float) -> list[Member]:
+    """Return who ends in time of those who count in a queue or in one of those around it."""
+    outermost = account.chain[-1]
+    return [
+        member
+        for one in cluster.ledger.accounts.values()
+        if outermost in one.chain
+        for members in one.holding.values()
+        for member in members.values()
+        if ends_in_time(cluster, member, held, now)
+    ]
