@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -44,6 +45,14 @@ class Evictor:
         self._slots = asyncio.Semaphore(CONCURRENCY)
         self._ending: set[str] = set()
         """Uids of pods that have been taken on to be ended; their ends come as events."""
+        self._news: asyncio.Event | None = None
+        """Where anybody waits for it: set when anything new is known of any object."""
+
+    def note(self) -> None:
+        """Take note that something new is known."""
+        if self._news is not None:
+            self._news.set()
+            self._news = None
 
     async def rearrange(self, one: Rearrangement) -> None:
         """Write a whole plan of moves down on the gang that waits, then let the others move."""
@@ -51,20 +60,22 @@ class Evictor:
         record = self._cluster.defragmentations.get(key)
         if record is not None and key in nominations:
             status = {"nominated": one.nodes, "defragmentation": in_full(record)}
+            seen = self._version(key)
             while not await self._write(key, status):
                 if key not in nominations:
                     return
-                await asyncio.sleep(RETRY_SECONDS)
+                seen = await self._newer(key, seen)
         moves = one.evictions(self._cluster)
         await asyncio.gather(*(self.carry_out(move) for move in moves))
 
     async def carry_out(self, eviction: Eviction) -> None:
         """Write the place down and end the victims, trying again until it is done or moot."""
+        seen = self._version(eviction.unit)
         while not await self._note_down(eviction):
             if self._moot(eviction):
                 self._pass_on(eviction)
                 return
-            await asyncio.sleep(RETRY_SECONDS)
+            seen = await self._newer(eviction.unit, seen)
         self._pass_on(eviction)
         self._announce(eviction)
         units = _by_unit(eviction.victims).items()
@@ -99,6 +110,28 @@ class Evictor:
         if key.kind == "Gang":
             return await self._write(key, {"nominated": eviction.nodes})
         return await self._write(key, {"nominatedNodeName": eviction.nodes[key.name]})
+
+    def _version(self, key: UnitKey) -> str:
+        """Return the version in which a gang, or a pod on its own, is known."""
+        if key.kind == "Gang":
+            unit = self._cluster.units.get(key)
+            gang = unit.gang if unit is not None else None
+            return gang.metadata.resource_version or "" if gang is not None else ""
+        member = self._cluster.pods.get((key.namespace, key.name))
+        return str(member.version) if member is not None else ""
+
+    async def _newer(self, key: UnitKey, seen: str) -> str:
+        """Wait until an object is known in another version than was *seen*; return that version.
+
+        A write that conflicts with another one may be tried again as soon as that is known; what
+        failed for other reasons is tried again after a while.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RETRY_SECONDS):
+                while self._version(key) == seen:
+                    self._news = self._news or asyncio.Event()
+                    await self._news.wait()
+        return self._version(key)
 
     async def _write(self, key: UnitKey, status: dict[str, Any]) -> bool:
         """Write into the status of a gang, or of a pod on its own; return whether it is there."""
@@ -142,6 +175,7 @@ class Evictor:
         """End the pods of one unit; once a gang has been told, they all go."""
         self._remember(members)
         unit = self._cluster.units.get(key) if key is not None else None
+        seen = self._version(key) if key is not None else ""
         while unit is not None and unit.gang is not None:
             preempted = {member.name: member.uid for member in members}
             if await self._write(unit.key, {"preempted": preempted}):
@@ -149,7 +183,7 @@ class Evictor:
             if self._moot(eviction):
                 self._ending.difference_update(preempted.values())
                 return
-            await asyncio.sleep(RETRY_SECONDS)
+            seen = await self._newer(unit.key, seen)
         await self._end_surely(members, eviction)
 
     def _remember(self, members: Iterable[Member]) -> None:

@@ -76,6 +76,7 @@ class Scheduler:
     def _woken(self) -> None:
         self._changed.set()
         self._queues.note()
+        self._evictor.note()
 
     async def _catch_up(self) -> None:
         """Read all pods afresh: the informers may lag behind what the last leader bound."""

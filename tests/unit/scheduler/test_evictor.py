@@ -25,6 +25,7 @@ from lockstep.scheduler.evictor import Evictor
 
 DOWN = ApiError(503, "ServiceUnavailable", "down")
 VIP = UnitKey("Pod", "default", "vip")
+LOW = UnitKey("Gang", "default", "low")
 
 
 class Server:
@@ -100,21 +101,20 @@ async def test_it_is_written_where_who_stands_and_who_goes_before_anybody_goes()
 @pytest.mark.parametrize("moot", [False, True])
 async def test_whose_place_it_was_shows_it_until_that_is_written_or_moot(moot):
     server, (cluster, eviction) = Server(*[DOWN] * 5000), world()
-    other = UnitKey("Gang", "default", "low")
-    cluster.nominations.get(VIP).instead_of = (other,)
+    cluster.nominations.get(VIP).instead_of = (LOW,)
     cluster.touched.clear()
-    eviction = dataclasses.replace(eviction, victims=(), instead_of=(other,))
+    eviction = dataclasses.replace(eviction, victims=(), instead_of=(LOW,))
     carrying = asyncio.create_task(carried_out(server, cluster, eviction))
     await eventually(lambda: server.calls)
-    assert cluster.nominations.passes_on(other)
+    assert cluster.nominations.passes_on(LOW)
     assert not cluster.touched
     if moot:
         cluster.nominations.drop(VIP)
     else:
         server.failures.clear()
     await carrying
-    assert not cluster.nominations.passes_on(other)
-    assert cluster.touched == {other}
+    assert not cluster.nominations.passes_on(LOW)
+    assert cluster.touched == {LOW}
 
 
 GONE = NotFound(404, "NotFound", "no such gang")
@@ -138,6 +138,44 @@ async def test_what_fails_is_tried_again_and_nothing_goes_before_it(what, failur
     await carried_out(server, cluster, eviction)
     assert sum(what.startswith("delete") for what in server.order) == ended
     assert [w for w, failure, _ in server.calls if w == "Gang low" and failure != "ApiError"]
+
+
+class Contested(Server):
+    """Refuses the first write on an object, as somebody else has written it: that is seen next."""
+
+    def __init__(self, cluster: Cluster, kind: str) -> None:
+        super().__init__()
+        self.cluster = cluster
+        self.kind = kind
+        self.evictor = Evictor(self, cluster, self)
+
+    def _take(self, what: str, body: Any) -> None:
+        contested = what == self.kind and what not in self.order
+        self.failures = [TAKEN] if contested else []
+        if contested:
+            asyncio.get_running_loop().call_soon(self._show)
+        super()._take(what, body)
+
+    def _show(self) -> None:
+        vip = pod("vip", gpus=8)
+        self.cluster.set_pod(replace(vip, metadata=replace(vip.metadata, resource_version="7")))
+        gang = self.cluster.units[LOW].gang
+        metadata = replace(gang.metadata, resource_version="7")
+        self.cluster.set_gang(replace(gang, metadata=metadata))
+        self.evictor.note()
+
+
+@pytest.mark.parametrize("kind", ["Pod vip", "Gang low"])
+async def test_what_conflicts_is_tried_again_as_soon_as_the_newer_version_is_known(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(module, "RETRY_SECONDS", 1e9)
+    cluster, eviction = world()
+    server = Contested(cluster, kind)
+    async with asyncio.timeout(20):
+        await server.evictor.carry_out(eviction)
+    assert [what for what in server.order if what == kind] == [kind, kind]
+    assert sum(what.startswith("delete") for what in server.order) == 2
 
 
 async def test_a_new_pod_of_a_victims_name_is_left_alone():
