@@ -11,7 +11,7 @@ from lockstep.scheduler import core
 from lockstep.scheduler.core.blocked import Verdict, passed_over, warnings
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.explain import explain, shortage
+from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.remedies import BY_REASON
 from lockstep.scheduler.core.units import UnitKey
 
@@ -411,9 +411,8 @@ def test_adding_what_is_short_lets_the_gang_start():
     add(cluster, draw_gang("g: 4x8 leaf"))
     decider = Decider(cluster)
     (key,) = decider.decide(0.0).failed
-    short = shortage(cluster, cluster.units[key])
-    assert short is not None
-    spine, leaf = cluster.table.tiers.indices[short.level].paths[short.domain]
-    for i in range(sum(short.members)):
-        cluster.set_node(node(f"new-{i}", labels={"spine": spine, "leaf": leaf}))
+    message = explain(cluster, cluster.units[key]).message
+    assert "the best, l1 (s1), has room for 2 of 4 now: 2 pods (16 GPUs) short" in message
+    for name in ("new-0", "new-1"):
+        cluster.set_node(node(name, labels={"spine": "s1", "leaf": "l1"}))
     assert len(decider.decide(1.0).placements) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -17,12 +18,16 @@ from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.explain import explain, shortage
+from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.masks import indices_of
-from lockstep.scheduler.core.problem import problem_of
 from lockstep.scheduler.core.units import UnitKey
 
 TIERS = ("spine", "leaf", "kubernetes.io/hostname")
+LACKING = re.compile(
+    r"(the best, (?P<domain>\w+)( \((?P<inside>[^)]*)\))?,|the cluster) has room for .* now: "
+    r"(?P<pods>\d+) pods? \(((?P<gpus>\d+) GPUs?)?(, )?((?P<cpu>\d+) CPUs?)?.*\) short"
+)
+"""What ``explain`` says is short, and where."""
 
 
 @dataclass
@@ -256,24 +261,25 @@ def test_adding_what_explain_says_is_short_lets_the_gang_start(world):
     if decider.decide(0.0).placements:
         return
     unit = cluster.units[UnitKey("Gang", "default", "g0")]
-    assert explain(cluster, unit).message
-    short = shortage(cluster, unit)
+    message = explain(cluster, unit).message
+    short = LACKING.search(message)
+    assert message
     plan = world.gangs[0]
     # A group that must share one leaf or node needs its room in one piece, not anywhere.
     if short is None or any(g.required for g in plan.groups):
         return
-    path = ()
-    if short.level >= 0:
-        path = cluster.table.tiers.indices[short.level].paths[short.domain]
-    number = 0
-    for item, missing in zip(problem_of(cluster, unit).items, short.members, strict=True):
-        for _ in range(missing):
-            labels = {"disk": "ssd", **dict(zip(TIERS, path, strict=False))}
-            if "kubernetes.io/hostname" in labels:
-                return  # a single node cannot be made larger here
-            gpus, cpu = item.shape.gpus, item.shape.request.get("cpu", 0) // 1000
-            cluster.set_node(node(f"new{number}", gpus=gpus, cpu=max(cpu, 1), labels=labels))
-            number += 1
+    path = [part for part in (short["inside"], short["domain"]) if part]
+    if "/" in (short["inside"] or ""):
+        return  # a single node cannot be made larger here
+    labels = {"disk": "ssd", **dict(zip(TIERS, path, strict=False))}
+    pods, gpus, cpu = (int(short[name] or 0) for name in ("pods", "gpus", "cpu"))
+    sizes = {(g, c) for group in plan.groups for g, c, _ in group.pods}
+    if len(sizes) == 1:  # else each may be the one that takes nearly all
+        (one,) = sizes
+        assert (gpus, cpu) == (pods * one[0], pods * one[1])
+        gpus, cpu = one
+    for number in range(pods):
+        cluster.set_node(node(f"new{number}", gpus=gpus, cpu=max(cpu, 1), labels=labels))
     assert decider.decide(1.0).placements
 
 

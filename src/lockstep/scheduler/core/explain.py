@@ -6,7 +6,7 @@ one thing while placement does another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,16 +33,6 @@ DOMAINS_PACKED = 4
 """Domains whose packing is worked out in full to find the one that is least short."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
-    """How many members have no place in the best domain."""
-
-    level: int
-    domain: int
-    members: tuple[int, ...]
-    """By item: adding room for as many of each in that domain lets the unit start."""
-
-
 def explain(cluster: Cluster, unit: Unit) -> Verdict:
     """Return why the unit waits now."""
     cluster.settle()
@@ -54,18 +44,6 @@ def explain(cluster: Cluster, unit: Unit) -> Verdict:
         with own_place(cluster, unit.key):
             found = _Inquiry(cluster, unit).verdict()
     return with_remedy(found)
-
-
-def shortage(cluster: Cluster, unit: Unit) -> Shortage | None:
-    """Return what the unit is short of; None when it is not room in some domain that it lacks."""
-    if blocked(cluster, unit) is not None:
-        return None
-    inquiry = _Inquiry(cluster, unit)
-    best = inquiry.best()
-    if best is None or inquiry.fits():
-        return None
-    domain, packing = best
-    return Shortage(domain.level, domain.number, tuple(inquiry.short_items(packing)))
 
 
 class _Inquiry:
@@ -83,10 +61,6 @@ class _Inquiry:
         self.search = Search(cluster, problem)
         self.remedies = Remedies(cluster, unit, problem)
         self.level = self.search.levels()[-1]
-
-    def fits(self) -> bool:
-        """Return whether the unit would be placed now."""
-        return self.search.place(self.unit.key) is not None
 
     def verdict(self) -> Verdict:
         """Return the reason, from the hardest obstacle to the mildest."""
@@ -143,7 +117,7 @@ class _Inquiry:
             f"{words.listing(names)}",
         )
 
-    def best(self) -> tuple[Domain, Packing] | None:
+    def _best(self) -> tuple[Domain, Packing] | None:
         """Return the domain of the widest allowed tier that is least short, and its packing."""
         packed = [(domain, self.search.fullest(domain)) for domain in self._candidates()]
         if not packed:
@@ -169,7 +143,7 @@ class _Inquiry:
         chosen = [n for n in numbers if present[n]][: DOMAINS_PACKED if several else 1]
         return [self.search.domain(self.level, int(n)) for n in chosen]
 
-    def short_items(self, packing: Packing) -> list[int]:
+    def _short_items(self, packing: Packing) -> list[int]:
         """Return by item how many of the members it needs have no place in a packing."""
         left = packing.short(self.problem.items, self.problem.needs)
         short = []
@@ -180,14 +154,14 @@ class _Inquiry:
         return short
 
     def _no_room(self) -> Verdict:
-        best = self.best()
+        best = self._best()
         if best is None:
             tier = self.table.tiers.indices[self.level]
             return Verdict(
                 "NoDomain", f"must stand under one {tier.name}, and no node has {tier.label}"
             )
         domain, packing = best
-        short = self.short_items(packing)
+        short = self._short_items(packing)
         if not sum(short):
             return Verdict(FITS, "fits now and is placed in the next round")
         inside = np.zeros(self.table.capacity, dtype=bool)
