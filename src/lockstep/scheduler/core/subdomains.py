@@ -13,7 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.packing import Ground, Packing, Quota, pack
+from lockstep.scheduler.core.packer import pack
+from lockstep.scheduler.core.packing import Ground, Packing, Quota
 from lockstep.scheduler.core.problem import Problem
 
 PACKINGS = 256
