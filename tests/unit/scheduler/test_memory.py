@@ -29,6 +29,8 @@ SHARES = {
     "whole": {"nvidia.com/gpu": 8},
     "cpu": {"cpu": "1500m", "memory": "3Gi"},
 }
+NOW = 1_796_000_000.0
+"""A day of November 2026."""
 MODELS = {"nodeSelector": {"nvidia.com/gpu.product": "A100"}}
 
 
@@ -72,6 +74,7 @@ def after_restart(queues: Iterable[Queue], pods: Iterable[Pod] = ()) -> Cluster:
         cluster.set_queue(one)
     for left in pods:
         cluster.set_pod(left)
+    cluster.memory.count(NOW)
     return cluster
 
 
@@ -141,7 +144,7 @@ def test_the_next_place_is_the_same_after_a_restart(restarted: bool) -> None:
     share = {"lockstep.dev/gpu-compute": 47}
     cluster.set_pod(pod("there", requests=share, on="a", held="1", cpu=1))
     cluster.set_pod(pod("late", requests={"lockstep.dev/gpu-compute": 32}, cpu=1))
-    Decider(cluster).decide(0.0)
+    Decider(cluster).decide(NOW)
     assert indices_of(cluster.pods["default", "late"].gpus) == (0,)
 
 
@@ -254,3 +257,17 @@ def test_days_out_of_all_bounds_stop_nobody(day: str) -> None:
     written = shown(cluster, "default", QueueStatus(usual=usual)).status.usual
     assert written is not None
     assert written.day == "2026-11-01"
+
+
+def test_a_day_that_is_yet_to_come_does_not_outweigh_what_comes() -> None:
+    usual = convert({"day": "9999-12-31", "asked": [GOOD]}, Usual)
+    cluster = Cluster()
+    cluster.set_pod(ask("before", "half"))
+    cluster.set_queue(replace(queue("default"), status=QueueStatus(usual=usual)))
+    assert shown(cluster, "default", QueueStatus(usual=usual)).status.usual == usual, "not yet read"
+    Decider(cluster).decide(NOW)
+    come_and_go(cluster, [ask(f"p{i}", "half", "2026-11-28") for i in range(5)])
+    assert [ask.share is not None for ask in known(cluster)] == [True, False]
+    written = shown(cluster, "default", QueueStatus(usual=usual)).status.usual
+    assert written is not None
+    assert written.day == "2026-12-01", "the day after"

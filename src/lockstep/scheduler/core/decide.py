@@ -242,6 +242,7 @@ class Decider:
         """Take note of what changed since the last round."""
         self.cluster.settle()
         self.cluster.ledger.age(now)
+        self.cluster.memory.count(now)
         self.backfill.refresh(now, released=self.cluster.nominations.refresh())
         result.notes += self.defragmenter.advance(now)
         changed = result.touched = self.cluster.touched

@@ -8,12 +8,22 @@ no object.
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from math import inf
 from typing import NamedTuple
 
 from lockstep.api.names import CPU, GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY, MEMORY
 from lockstep.api.quantity import parse, to_int, to_milli
 from lockstep.api.queue import Queue, Usual, UsualRequest
-from lockstep.scheduler.core.past import Ask, Past, Tally, day_of, moment_of, moment_on
+from lockstep.scheduler.core.past import (
+    DAY,
+    Ask,
+    Past,
+    Tally,
+    day_of,
+    moment_at,
+    moment_of,
+    moment_on,
+)
 from lockstep.scheduler.core.shares import MIB, SHARE_NAMES, Share
 from lockstep.scheduler.core.units import DEFAULT_QUEUE, Member
 
@@ -35,11 +45,13 @@ class Memory:
         self._past = past
         self._gone: dict[str, Tally] = {}
         self._read: set[str] = set()
+        self._recalled: dict[str, list[_Count]] = {}
+        """By queue what it was found to keep, until the time is known."""
         self.flaws: dict[str, str] = {}
         """By queue what of its status could not be read; whoever tells people consumes it."""
 
     def recall(self, queue: Queue) -> None:
-        """Count what a queue keeps, when it is first seen: later it shows what is known here."""
+        """Take in what a queue keeps, when it is first seen: later it shows what is known here."""
         name = queue.metadata.name
         if name in self._read:
             return
@@ -47,11 +59,25 @@ class Memory:
         if queue.status.usual is None:
             return
         found, flaws = _understood(queue.status.usual)
-        for one in found:
-            self._past.recall(*one)
-            self._tally(name).add(*one)
+        if found:
+            self._recalled[name] = found
         if flaws:
             self.flaws[name] = flaws[0]
+
+    def count(self, now: float = inf) -> None:
+        """Count what was taken in, as of the day (Unix time) of *now* where it says a later one.
+
+        A day that is yet to come would outweigh everything that comes until then.
+        """
+        if not self._recalled:
+            return
+        latest = moment_at(now + DAY)  # another clock may have told the day
+        for name, found in self._recalled.items():
+            for one in found:
+                moment = min(one.moment, latest)
+                self._past.recall(one.ask, moment, one.pods)
+                self._tally(name).add(one.ask, moment, one.pods)
+        self._recalled.clear()
 
     def follow(
         self, old: Member | None, new: Member | None, queue: Callable[[Member], str]
@@ -70,6 +96,8 @@ class Memory:
 
         *queues* are all that have objects; ``default`` keeps what belongs to the others.
         """
+        if name in self._recalled:
+            return shown
         if name == DEFAULT_QUEUE:
             self._take_in(queues)
         tally = self._gone.get(name)

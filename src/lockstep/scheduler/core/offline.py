@@ -73,6 +73,7 @@ def inquire(cluster: Cluster, namespace: str, name: str) -> Answer:
     """
     gang, pod = UnitKey("Gang", namespace, name), UnitKey("Pod", namespace, name)
     unit = cluster.units.get(gang) or cluster.units[pod]
+    cluster.memory.count()
     decider = Decider(cluster)
     if unit.key not in decider.waiting():
         return Answer(None, None, None)
@@ -84,6 +85,7 @@ def inquire(cluster: Cluster, namespace: str, name: str) -> Answer:
 
 def moves_for(cluster: Cluster, unit: Unit, now: float) -> Plan | str:
     """Return which moves of others would let a gang that waits start; else why there are none."""
+    cluster.memory.count(now)
     decider = Decider(cluster)
     if unit.key not in decider.waiting():
         return "it does not wait"

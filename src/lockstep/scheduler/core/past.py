@@ -19,7 +19,10 @@ from lockstep.scheduler.core.shares import MIB, Share
 
 HALF_LIFE = 7.0
 """Days after which a pod counts half as much as one made today."""
+DAY = 86_400.0
+"""Seconds of a day."""
 FIRST_DAY = date(2026, 1, 1).toordinal()
+EPOCH = date(1970, 1, 1).toordinal()
 REBASE = 64.0
 """Half-lives after which counts are expressed by a later day, so that they stay small numbers."""
 MOST = 256
@@ -166,6 +169,11 @@ def moment_on(day: str) -> float:
         ValueError: when it is no day.
     """
     return (date.fromisoformat(day).toordinal() - FIRST_DAY) / HALF_LIFE
+
+
+def moment_at(unix: float) -> float:
+    """Return a Unix time in half-lives."""
+    return (unix / DAY + EPOCH - FIRST_DAY) / HALF_LIFE
 
 
 def day_of(moment: float) -> str:
