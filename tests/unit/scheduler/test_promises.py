@@ -13,7 +13,8 @@ from tests.support.running import Running
 from tests.unit.scheduler.test_backfill import runs
 
 from lockstep.api.gang import Gang
-from lockstep.scheduler.core.kept_room import end_of
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.kept_room import Ending, comes_about, end_of, keep, reserved
 from lockstep.scheduler.core.reservation import Reservation
 from lockstep.scheduler.core.units import UnitKey
 
@@ -215,3 +216,29 @@ def starts_in_time(world: Running, promise: Reservation) -> bool:
             then.cluster.set_pod(aliens)
     then.settle()
     return promise.unit.name in then.there()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ends", "comes"),
+    [
+        pytest.param(2, [600, 600, 600], True, id="all who share both cards end"),
+        pytest.param(1, [600, 5000, 600], True, id="one card is left to somebody"),
+        pytest.param(2, [600, 5000, 600], False, id="and both are wanted"),
+    ],
+)
+def test_cards_are_free_as_a_whole_when_nobody_has_a_share_of_them(wanted, ends, comes):
+    cluster = Cluster()
+    cluster.set_node(node("a", gpus=2, devices=[{"index": n, "memory": 1000} for n in range(2)]))
+    for number, (card, seconds) in enumerate(zip((0, 0, 1), ends, strict=True)):
+        share = {"requests": {"lockstep.dev/gpu-compute": 50}, **runs(seconds)}
+        cluster.set_pod(pod(f"s-{number}", on="a", held=str(card), phase="Running", **share))
+        cluster.pods["default", f"s-{number}"].since = 0.0
+    cluster.set_gang(gang("big", minMember=1))
+    cluster.set_pod(pod("big-0", gpus=wanted, gang="big"))
+    unit = cluster.units[BIG]
+    promise = reserved(cluster, unit, 600.0, {unit.members["big-0"]: "a"})
+    ending = Ending.on(cluster, promise, 1.0)
+    assert comes_about(cluster, promise, ending) == comes
+    if comes:
+        keep(cluster, promise, ending)
+        assert promise.kept == {}

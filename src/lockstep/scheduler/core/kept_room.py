@@ -5,7 +5,7 @@ Of its place so much is kept free as those that end there in time will not free 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -13,7 +13,9 @@ import numpy as np
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.nodes import IntArray
+from lockstep.scheduler.core.occupancy import held_by
 from lockstep.scheduler.core.reservation import Reservation, turn_of
+from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
 GRACE = 0.5
@@ -81,14 +83,33 @@ class Ending:
         """Return who ends on a place in time, as far as is known at a Unix time."""
         members, freed, ends = [], {}, []
         for node in held.wanted:
-            amounts = freed[node] = _nothing(cluster)
-            for member in cluster.on_node(node):
-                if ends_in_time(cluster, member, held, now):
-                    amounts[member.shape.columns] += member.shape.amounts
-                    members.append(member)
-                    end = None if member.terminating else end_of(cluster, member)
-                    ends += [end] if end is not None else []
+            there = cluster.on_node(node)
+            going = [m for m in there if ends_in_time(cluster, m, held, now)]
+            freed[node] = _freed(cluster, node, going)
+            members += going
+            stated = (end_of(cluster, m) for m in going if not m.terminating)
+            ends += [end for end in stated if end is not None]
         return cls(now, members, freed, min(ends, default=None))
+
+
+def _freed(cluster: Cluster, node: str, going: Collection[Member]) -> IntArray:
+    """Return what some pods free of their node when they leave it.
+
+    A GPU is free as a whole once nobody has a share of it any more.
+    """
+    freed, table = _nothing(cluster), cluster.table
+    for member in going:
+        freed[member.shape.columns] += member.shape.amounts
+    row = table.rows.get(node)
+    if row is None or not table.layout(row).cards:
+        return freed
+    left = {member.key for member in going}
+    staying = held_by(m for m in cluster.on_node(node) if m.key not in left)
+    whole = (table.layout(row).healthy & ~(staying.gpus | staying.shared)).bit_count()
+    uncounted = int(table.allocatable[GPU_COLUMN, row] - table.used[GPU_COLUMN, row])
+    now = min(uncounted, table.free_devices(row).bit_count())
+    freed[GPU_COLUMN] = min(uncounted + freed[GPU_COLUMN], whole) - now
+    return freed
 
 
 def keep(cluster: Cluster, held: Reservation, ending: Ending) -> None:
