@@ -268,13 +268,14 @@ class StatusWriter:
             if not unit.is_gang:
                 foreseen = self._foreseen.get(unit.key)
                 why = replace(why, message=pod_message(why.message, shown, foreseen))
-            if not self._needs_words(member, why, shown):
+            outdated = not unit.is_gang and self._decider.preemptor.outdated(unit)
+            if not outdated and not self._needs_words(member, why, shown):
                 continue
             if not writes.pods_left:
                 self._news.add(unit.key)
                 return
             writes.pods_left -= 1
-            writes.calls.append(self._write_pod(member, why, now))
+            writes.calls.append(self._write_pod(member, why, now, outdated))
             pod = self._pods.get(*member.key)
             reason, _ = split_start(why.message)
             if pod is not None and not unit.is_gang and reason != split_start(shown)[0]:
@@ -321,8 +322,8 @@ class StatusWriter:
                 log.warning("status of gang %s/%s: %s", key.namespace, key.name, error)
                 self._again(key)
 
-    async def _write_pod(self, member: Member, verdict: Verdict, now: str) -> None:
-        status = unscheduled_status(member, verdict, now)
+    async def _write_pod(self, member: Member, verdict: Verdict, now: str, outdated: bool) -> None:
+        status = unscheduled_status(member, verdict, now, outdated=outdated)
         # The uid makes the server refuse it for a new pod of that name; the version, once the
         # pod has a node: what is late would say of a pod that runs that it waits, or has failed.
         meta = {"uid": member.uid}

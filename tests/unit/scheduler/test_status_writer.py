@@ -58,7 +58,8 @@ class Server:
         if res is PODS:
             self.pods[name] += 1
             old = self.shown[namespace, name]
-            new = convert(body["status"], type(old.status))
+            merged = {**to_builtins(old.status), **body["status"]}
+            new = convert({k: v for k, v in merged.items() if v is not None}, type(old.status))
             self.shown[namespace, name] = replace(old, status=new)
             return self.shown[namespace, name]
         self.gangs[name] += 1
@@ -191,6 +192,20 @@ async def test_a_single_pod_says_why_in_its_condition_and_an_event():
     assert world.server.events == [("p", "FailedScheduling")]
     (condition,) = world.server.shown["default", "p"].status.conditions
     assert condition.reason == "Unschedulable"
+
+
+async def test_a_single_pod_shows_its_place_no_more_once_another_has_it():
+    world = World("s/l: a:8-8", 0)
+    for name, priority in (("p", 0), ("kept", 5)):
+        one = pod(name, gpus=8, priority=priority)
+        one = replace(one, status=replace(one.status, nominated_node_name="a"))
+        world.server.shown["default", name] = one
+        world.cluster.set_pod(one)
+    world.decide()  # of two whose place it cannot be both, the less important one goes on waiting
+    async with world.writing():
+        await eventually(lambda: world.server.shown["default", "p"].status.conditions)
+    assert world.server.shown["default", "p"].status.nominated_node_name == ""
+    assert world.server.shown["default", "kept"].status.nominated_node_name == "a"
 
 
 async def test_a_gang_that_cannot_be_decided_about_says_so(monkeypatch: pytest.MonkeyPatch):

@@ -282,9 +282,14 @@ def stumbled_status(verdict: Verdict) -> Json:
     return {"reason": verdict.reason, "message": verdict.message, "remedy": verdict.remedy}
 
 
-def unscheduled_status(member: Member, verdict: Verdict, now: str) -> Json:
-    """Return the status of a pod that waits, or has failed because its gang has given up."""
+def unscheduled_status(member: Member, verdict: Verdict, now: str, *, outdated: bool) -> Json:
+    """Return the status of a pod that waits, or has failed because its gang has given up.
+
+    *outdated*: it shows a node that was being made free for it, and is another's by now.
+    """
     status: Json = {"conditions": [unscheduled_condition(member, verdict, now)]}
+    if outdated:
+        status["nominatedNodeName"] = None
     if verdict.reason == MAX_WAIT_EXCEEDED:
         status |= {"phase": "Failed", "reason": verdict.reason, "message": verdict.message}
     return status

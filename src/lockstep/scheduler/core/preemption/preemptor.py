@@ -77,6 +77,11 @@ class Preemptor:
         going |= {m.key: m for m in self.told()}
         return list((going | self._cluster.leaving).values())
 
+    def outdated(self, unit: Unit) -> bool:
+        """Return whether a unit shows a place that is kept for it no more."""
+        known = unit.key in self._adopted and unit.key not in self.nominations
+        return known and bool(unit.nominated) and not self.nominations.passes_on(unit.key)
+
     def worth_a_look(self, unit: Unit, problem: Problem) -> bool:
         """Return, at little cost, whether there may be somebody whose place the unit may take."""
         if not self._cluster.ledger.active or unit.half_placed:
