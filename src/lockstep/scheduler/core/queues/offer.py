@@ -11,6 +11,9 @@ from lockstep.scheduler.core.queues.account import MODEL_PREFIX, UNKNOWN_CARD, A
 from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.resources import GPU_COLUMN
 
+KINDS_KEPT = 256
+"""Kinds of GPUs met after which they are numbered anew: most of them are gone by then."""
+
 
 class Offer:
     """What there is to be divided among the queues; counted anew only where nodes changed."""
@@ -19,12 +22,20 @@ class Offer:
         self._table = table
         self._ledger = ledger
         self._known: tuple[tuple[int, int], Amounts] = ((-1, -1), {})
-        self._kinds: tuple[int, list[Card], IntArray] = (-1, [], np.zeros(0, dtype=np.int64))
+        self._numbers: dict[Card, int] = {}
+        """The kinds of GPUs, numbered as they were met; one may have no node any more."""
+        self._own: IntArray = np.zeros(0, dtype=np.int64)
+        """By row of the nodes the number of its kind."""
+        self._version, self._mark = -1, 0
+        """How far both have followed the table."""
 
     def card(self, node: str) -> Card:
         """Return what a node's GPUs are like, as far as it says."""
         row = self._table.rows.get(node)
-        facts = self._table.facts[row] if row is not None else None
+        return self._card_in(row) if row is not None else UNKNOWN_CARD
+
+    def _card_in(self, row: int) -> Card:
+        facts = self._table.facts[row]
         if facts is None:
             return UNKNOWN_CARD
         memory = facts.layout.cards[0].memory if facts.layout.cards else 0
@@ -33,13 +44,17 @@ class Offer:
     def cards(self) -> tuple[list[Card], IntArray]:
         """Return what kinds of GPUs there are, and by row of the nodes which of them it has."""
         table = self._table
-        if self._kinds[0] != table.version:
-            numbers: dict[Card, int] = {UNKNOWN_CARD: 0}
-            own = np.zeros(table.capacity, dtype=np.int64)
-            for node, row in table.rows.items():
-                own[row] = numbers.setdefault(self.card(node), len(numbers))
-            self._kinds = table.version, list(numbers), own
-        return self._kinds[1:]
+        if self._version != table.version:
+            changed = table.journal.since(self._mark)
+            if changed is None or len(self._numbers) > KINDS_KEPT:
+                changed, self._numbers = list(table.rows.values()), {}
+                self._own = np.zeros(table.capacity, dtype=np.int64)
+            self._own = np.pad(self._own, (0, table.capacity - len(self._own)))
+            self._numbers.setdefault(UNKNOWN_CARD, 0)
+            for row in set(changed):
+                self._own[row] = self._numbers.setdefault(self._card_in(row), len(self._numbers))
+            self._version, self._mark = table.version, table.journal.mark
+        return list(self._numbers), self._own
 
     def of_model(self, model: str) -> BoolArray:
         """Return by row whether a node has GPUs of a model."""
