@@ -247,7 +247,7 @@ def test_what_is_guaranteed_of_a_model_is_reclaimed_and_no_more():
     [
         ({f"{GPU}/A": 8}, 1),
         ({f"{GPU}/A": 16}, 0),  # they are within theirs
-        ({GPU: 32}, 0),  # nothing is guaranteed to q of all GPUs, while others are
+        ({GPU: 32}, 1),  # what is guaranteed of a model is guaranteed of all GPUs
     ],
 )
 def test_guarantees_of_others_hold_on_a_model(others: dict[str, int], gone: int):

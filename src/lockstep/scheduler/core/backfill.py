@@ -17,7 +17,7 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.kept_room import GRACE, Ending, end_of, hold, keep, reserved
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import IntArray
-from lockstep.scheduler.core.preemption.rights import claims_from
+from lockstep.scheduler.core.preemption.claims import claims_from
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.promises import can_be_kept

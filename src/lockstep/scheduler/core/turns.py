@@ -12,6 +12,8 @@ from itertools import pairwise
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.line import Kind, Lane, Line
+from lockstep.scheduler.core.preemption.claims import on_models, unused
+from lockstep.scheduler.core.preemption.takeover import least
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.queues.account import Account, Amounts
@@ -72,13 +74,25 @@ class Turns:
     def _claim(self, account: Account) -> int:
         if not any(most > account.used.get(name, 0) for name, most in account.guaranteed.items()):
             return CLAIMS_NOTHING
-        claims, leaf = self._cluster.ledger.claims, self._path(account)[-1]
+        leaf = self._path(account)[-1]
         head = self._lanes[leaf].head(self._line.live)
-        if head is not None and claims(account, self._asked(*head)):
+        if head is not None and self._claims(account, *head):
             return CLAIMS
         below = [lane for leaf, lane in self._lanes.items() if account in leaf.chain]
-        waiting = (self._asked(*first) for lane in below for first in lane.firsts(self._line.live))
-        return CLAIMS_LATER if any(claims(account, one) for one in waiting) else CLAIMS_NOTHING
+        waiting = (first for lane in below for first in lane.firsts(self._line.live))
+        later = any(self._claims(account, *one) for one in waiting)
+        return CLAIMS_LATER if later else CLAIMS_NOTHING
+
+    def _claims(self, account: Account, key: UnitKey, kind: Kind) -> bool:
+        """Return whether a queue may claim what a unit asks for, on whatever models it may be."""
+        claims, asked = self._cluster.ledger.claims, self._asked(key, kind)
+        if claims(account, asked):
+            return True
+        problem = self._problem_of(self._cluster.units[key]) if account.models() else None
+        if problem is None:
+            return False
+        found = on_models(self._cluster, least(problem), unused(self._cluster, account))
+        return found is not None and claims(account, found.asked)
 
     def _asked(self, key: UnitKey, kind: Kind) -> Amounts:
         """Return the least that a unit asks for; others of its kind ask for as much."""

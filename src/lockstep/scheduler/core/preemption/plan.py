@@ -14,21 +14,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lockstep.api.names import GPU
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.device_columns import held
 from lockstep.scheduler.core.grants import Grant
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.lost_work import lost_work
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
-from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.preemption.budgets import Allowance, Budget
+from lockstep.scheduler.core.preemption.claims import Claim
 from lockstep.scheduler.core.preemption.rights import Holder, Rights
 from lockstep.scheduler.core.preemption.supposition import Supposition
-from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.queues.account import MODEL_PREFIX, Account
+from lockstep.scheduler.core.queues.account import Account
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
@@ -58,34 +56,25 @@ class Plan:
 
 
 class Planner:
-    """Finds one unit's plan at one moment.
-
-    With a *model* the unit goes to GPUs of that model alone, and claims what is guaranteed of it.
-    """
+    """Finds one unit's plan at one moment, as far as one claim of it goes."""
 
     def __init__(
         self,
         cluster: Cluster,
         unit: Unit,
-        problem: Problem,
+        claim: Claim,
         *,
         leaving: Sequence[Member],
         now: float,
-        model: str | None = None,
     ) -> None:
         self._cluster = cluster
         self._unit = unit
-        self._model = model
-        # Nobody has to go for members that the unit can do without.
-        self._problem = replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
+        self._problem = claim.problem
         self._leaving = leaving
         self._now = now
-        self._asked = admission.asked(cluster, self._problem)
-        if model is not None:
-            self._asked[f"{MODEL_PREFIX}{model}"] = self._asked.get(GPU, 0)
         self._account = cluster.ledger.account(unit.queue)
         priority, may = cluster.priorities.of(unit), cluster.priorities.may_preempt(unit)
-        self.rights = Rights(cluster, self._account, priority, self._asked, may)
+        self.rights = Rights(cluster, self._account, priority, claim.asked, may)
 
     def find(self, rows: BoolArray | None = None) -> Plan | None:
         """Return the plan, on some rows alone where they are given.
@@ -93,9 +82,6 @@ class Planner:
         None when it would fit without anybody going but those that leave anyway, and when it would
         not even if all went whose place it may take.
         """
-        if self._model is not None:
-            of_model = self._cluster.offer.of_model(self._model)
-            rows = of_model if rows is None else rows & of_model
         state = Supposition(self._cluster, self._leaving)
         if self._place(state, (), rows) is not None:
             return None

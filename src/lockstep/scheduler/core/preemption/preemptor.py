@@ -9,6 +9,7 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.preemption.budgets import in_words
+from lockstep.scheduler.core.preemption.claims import claims
 from lockstep.scheduler.core.preemption.nominations import Nomination, Nominations
 from lockstep.scheduler.core.preemption.plan import Plan, Planner
 from lockstep.scheduler.core.preemption.takeover import Takeover, least, place_after, weaker
@@ -144,10 +145,11 @@ class Preemptor:
     def _planners(
         self, unit: Unit, problem: Problem, leaving: Sequence[Member], now: float
     ) -> Iterator[Planner]:
-        """Yield who plans for a unit: wherever it may go, then on models guaranteed to it alone."""
-        models = self._cluster.ledger.account(unit.queue).guaranteed_models()
-        for model in (None, *models):
-            yield Planner(self._cluster, unit, problem, leaving=leaving, now=now, model=model)
+        """Yield who plans for a unit, by what it may claim; nobody has to go for members that it
+        can do without.
+        """
+        for claim in claims(self._cluster, unit, least(problem)):
+            yield Planner(self._cluster, unit, claim, leaving=leaving, now=now)
 
     def keep(self, nomination: Nomination) -> None:
         """Keep a place free; from now on it is newer than what is shown of its unit."""

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.problem import Problem
-from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.queues.account import Account, Amounts
+from lockstep.scheduler.core.queues.guarantee import bears_on, holds
 from lockstep.scheduler.core.units import Member, PodKey, Unit, UnitKey
 
 
@@ -160,9 +159,12 @@ class Rights:
         return len(self._protecting())
 
     def _would_be_secured(self, node: Account) -> bool:
-        there = holders(self._cluster, node)
-        left = self._left(node, [h for h in there if h.priority >= self._priority])
-        return left is not None and _fits(self._asked, left)
+        contested = node.managed()
+        if not any(node.guaranteed.get(name) for name in contested):
+            return False
+        taken = taken_before(self._cluster, node, self._priority)
+        within = holds(node.guaranteed, taken, self._asked, contested)
+        return within and bears_on(self._asked, contested)
 
     def secured(self, node: Account) -> set[UnitKey]:
         """Return the units in a queue that its guaranteed amounts hold, the most important first.
@@ -174,58 +176,48 @@ class Rights:
     def _secured_in(self, node: Account) -> _Secured:
         found = self._secured.get(node)
         if found is None:
-            found = self._secured[node] = _Secured(set(), set())
-            self._left(node, list(holders(self._cluster, node)), found)
+            hold = _Hold(node)
+            within = hold.minimums(holders(self._cluster, node))
+            extras = (m for holder in within for m in reversed(holder.extras))
+            members = {m.key for m in extras if hold.take((m,))}
+            found = self._secured[node] = _Secured({holder.key for holder in within}, members)
         return found
 
-    def _left(
-        self, node: Account, there: list[Holder], found: _Secured | None = None
-    ) -> Amounts | None:
-        managed = node.managed()
-        left = {name: node.guaranteed.get(name, 0) for name in managed}
-        if not any(left.values()):
-            return None
-        there.sort(key=lambda h: (-h.priority, h.since, h.key))
-        within = [holder for holder in there if _take(holder.core, left)]
-        if found is not None:
-            found.units.update(holder.key for holder in within)
-            extras = (m for holder in within for m in reversed(holder.extras))
-            found.members.update(m.key for m in extras if _take((m,), left))
-        return left
+
+class _Hold:
+    """What the guaranteed amounts of one queue hold, taken step by step."""
+
+    def __init__(self, node: Account) -> None:
+        self._guaranteed = node.guaranteed
+        self._contested = node.managed() if any(node.guaranteed.values()) else set[str]()
+        self.taken: Amounts = {}
+
+    def minimums(self, there: Iterable[Holder]) -> list[Holder]:
+        """Hold of these units what they cannot do without; return those of which it is held."""
+        if not self._contested:
+            return []
+        order = sorted(there, key=lambda h: (-h.priority, h.since, h.key))
+        return [holder for holder in order if self.take(holder.core)]
+
+    def take(self, members: Sequence[Member]) -> bool:
+        """Hold what these members count for, if that fits beside what is held; return whether."""
+        asked: Amounts = {}
+        for member in members:
+            for name, amount in member.charged.items():
+                asked[name] = asked.get(name, 0) + amount
+        if not holds(self._guaranteed, self.taken, asked, self._contested):
+            return False
+        for name in self._contested:
+            self.taken[name] = self.taken.get(name, 0) + asked.get(name, 0)
+        return True
 
 
-def claims_from(cluster: Cluster, unit: Unit, problem: Problem, queue: str) -> bool:
-    """Return whether a unit would be within what is guaranteed on its side of where its queue and
-    another one part.
-    """
-    if not cluster.ledger.active:
-        return False
-    account, other = cluster.ledger.account(unit.queue), cluster.ledger.account(queue)
-    apart = [one for one in account.chain if one not in other.chain]
-    if not any(one.guaranteed for one in apart):
-        return False
-    asked = admission.asked(cluster, problem)
-    rights = Rights(cluster, account, cluster.priorities.of(unit), asked, may=True)
-    return rights.unsecured() < len(apart)
+def taken_before(cluster: Cluster, node: Account, priority: int) -> Amounts:
+    """Return what a queue's guaranteed amounts hold of units that are as important, or more so."""
+    hold = _Hold(node)
+    hold.minimums(h for h in holders(cluster, node) if h.priority >= priority)
+    return hold.taken
 
 
 def _parts(holder: Holder) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
     return holder.core, holder.extras
-
-
-def _take(members: Sequence[Member], left: Amounts) -> bool:
-    """Return whether what members count for fits into what is *left*, and take it from there."""
-    asked: Amounts = {}
-    for member in members:
-        for name, amount in member.charged.items():
-            asked[name] = asked.get(name, 0) + amount
-    if not _fits(asked, left):
-        return False
-    for name in left:
-        left[name] -= asked.get(name, 0)
-    return True
-
-
-def _fits(asked: Amounts, left: Amounts) -> bool:
-    relevant = [name for name in left if asked.get(name)]
-    return bool(relevant) and all(asked[name] <= left[name] for name in relevant)

@@ -14,12 +14,14 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.preemption.claims import claims
 from lockstep.scheduler.core.preemption.nominations import Nomination
 from lockstep.scheduler.core.preemption.rights import Rights
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.units import Member, Unit
+from lockstep.scheduler.core.queues.account import Amounts
+from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
 
 def weaker(cluster: Cluster, unit: Unit) -> list[Nomination]:
@@ -75,31 +77,35 @@ class Takeover:
         """
         if not self._cluster.priorities.may_preempt(self._unit) or not self._account.preempts:
             return None
-        allowed = [one for one in weaker(self._cluster, self._unit) if self._secured_like(one)]
-        together = [allowed[: number + 1] for number in range(1, len(allowed))]
-        for chosen in [*([one] for one in allowed), *together]:
-            placement = self._place(chosen, leaving)
-            if placement is not None:
-                return chosen, placement
+        nominations = weaker(self._cluster, self._unit)
+        theirs = {one.unit: self._depth(one.unit, one.asked) for one in nominations}
+        for claim in claims(self._cluster, self._unit, self._problem) if nominations else ():
+            mine = self._depth(self._unit.key, claim.asked)
+            allowed = [one for one in nominations if mine <= theirs[one.unit]]
+            together = [allowed[: number + 1] for number in range(1, len(allowed))]
+            for chosen in [*([one] for one in allowed), *together]:
+                placement = self._place(chosen, leaving, claim.problem)
+                if placement is not None and self._secured_like(
+                    placement, min(theirs[one.unit] for one in chosen)
+                ):
+                    return chosen, placement
         return None
 
-    def _secured_like(self, nomination: Nomination) -> bool:
-        cluster, other = self._cluster, self._cluster.units[nomination.unit]
-        mine = Rights(
-            cluster,
-            self._account,
-            cluster.priorities.of(self._unit),
-            admission.asked(cluster, self._problem),
-            may=True,
-        )
-        theirs = Rights(
-            cluster, self._account, cluster.priorities.of(other), nomination.asked, may=True
-        )
-        return mine.unsecured() <= theirs.unsecured()
+    def _secured_like(self, placement: Placement, most: int) -> bool:
+        """Return whether the unit is secured as deep as need be there, by what it counts for."""
+        counted = admission.counted(self._cluster, placement)
+        return self._depth(self._unit.key, counted) <= most
 
-    def _place(self, chosen: Sequence[Nomination], leaving: Sequence[Member]) -> Placement | None:
+    def _depth(self, key: UnitKey, asked: Amounts) -> int:
+        """Return in how many queues, from its own outwards, a unit would not be secured."""
+        priority = self._cluster.priorities.of(self._cluster.units[key])
+        return Rights(self._cluster, self._account, priority, asked, may=True).unsecured()
+
+    def _place(
+        self, chosen: Sequence[Nomination], leaving: Sequence[Member], problem: Problem
+    ) -> Placement | None:
         """Return where the unit would stand without these nominations, within all limits."""
         with ExitStack() as stack:
             for one in chosen:
                 stack.enter_context(self._cluster.nominations.suspended(one.unit))
-            return place_after(self._cluster, self._unit, self._problem, leaving)
+            return place_after(self._cluster, self._unit, problem, leaving)

@@ -16,10 +16,10 @@ from lockstep.api.core import Quantity
 from lockstep.api.names import CPU, GPU
 from lockstep.api.quantity import to_int, to_milli
 from lockstep.api.queue import QueueSpec
+from lockstep.scheduler.core.queues.guarantee import MODEL_PREFIX, short
 from lockstep.scheduler.core.units import Member, PodKey, UnitKey
 
 Amounts = dict[str, int]
-MODEL_PREFIX = f"{GPU}/"
 ITSELF = "/"
 """Ends the name of the account for what is in a queue that has parts, but in none of them."""
 
@@ -132,9 +132,9 @@ class Account:
         stated = (one.spec for one in self.chain)
         return all(spec is None or spec.preemption == "LowerPriority" for spec in stated)
 
-    def over(self, resource: str, more: int = 0) -> int:
-        """Return how much of a resource is used beyond what is guaranteed, with *more* used."""
-        return max(0, self.used.get(resource, 0) + more - self.guaranteed.get(resource, 0))
+    def over(self, resource: str) -> int:
+        """Return how much of a resource is used beyond what is guaranteed."""
+        return short(self.guaranteed, self.used, resource)
 
     def leaves(self) -> Iterator[Account]:
         """Yield the accounts in this one that units are counted in."""
@@ -143,10 +143,9 @@ class Account:
         for part in self.parts:
             yield from part.leaves()
 
-    def guaranteed_models(self) -> list[str]:
-        """Return the models of GPUs of which this queue, or one around it, is guaranteed some."""
-        named = {r for one in self.chain for r, amount in one.guaranteed.items() if amount}
-        return sorted(r.removeprefix(MODEL_PREFIX) for r in named if r.startswith(MODEL_PREFIX))
+    def models(self) -> list[str]:
+        """Return the models of GPUs, as resources, of which this queue is guaranteed some."""
+        return [r for r, amount in self.guaranteed.items() if amount and r.startswith(MODEL_PREFIX)]
 
     def managed(self) -> set[str]:
         """Return the resources that this queue or a sibling is guaranteed."""
@@ -157,7 +156,15 @@ class Account:
 def _ceilings(spec: QueueSpec, guaranteed: Amounts) -> dict[str, Ceiling]:
     found = {name: Ceiling(most, "limit") for name, most in amounts_of(spec.limit).items()}
     for name, most in amounts_of(spec.borrowing_limit).items():
-        total = guaranteed.get(name, 0) + most
+        total = in_all(guaranteed, name) + most
         if name not in found or total < found[name].amount:
             found[name] = Ceiling(total, "borrowingLimit")
     return found
+
+
+def in_all(guaranteed: Mapping[str, int], resource: str) -> int:
+    """Return the most of a resource that may be held by what is guaranteed."""
+    most = guaranteed.get(resource, 0)
+    if resource != GPU:
+        return most
+    return max(most, sum(a for r, a in guaranteed.items() if r.startswith(MODEL_PREFIX)))

@@ -180,7 +180,10 @@ def _search(
 def _limited_search(
     room: State, problem: Problem, fits: Sequence[Fit] | None, headroom: Sequence[Headroom]
 ) -> Search:
-    """Return the search for places that do not use more than there is *headroom* for."""
+    """Return the search for places that do not use more than there is *headroom* for, or than the
+    problem itself allows.
+    """
+    headroom = (*problem.headroom, *headroom)
     if not headroom:
         return Search(room, problem, fits)
     if fits is None:

@@ -13,13 +13,8 @@ from dataclasses import dataclass
 from lockstep.api.gang import Strategy
 from lockstep.api.names import GPU, PODS
 from lockstep.api.queue import DefragmentationPolicy, Queue, QueueSpec
-from lockstep.scheduler.core.queues.account import (
-    ITSELF,
-    MODEL_PREFIX,
-    Account,
-    Amounts,
-    Card,
-)
+from lockstep.scheduler.core.queues.account import ITSELF, Account, Amounts, Card
+from lockstep.scheduler.core.queues.guarantee import MODEL_PREFIX, bears_on, holds
 from lockstep.scheduler.core.queues.history import decayed, recalled
 from lockstep.scheduler.core.resources import is_port
 from lockstep.scheduler.core.shapes import PodShape
@@ -366,10 +361,14 @@ class Ledger:
         """Return whether a queue may claim what is *asked* from its siblings: it stays within its
         guaranteed amounts with it, in all that it or one of them is guaranteed.
         """
-        contested = [name for name in account.managed() if asked.get(name)]
-        return bool(contested) and not any(
-            account.over(name, asked[name] + self.promised(account, name)) for name in contested
-        )
+        contested = account.managed()
+        if not bears_on(asked, contested):
+            return False
+        return holds(account.guaranteed, self.spoken_for(account, contested), asked, contested)
+
+    def spoken_for(self, account: Account, resources: Iterable[str]) -> Amounts:
+        """Return what is used of some resources in a queue and its parts, or kept for it there."""
+        return {r: account.used.get(r, 0) + self.promised(account, r) for r in resources}
 
     def promised(self, account: Account, resource: str) -> int:
         """Return how much of a resource is spoken for in a queue and its parts."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lockstep.api.names import GPU, GPU_MODEL_LABEL
-from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import IntArray, NodeTable
-from lockstep.scheduler.core.queues.account import MODEL_PREFIX, UNKNOWN_CARD, Amounts, Card
+from lockstep.scheduler.core.queues.account import UNKNOWN_CARD, Amounts, Card
+from lockstep.scheduler.core.queues.guarantee import MODEL_PREFIX
 from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.resources import GPU_COLUMN
 
@@ -55,12 +55,6 @@ class Offer:
                 self._own[row] = self._numbers.setdefault(self._card_in(row), len(self._numbers))
             self._version, self._mark = table.version, table.journal.mark
         return list(self._numbers), self._own
-
-    def of_model(self, model: str) -> BoolArray:
-        """Return by row whether a node has GPUs of a model."""
-        cards, own = self.cards()
-        found: BoolArray = np.array([card.model == model for card in cards])[own]
-        return found
 
     def total(self) -> Amounts:
         """Return what all nodes offer together."""

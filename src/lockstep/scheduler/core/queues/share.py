@@ -32,7 +32,8 @@ def share(account: Account, capacity: Mapping[str, int]) -> Share:
             within = within and used < promised
         weighed = used + average[name] if name in average else used
         whole = max(whole, weighed / most)
-        excess = max(excess, (weighed - promised) / most)
+        held = max(promised, used - account.over(name))
+        excess = max(excess, (weighed - held) / most)
     if within:
         return 0, filled, whole
     if not account.weight:

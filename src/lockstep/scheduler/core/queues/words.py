@@ -12,7 +12,8 @@ from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.queues.account import MODEL_PREFIX, Account, Amounts, in_thousandths
+from lockstep.scheduler.core.queues.account import Account, Amounts, in_all, in_thousandths
+from lockstep.scheduler.core.queues.guarantee import MODEL_PREFIX
 from lockstep.scheduler.core.queues.history import history
 from lockstep.scheduler.core.queues.ledger import OverQuota
 from lockstep.scheduler.core.queues.share import share
@@ -77,7 +78,7 @@ def _remedy(over: OverQuota, asked: Mapping[str, int], short: str) -> str:
     queue = over.account.queue
     raised = amount(over.resource, over.used + over.asked)
     if over.field == "borrowingLimit":
-        promised = over.account.guaranteed.get(over.resource, 0)
+        promised = in_all(over.account.guaranteed, over.resource)
         raised = amount(over.resource, over.used + over.asked - promised)
     if over.asked > over.amount:
         # Nothing that is given back suffices; what it asks for itself may count for less above.
@@ -122,9 +123,9 @@ def queue_status(cluster: Cluster, name: str, pending: Mapping[str, int]) -> dic
     account, problem = cluster.ledger.accounts[name], cluster.ledger.problems.get(name)
     used = {resource: value for resource, value in account.used.items() if value}
     borrowed: Amounts = {
-        resource: value - account.guaranteed[resource]
-        for resource, value in used.items()
-        if value > account.guaranteed.get(resource, value)
+        resource: account.over(resource)
+        for resource in used
+        if resource in account.guaranteed and account.over(resource)
     }
     beyond, part, _ = share(account, cluster.capacity())
     usual = cluster.memory.kept(name, queue.status.usual, cluster.ledger.specs)
