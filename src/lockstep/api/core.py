@@ -335,9 +335,11 @@ class PodDisruptionBudgetStatus(Wire, frozen=True):
 
 
 class PodDisruptionBudgetSpec(Wire, frozen=True):
-    """Whom a budget protects."""
+    """Whom a budget protects, and how many of them are to be there: a number or a percentage."""
 
     selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
 
 
 class PodDisruptionBudget(Wire, frozen=True):

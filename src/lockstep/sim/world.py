@@ -95,7 +95,7 @@ class World:
 
     def cluster(self) -> Cluster:
         """Return the scheduler's state at the start."""
-        return cluster_of(
+        cluster = cluster_of(
             nodes=self.nodes.values(),
             pods=self.pods.values(),
             topologies=self.topologies,
@@ -104,6 +104,8 @@ class World:
             queues=self.queues,
             budgets=self.budgets,
         )
+        cluster.budgets.follow(cluster.pods)
+        return cluster
 
 
 def read_world(objects: Iterable[Json]) -> World:

@@ -14,12 +14,14 @@ TWO = "s/l: a:8 b:8"
 FOUR = "s/l: a:8 b:8 c:8 d:8"
 
 
-def budget(allowed: int, *gangs: str, namespace: str = "default") -> PodDisruptionBudget:
+def budget(
+    allowed: int, *gangs: str, namespace: str = "default", **spec: int | str
+) -> PodDisruptionBudget:
     expression = {"key": "lockstep.dev/gang", "operator": "In", "values": list(gangs)}
     return convert(
         {
             "metadata": {"name": "keep", "namespace": namespace},
-            "spec": {"selector": {"matchExpressions": [expression]}},
+            "spec": {"selector": {"matchExpressions": [expression]}, **spec},
             "status": {"disruptionsAllowed": allowed},
         },
         PodDisruptionBudget,
@@ -82,3 +84,43 @@ def test_a_budget_that_is_gone_protects_nobody():
     world.run("y: 1x8")
     world.run("z: 1x8", priority="high")
     assert world.evicted == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "allowed"),
+    [
+        ({"minAvailable": 2}, 1),
+        ({"minAvailable": 5}, 0),
+        ({"minAvailable": "50%"}, 1),
+        ({"maxUnavailable": 2}, 1),
+        ({"maxUnavailable": "26%"}, 1),
+        ({"maxUnavailable": 9}, 3),
+        ({"maxUnavailable": 1}, 0),
+        ({}, 7),
+        ({"minAvailable": "many"}, 7),
+    ],
+    ids=str,
+)
+def test_it_is_counted_who_stands_where_time_is_played(spec: dict[str, Any], allowed: int):
+    world = Running.on("s/l: a:8 b:8 c:8")
+    for name in ("x", "y", "z", "w"):
+        world.run(f"{name}: 1x8")
+    found = budget(7, "x", "y", "z", "w", **spec)
+    world.cluster.budgets.set(found)
+    world.cluster.budgets.set(budget(7, "x", namespace="elsewhere", **spec))
+    (asked,) = world.cluster.budgets.asked(world.cluster.pods.values())
+    assert world.cluster.budgets.allowed(asked) == 7, "as its status says"
+    world.cluster.budgets.follow(world.cluster.pods)
+    assert world.cluster.budgets.allowed(asked) == allowed
+
+
+def test_of_two_moments_each_spends_what_is_left_of_the_budget_then():
+    world = Running.on("s/l: a:8 b:8 c:8")
+    world.run("y: 1x8")
+    for name in ("x", "w"):
+        world.run(f"{name}: 1x8")
+    world.cluster.budgets.set(budget(1, "x", "w", maxUnavailable=1))
+    world.cluster.budgets.follow(world.cluster.pods)
+    world.run("one: 1x8", priority="high")
+    world.run("two: 1x8", priority="high")
+    assert world.evicted == ["w", "y"], "w waits, so that x may not go as well"

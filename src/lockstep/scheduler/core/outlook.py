@@ -70,6 +70,7 @@ class Outlook:
         """Whether time is over, and all that never ends has been taken away."""
         self._in_the_way: dict[str, list[UnitKey]] = {}
         """By node, what never ended there."""
+        self._cluster.budgets.follow(self._cluster.pods)
         self._take_in_limits()
         self._take_in_waiting()
         self._take_in_standing()

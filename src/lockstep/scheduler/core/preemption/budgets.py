@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lockstep.api.core import PodDisruptionBudget
 from lockstep.api.selectors import LabelMatch, from_selector
-from lockstep.scheduler.core.units import Member
+from lockstep.scheduler.core.units import Member, PodKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,33 @@ class Budget:
     name: str
     match: LabelMatch = field(compare=False)
     allowed: int = field(compare=False)
-    """Pods of it that may go now."""
+    """Pods of it that may go now, as its status says."""
+    least: int | str | None = field(default=None, compare=False)
+    """How many are to be there, as a number or a percentage of all."""
+    most: int | str | None = field(default=None, compare=False)
+    """How many may be missing, where it does not say how many are to be there."""
+
+    def counted(self, pods: Iterable[Member]) -> int:
+        """Return how many may go by what it asks for, when all that stand are well."""
+        mine = [
+            pod
+            for pod in pods
+            if pod.namespace == self.namespace and not pod.over and self.match.matches(pod.labels)
+        ]
+        least, most = _number(self.least, len(mine)), _number(self.most, len(mine))
+        if least is None and most is None:
+            return self.allowed
+        desired = least if least is not None else len(mine) - (most or 0)
+        standing = sum(pod.holds and not pod.terminating for pod in mine)
+        return max(0, standing - max(0, desired))
+
+
+def _number(stated: int | str | None, of: int) -> int | None:
+    """Return a number, or a percentage rounded up, as the disruption controller reads them."""
+    if stated is None or isinstance(stated, int):
+        return stated
+    part = stated.removesuffix("%")
+    return -(-int(part) * of // 100) if part.isascii() and part.isdigit() else None
 
 
 class Budgets:
@@ -28,6 +54,7 @@ class Budgets:
     def __init__(self) -> None:
         self._all: dict[str, dict[str, Budget]] = {}
         """By namespace and name."""
+        self._pods: Mapping[PodKey, Member] | None = None
 
     def set(self, budget: PodDisruptionBudget) -> None:
         """Take in a budget.
@@ -38,12 +65,21 @@ class Budgets:
         meta = budget.metadata
         match = from_selector(budget.spec.selector)
         allowed = max(0, budget.status.disruptions_allowed)
-        found = Budget(meta.namespace, meta.name, match, allowed)
+        least, most = budget.spec.min_available, budget.spec.max_unavailable
+        found = Budget(meta.namespace, meta.name, match, allowed, least, most)
         self._all.setdefault(meta.namespace, {})[meta.name] = found
 
     def remove(self, namespace: str, name: str) -> None:
         """Forget a budget."""
         self._all.get(namespace, {}).pop(name, None)
+
+    def follow(self, pods: Mapping[PodKey, Member]) -> None:
+        """Count from now on which of *pods* stand: where time is played nobody writes statuses."""
+        self._pods = pods
+
+    def allowed(self, budget: Budget) -> int:
+        """Return how many pods of a budget may go now."""
+        return budget.allowed if self._pods is None else budget.counted(self._pods.values())
 
     def __bool__(self) -> bool:
         return any(self._all.values())
@@ -64,11 +100,14 @@ class Allowance:
     def __init__(self, budgets: Budgets) -> None:
         self._budgets = budgets
         self._spent: Counter[Budget] = Counter()
+        self._allowed: dict[Budget, int] = {}
 
     def spend(self, members: Iterable[Member]) -> tuple[Budget, ...]:
         """Let pods go where that violates nothing; else return the budgets that it violates."""
         asked = self._budgets.asked(members)
-        violated = [one for one, n in asked.items() if self._spent[one] + n > one.allowed]
+        for one in asked.keys() - self._allowed.keys():
+            self._allowed[one] = self._budgets.allowed(one)
+        violated = [one for one, n in asked.items() if self._spent[one] + n > self._allowed[one]]
         if not violated:
             self._spent.update(asked)
         return tuple(sorted(violated, key=lambda one: (one.namespace, one.name)))
