@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.topology import NO_DOMAIN
+from lockstep.sim.lives import Lives
 from lockstep.sim.record import Compared, Result
 from lockstep.sim.stays import Stays
 
@@ -36,8 +37,6 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
     are above it.
     """
     total, lives, column = result.total, result.lives, result.lives.column
-    waited = column("started") - column("arrival")
-    queues = lives.queues
     gave_up = sum(life.gave_up is not None for life in lives.waiting)
     return {
         "seconds": round(result.end, 3),
@@ -48,11 +47,7 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
         "allocation": _percent(total.used, total.capacity),
         "pressedAllocation": _percent(total.pressed_used, total.pressed_capacity),
         "fragmentation": _percent(total.stranded, total.free),
-        "waits": waits(waited),
-        "waitsByQueue": _by(
-            column("queue"), queues, sorted(range(len(queues)), key=queues.__getitem__), waited
-        ),
-        "waitsByClass": _by(size_classes(column("gpus")), CLASSES, range(len(CLASSES)), waited),
+        **_waits(lives),
         "fairness": fairness(_use_by_queue(result), weights),
         "gpuHoursByQueue": {
             queue: round(used / 3600, 3) for queue, used in sorted(result.queue_use.items())
@@ -61,6 +56,18 @@ def figures(result: Result, table: NodeTable, weights: Mapping[str, int]) -> dic
         **_disturbances(result),
         "span": spans(result.stays, table),
         "decisions": result.decisions,
+    }
+
+
+def _waits(lives: Lives) -> dict[str, Any]:
+    """Return how long jobs waited: all of them, those of each queue, those of each class."""
+    column, queues = lives.column, lives.queues
+    waited = column("started") - column("arrival")
+    by_name = sorted(range(len(queues)), key=queues.__getitem__)
+    return {
+        "waits": waits(waited),
+        "waitsByQueue": _by(column("queue"), queues, by_name, waited),
+        "waitsByClass": _by(size_classes(column("gpus")), CLASSES, range(len(CLASSES)), waited),
     }
 
 

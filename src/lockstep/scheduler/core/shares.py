@@ -6,7 +6,7 @@ explaining, what-if) sees the cards too. The columns are there once the first sh
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +22,6 @@ SHARE_NAMES = (GPU_CARDS, GPU_COMPUTE, GPU_MEMORY)
 BYTES_FROM = 1 << 20
 """Amounts of memory from here on are bytes: no GPU has as many MiB."""
 MIB = 1 << 20
-
-
-Held = Mapping[int, tuple[int, int]]
-"""By card the compute and memory that pods hold of it as shares."""
 
 
 @dataclass(frozen=True, slots=True)
