@@ -24,6 +24,7 @@ def gpus(amount: int) -> dict[str, int]:
 
 TWO = "s/l: a:8 b:8"
 FOUR = "s/x: a:8 b:8\n s/y: c:8 d:8"
+FIVE = "s/x: a:8 b:8 c:8 d:8 e:8"
 
 # name: drawing, queues, what runs (text, queue, priority), who comes, who has gone, who stands
 CASES: dict[str, Any] = {
@@ -37,6 +38,10 @@ CASES: dict[str, Any] = {
     "a gang goes whole": (TWO, {}, [("x: 2x8", "q", "low")], ("z: 1x8", "q", ""), "x", "z"),
     "only where that helps": (
         TWO, {}, [("x: 1x8", "q", "low"), ("y: 1x8", "q", "top")], ("z: 2x8", "q", ""), "", "xy",
+    ),
+    "where a gang goes whole the unit stands on all of that before others go": (
+        FIVE, {}, [("x: 1x8", "q", "low"), ("y: 1x8", "q", ""), ("v: 3x8", "q", "high")],
+        ("z: 4x8", "q", "top"), "vx", "yz",
     ),
     "extras go before whole gangs": (
         FOUR, {}, [("x: 1..3x8", "q", ""), ("y: 1x8", "q", "low")], ("z: 2x8", "q", "high"), "x",

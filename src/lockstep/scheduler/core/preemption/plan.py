@@ -3,8 +3,9 @@
 Those that may go are put in the order of what losing them costs. As more of them go the unit can
 only fit better, so the shortest beginning of that order with which it fits is found by halving,
 with the usual search on a supposition. Of that beginning only those stay on the list whose room the
-place found, or the queue's limit, does need; the dearest are spared first. The plan is then placed
-once more, on the cluster without just these.
+place found, or the queue's limit, does need; the dearest are spared first. Where those that go
+leave more than is taken, it is tried whether the unit has another place without the dearest of
+them. The plan is then placed once more, on the cluster without just these.
 """
 
 from __future__ import annotations
@@ -15,33 +16,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.device_columns import held
-from lockstep.scheduler.core.grants import Grant
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.lost_work import lost_work
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.preemption.budgets import Allowance, Budget
+from lockstep.scheduler.core.preemption.chunks import Chunk
 from lockstep.scheduler.core.preemption.claims import Claim
 from lockstep.scheduler.core.preemption.rights import Holder, Rights
+from lockstep.scheduler.core.preemption.slack import Slack
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.queues.account import Account
-from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
 
+SECOND_THOUGHTS = 8
+"""Chunks of which it is tried whether the unit has another place without them.
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """Pods that go together or not at all: a gang, or one member that it can do without."""
-
-    key: UnitKey
-    account: Account
-    members: tuple[Member, ...]
-    cost: tuple[object, ...]
-    whole: bool
-    violates: tuple[Budget, ...] = ()
-    """The PodDisruptionBudgets that do not allow it."""
+Each takes a search, as does each halving of those that may go.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +84,7 @@ class Planner:
         if placement is None:
             return None
         number, placement = self._halve(state, chunks, placement, rows)
-        kept = self._needed(state.table, chunks[:number], placement)
+        kept, placement = self._needed(state, chunks[:number], placement, rows)
         return self._verified(kept, placement, chunks[:number])
 
     def _place(
@@ -183,84 +175,51 @@ class Planner:
             state.restore(chunk.members)
         return high, placement
 
-    def _needed(self, table: NodeTable, chunks: list[Chunk], placement: Placement) -> list[Chunk]:
-        """Return the chunks that must go for this very place; the dearest are spared first."""
-        spare = _spare(table, placement)
-        left = {
-            (account, name): _given(chunks, account, name) - short
-            for account, name, short in self._lacking(placement)
-        }
-        kept = []
-        for chunk in reversed(chunks):
-            back = _taken(table, chunk, spare)
-            owed = {key: _given([chunk], *key) for key in left}
-            if all((spare[row] >= amounts).all() for row, amounts in back.items()) and all(
-                left[key] >= amount for key, amount in owed.items()
-            ):
-                for row, amounts in back.items():
-                    spare[row] -= amounts
-                for key, amount in owed.items():
-                    left[key] -= amount
-            else:
-                kept.append(chunk)
-        return kept
+    def _needed(
+        self,
+        state: Supposition,
+        chunks: list[Chunk],
+        placement: Placement,
+        rows: BoolArray | None,
+    ) -> tuple[list[Chunk], Placement]:
+        """Return the chunks that must go and the place that takes it; the dearest are spared first.
+
+        All of them are gone now.
+        """
+        slack = Slack(state.table, chunks, placement, self._lacking(placement))
+        kept: list[Chunk] = []
+        whole: set[UnitKey] = set()
+        thoughts = SECOND_THOUGHTS
+        for number, chunk in reversed(list(enumerate(chunks))):
+            if chunk.key not in whole and slack.spare(chunk):
+                state.restore(chunk.members)
+                continue
+            if chunk.key not in whole and thoughts and chunk.size <= slack.idle:
+                thoughts -= 1
+                rest = [*chunks[:number], *kept]
+                state.restore(chunk.members)
+                other = self._place(state, rest, rows)
+                if other is not None:
+                    placement = other
+                    slack = Slack(state.table, rest, placement, self._lacking(placement))
+                    continue
+                state.vacate(chunk.members)
+            kept.append(chunk)
+            if chunk.whole:  # with the members that it could do without
+                whole.add(chunk.key)
+        return kept, placement
 
     def _verified(
         self, kept: list[Chunk], placement: Placement, chunks: list[Chunk]
     ) -> Plan | None:
         """Return the plan once the unit has been placed where just the victims have gone."""
         for chosen in (kept, chunks):
-            whole = {chunk.key for chunk in chosen if chunk.whole}
-            extras = [c for c in chunks if c.key in whole and not c.whole and c not in chosen]
-            gone = (*chosen, *extras)
-            victims = tuple(m for chunk in gone for m in chunk.members)
+            victims = tuple(m for chunk in chosen for m in chunk.members)
             state = Supposition(self._cluster, (*self._leaving, *victims))
             rows = np.zeros(self._cluster.table.capacity, dtype=bool)
             rows[[self._cluster.table.rows[a.spot.node] for a in placement.assignments]] = True
-            found = self._place(state, gone, rows)
+            found = self._place(state, chosen, rows)
             if found is not None and victims:
                 violated = dict.fromkeys(one for chunk in chosen for one in chunk.violates)
                 return Plan(self._unit.key, found, victims, tuple(violated))
         return None
-
-
-def _given(chunks: Sequence[Chunk], account: Account, name: str) -> int:
-    everybody = account.parent is None  # the whole cluster
-    members = [
-        member
-        for chunk in chunks
-        if everybody or account in chunk.account.chain
-        for member in chunk.members
-    ]
-    return sum(m.charged.get(name, 0) for m in members)
-
-
-def _spare(table: NodeTable, placement: Placement) -> dict[int, IntArray]:
-    """Return by row what is left over where the unit would stand."""
-    spare: dict[int, IntArray] = {}
-    for one in placement.assignments:
-        row, shape = table.rows[one.spot.node], one.member.shape
-        left = spare.setdefault(row, table.free[:, row].copy())
-        left[shape.columns] -= shape.amounts
-        left -= _devices(table, row, one.spot.grant, shape)
-    return spare
-
-
-def _taken(table: NodeTable, chunk: Chunk, rows: dict[int, IntArray]) -> dict[int, IntArray]:
-    """Return by row what a chunk's pods would take back where the unit would stand."""
-    found: dict[int, IntArray] = {}
-    for member in chunk.members:
-        row = table.rows.get(member.node, -1)
-        if row in rows:
-            amounts = found.setdefault(row, np.zeros(len(table.free), dtype=np.int64))
-            amounts[member.shape.columns] += member.shape.amounts
-            amounts += _devices(table, row, member.grant, member.shape)
-    return found
-
-
-def _devices(table: NodeTable, row: int, grant: Grant, shape: PodShape) -> IntArray:
-    """Return by column what a pod holds of single devices."""
-    amounts = np.zeros(len(table.free), dtype=np.int64)
-    for column, amount in held(table.columns, table.layout(row), grant, shape).items():
-        amounts[column] = amount
-    return amounts

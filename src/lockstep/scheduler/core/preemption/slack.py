@@ -1,0 +1,105 @@
+"""What those who have gone leave beyond what a unit takes at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from lockstep.scheduler.core.device_columns import held
+from lockstep.scheduler.core.grants import Grant
+from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.preemption.chunks import Chunk
+from lockstep.scheduler.core.queues.account import Account
+from lockstep.scheduler.core.shapes import PodShape
+from lockstep.scheduler.core.units import Member
+
+Lacking = Iterable[tuple[Account, str, int]]
+"""By queue and resource, what must be given back before a unit is within all ceilings."""
+
+
+class Slack:
+    """Room on the nodes of a placement and quota, used up by whoever may stay after all."""
+
+    def __init__(
+        self, table: NodeTable, gone: Sequence[Chunk], placement: Placement, lacking: Lacking
+    ) -> None:
+        """*gone* are all that have gone from *table*, on which the unit does not stand yet."""
+        self._table = table
+        self._spare = _spare(table, placement)
+        self._left = {
+            (account, name): _given(gone, account, name) - short for account, name, short in lacking
+        }
+        self.idle = sum(map(self._unused, gone))
+        """How much of what has gone the unit leaves alone at most, in sizes of chunks."""
+
+    def spare(self, chunk: Chunk) -> bool:
+        """Return whether a chunk may stay, with the unit where it is; count it as there if so."""
+        back = _taken(self._table, chunk.members, self._spare)
+        owed = {key: _given([chunk], *key) for key in self._left}
+        room = all((self._spare[row] >= amounts).all() for row, amounts in back.items())
+        if not room or any(self._left[key] < amount for key, amount in owed.items()):
+            return False
+        for row, amounts in back.items():
+            self._spare[row] -= amounts
+        for key, amount in owed.items():
+            self._left[key] -= amount
+        self.idle -= chunk.size
+        return True
+
+    def _unused(self, chunk: Chunk) -> int:
+        """Return how much of a chunk's size may lie where the unit would stand beside it.
+
+        It is at most that: pods are looked at one by one, and single devices not at all.
+        """
+        found = 0
+        for member in chunk.members:
+            left, shape = self._spare.get(self._table.rows.get(member.node, -1)), member.shape
+            if left is None or (left[shape.columns] >= shape.amounts).all():
+                found += shape.gpus or 1
+        return found
+
+
+def _given(chunks: Sequence[Chunk], account: Account, name: str) -> int:
+    everybody = account.parent is None  # the whole cluster
+    members = [
+        member
+        for chunk in chunks
+        if everybody or account in chunk.account.chain
+        for member in chunk.members
+    ]
+    return sum(m.charged.get(name, 0) for m in members)
+
+
+def _spare(table: NodeTable, placement: Placement) -> dict[int, IntArray]:
+    """Return by row what is left over where the unit would stand."""
+    spare: dict[int, IntArray] = {}
+    for one in placement.assignments:
+        row, shape = table.rows[one.spot.node], one.member.shape
+        left = spare.setdefault(row, table.free[:, row].copy())
+        left[shape.columns] -= shape.amounts
+        left -= _devices(table, row, one.spot.grant, shape)
+    return spare
+
+
+def _taken(
+    table: NodeTable, members: Iterable[Member], rows: dict[int, IntArray]
+) -> dict[int, IntArray]:
+    """Return by row what pods would take back where the unit would stand."""
+    found: dict[int, IntArray] = {}
+    for member in members:
+        row = table.rows.get(member.node, -1)
+        if row in rows:
+            amounts = found.setdefault(row, np.zeros(len(table.free), dtype=np.int64))
+            amounts[member.shape.columns] += member.shape.amounts
+            amounts += _devices(table, row, member.grant, member.shape)
+    return found
+
+
+def _devices(table: NodeTable, row: int, grant: Grant, shape: PodShape) -> IntArray:
+    """Return by column what a pod holds of single devices."""
+    amounts = np.zeros(len(table.free), dtype=np.int64)
+    for column, amount in held(table.columns, table.layout(row), grant, shape).items():
+        amounts[column] = amount
+    return amounts
