@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from tests.support.drawn import gang, node, pod, queue
 from tests.support.running import Running
 
+from lockstep.api.timestamp import show
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.defrag.defragmenter import Look
 from lockstep.scheduler.core.explain import explain
 from lockstep.scheduler.core.problem import problem_of
 from lockstep.scheduler.core.queues import admission
@@ -310,3 +312,31 @@ def test_reclaiming_models_comes_to_an_end(models, guarantees, comers):
     world = world_of(models, 4, **{name: {"guaranteed": one} for name, one in stated.items()})
     for number, (size, queue_name, priority) in enumerate(comers):
         world.run(f"g{number}: {size}", queue_name, priority)  # it raises where there is no end
+
+
+@pytest.mark.parametrize(
+    ("limits", "models"),
+    [({"A": 8}, "AB"), ({"B": 0}, "AA"), ({"A": 8, "B": 0}, "")],
+)
+def test_others_move_for_a_place_within_the_limits_on_models(limits, models):
+    limit = {f"{GPU}/{model}": most for model, most in limits.items()}
+    world = world_of("AAB", 8, q={"limit": limit}, r={})
+    for name in ("small", "other"):  # who moves may go there, and nobody else can
+        labels = {"leaf": "l", "nvidia.com/gpu.product": "C"}
+        world.cluster.set_node(node(name, gpus=4, labels=labels))
+    saved = {"lockstep.dev/checkpoint": show(world.now)}
+    world.stand(world.submit("m: 2x4", "r", annotations=saved), ["n1", "n2"])
+    world.settle()
+    unit = world.cluster.units[UnitKey("Gang", "default", world.submit("g: 2x8", "q"))]
+    problem = world.decider.problem(unit)
+    assert problem is not None
+    plan = world.decider.defragmenter.propose(Look(unit, problem, world.now + 1000))
+    if isinstance(plan, str):
+        assert not models
+    else:
+        facts = [
+            world.cluster.table.facts[world.cluster.table.rows[one.spot.node]]
+            for one in plan.placement.assignments
+        ]
+        found = "".join(sorted(f.labels["nvidia.com/gpu.product"] for f in facts if f))
+        assert (found, [one.mover.key.name for one in plan.moves]) == (models, ["m"])

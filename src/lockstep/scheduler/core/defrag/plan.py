@@ -11,7 +11,8 @@ a number of tries goes: up to it the plan is the cheapest there is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import inf
@@ -129,7 +130,26 @@ class Planner:
         return Supposition(self._cluster, [*self._leaving, *gone])
 
     def _room(self, movers: Sequence[Mover]) -> Placement | None:
-        return self._without(movers).place(self._problem, self._unit.key)
+        with self._uncounted(movers):
+            return self._place(self._without(movers), self._unit, self._problem)
+
+    def _place(self, state: Supposition, unit: Unit, problem: Problem) -> Placement | None:
+        """Return where a unit goes within what its queue may use by what is counted now."""
+        return admission.place(self._cluster, unit, problem, state=state)
+
+    @contextmanager
+    def _uncounted(self, movers: Sequence[Mover]) -> Iterator[None]:
+        """Count those who move and who leave in no queue for a moment, and what is promised to them
+        meanwhile no longer than that.
+        """
+        ledger = self._cluster.ledger
+        gone = [*self._leaving, *(m for mover in together(movers) for m in mover.members)]
+        promises = dict(ledger.promises)
+        with ledger.without([member for member in gone if member.account is not None]):
+            try:
+                yield
+            finally:
+                ledger.promises = promises
 
     def _of_beginning(self, movers: Sequence[Mover]) -> Plan | None:
         """Return a plan by which some of *movers* move: those in the way, or else all of them."""
@@ -141,7 +161,8 @@ class Planner:
     def _in_the_way(self, movers: Sequence[Mover]) -> list[Mover]:
         """Return those whose room the waiting gang takes; the dearest are spared first."""
         state = self._without(movers)
-        placement = state.place(self._problem, self._unit.key)
+        with self._uncounted(movers):
+            placement = self._place(state, self._unit, self._problem)
         if placement is None:
             return list(movers)
         state.settle(placement)
@@ -194,19 +215,26 @@ class Planner:
         if not movers:
             return None
         state = self._without(movers)
-        wanted = state.place(self._problem, self._unit.key)
-        if wanted is None:
-            return None
-        state.settle(wanted)
-        moves = []
-        for mover in sorted(movers, key=lambda mover: (-mover.gpus, mover.key)):
-            placement = state.place(self._again(mover), mover.key)
-            if placement is None:
-                return None
+        with self._uncounted(movers):
+            wanted = self._settled(state, self._unit, self._problem)
+            moves = []
+            for mover in sorted(movers, key=lambda mover: (-mover.gpus, mover.key)):
+                if wanted is None:
+                    return None
+                placement = self._settled(state, mover.unit, self._again(mover))
+                if placement is None:
+                    return None
+                moves.append(Move(mover, placement))
+        return Plan(self._unit.key, wanted, tuple(moves)) if wanted is not None else None
+
+    def _settled(self, state: Supposition, unit: Unit, problem: Problem) -> Placement | None:
+        """Return where a unit goes, and suppose that it stands and is counted there."""
+        placement = self._place(state, unit, problem)
+        if placement is not None:
             state.settle(placement)
-            moves.append(Move(mover, placement))
-        plan = Plan(self._unit.key, wanted, tuple(moves))
-        return plan if self._within_quota(plan) else None
+            counted = admission.counted(self._cluster, placement)
+            self._cluster.ledger.promises[unit.key] = unit.queue, counted
+        return placement
 
     def _again(self, mover: Mover) -> Problem:
         """Return what a gang asks for whose members that move wait again, all of them."""
@@ -224,23 +252,3 @@ class Planner:
             found = replace(found, needs=found.wants)
             self._problems[key] = found
         return found
-
-    def _within_quota(self, plan: Plan) -> bool:
-        """Return whether all whom it places stay within what their queues may use."""
-        cluster, ledger = self._cluster, self._cluster.ledger
-        gone = [m for move in plan.moves for m in move.mover.members]
-        with ledger.without([m for m in (*gone, *self._leaving) if m.account is not None]):
-            promised: list[UnitKey] = []
-            try:
-                for placement in (plan.placement, *(move.placement for move in plan.moves)):
-                    queue = cluster.units[placement.unit].queue
-                    counted = admission.counted(cluster, placement)
-                    account = ledger.account(queue)
-                    if ledger.lacking(account, counted, cluster.capacity()) is not None:
-                        return False
-                    ledger.promises[placement.unit] = queue, counted
-                    promised.append(placement.unit)
-            finally:
-                for key in promised:
-                    del ledger.promises[key]
-        return True

@@ -6,12 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.occupancy import held_by
-from lockstep.scheduler.core.placement import Placement, Search
-from lockstep.scheduler.core.problem import Problem
-from lockstep.scheduler.core.queues.admission import inside
-from lockstep.scheduler.core.units import Member, PodKey, UnitKey
+from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.units import Member, PodKey
 
 
 class Supposition:
@@ -63,10 +60,3 @@ class Supposition:
         there = (m for m in self._cluster.on_node(node) if m.key not in self._gone)
         come = self._come.get(node, ())
         self.table.hold_devices(self.table.rows[node], held_by((*there, *come)))
-
-    def place(
-        self, problem: Problem, unit: UnitKey, rows: BoolArray | None = None
-    ) -> Placement | None:
-        """Return where a unit would go, on some rows alone where they are given."""
-        fits = inside(problem, self.fits, rows) if rows is not None else None
-        return Search(self, problem, fits).place(unit)
