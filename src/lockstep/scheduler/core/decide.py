@@ -8,7 +8,7 @@ from dataclasses import replace
 from lockstep.api.gang import Strategy
 from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core.backfill import Backfill
-from lockstep.scheduler.core.blocked import Verdict, blocked
+from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.defrag.defragmenter import STATED, Defragmenter
 from lockstep.scheduler.core.defrag.due import Due
@@ -18,17 +18,16 @@ from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.fit import members_fit
 from lockstep.scheduler.core.gathering import Gathering
 from lockstep.scheduler.core.line import Kind, Line
-from lockstep.scheduler.core.musters import Muster
 from lockstep.scheduler.core.placement import Assignment, Placement, place_on
 from lockstep.scheduler.core.preemption.preemptor import Preemptor
-from lockstep.scheduler.core.problem import Problem, problem_of, strategy_of
+from lockstep.scheduler.core.problem import strategy_of
+from lockstep.scheduler.core.problems import Problems
 from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.round import Rollback, Round
 from lockstep.scheduler.core.streak import Streak
 from lockstep.scheduler.core.timeouts import TimeOuts
-from lockstep.scheduler.core.topology import Tiers
 from lockstep.scheduler.core.turns import Turns
-from lockstep.scheduler.core.units import Member, Unit, UnitKey
+from lockstep.scheduler.core.units import Unit, UnitKey
 
 PLANS_PER_ROUND = 4
 """Units for which one round looks for whom to evict; the others follow in the next."""
@@ -52,6 +51,9 @@ class Decider:
     ) -> None:
         """*costs* and *policy* are those of moving gangs; the policy for queues that state none."""
         self.cluster = cluster
+        self._problems = Problems(cluster)
+        self.problem = self._problems.of
+        """Tells of a unit what it asks for; None where it is blocked by itself."""
         self.line = Line(cluster, self._kind)
         self.broken: dict[UnitKey, Verdict] = {}
         """Units that cannot be decided about until they change, and what happened."""
@@ -70,7 +72,6 @@ class Decider:
         self._freed = -1
         self._ground: tuple[object, ...] = ()
         self._stuck_since: dict[UnitKey, float] = {}
-        self._problems: dict[UnitKey, tuple[list[Muster[Member]], Tiers, Problem]] = {}
 
     def decide(self, now: float, *, busy: Container[UnitKey] = (), limit: int = 512) -> Round:
         """Decide about what may have a place now, up to *limit* pods.
@@ -226,7 +227,7 @@ class Decider:
         self.broken[key] = stumbled("deciding about it", error)
         self.line.step_aside(key)
         self._stuck_since.pop(key, None)
-        self._problems.pop(key, None)
+        self._problems.forget(key)
         self.cluster.touched.discard(key)
         result.errors[key] = error
         result.touched.add(key)
@@ -299,7 +300,7 @@ class Decider:
         self._resting.discard(key)
         self._gathering.forget(key)
         self._stuck_since.pop(key, None)
-        self._problems.pop(key, None)
+        self._problems.forget(key)
         self.broken.pop(key, None)
         return False
 
@@ -331,23 +332,6 @@ class Decider:
                 self._failed.add((problem.signature, exempt))
             return None
         return placement
-
-    def problem(self, unit: Unit) -> Problem | None:
-        """Return what the unit asks for; None where it is blocked by itself.
-
-        It is kept for as long as nothing that it follows from has changed, because most of what
-        waits is looked at many times before its turn comes.
-        """
-        known = self._problems.get(unit.key)
-        musters, tiers = unit.musters, self.cluster.table.tiers
-        if known is not None and known[0] is musters and known[1] is tiers:
-            return known[2]
-        if blocked(self.cluster, unit) is not None:
-            return None
-        problem = problem_of(self.cluster, unit)
-        if not unit.bound:  # else it also follows from where the members' nodes stand
-            self._problems[unit.key] = (musters, tiers, problem)
-        return problem
 
     def _commit(self, placement: Placement, now: float) -> None:
         decided = [(a.member.key, a.spot) for a in placement.assignments]
