@@ -14,8 +14,10 @@ from tests.unit.scheduler.test_backfill import runs
 
 from lockstep.api.gang import Gang
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.kept_room import Ending, comes_about, end_of, keep, reserved
 from lockstep.scheduler.core.reservation import Reservation
+from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.units import UnitKey
 
 QUEUES = {
@@ -241,4 +243,30 @@ def test_cards_are_free_as_a_whole_when_nobody_has_a_share_of_them(wanted, ends,
     assert comes_about(cluster, promise, ending) == comes
     if comes:
         keep(cluster, promise, ending)
-        assert promise.kept == {}
+        assert not any(GPU_COLUMN in columns for columns, _ in promise.kept.values())
+
+
+@pytest.mark.parametrize("sharers", [0, 1], ids=["an idle card", "a card in shares"])
+@pytest.mark.parametrize(
+    ("runtime", "passes"), [(None, False), (900, False), (300, True)], ids=["ever", "long", "short"]
+)
+def test_nobody_takes_a_share_of_a_card_beyond_the_time_at_which_all_of_it_is_promised(
+    sharers, runtime, passes
+):
+    cluster = Cluster()
+    cluster.set_node(node("a", gpus=2, devices=[{"index": n, "memory": 1000} for n in range(2)]))
+    share = {"requests": {"lockstep.dev/gpu-compute": 40}}
+    there = [pod("x", gpus=1, on="a", held="0", phase="Running", **runs(600))]
+    there += [pod("s", on="a", held="1", phase="Running", **runs(500), **share)][:sharers]
+    for one in there:
+        cluster.set_pod(one)
+        cluster.pods["default", one.metadata.name].since = 0.0
+    decider = Decider(cluster)
+    cluster.set_gang(gang("big", minMember=1))
+    cluster.set_pod(pod("big-0", gpus=2, gang="big"))
+    decider.decide(1.0)
+    assert cluster.reservation is not None
+    assert cluster.reservation.at == 600
+    cluster.set_pod(pod("t", **runs(runtime), **share))
+    decider.decide(2.0)
+    assert bool(cluster.pods["default", "t"].node) == passes

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.masks import indices_of
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.occupancy import held_by
 from lockstep.scheduler.core.reservation import Reservation, turn_of
@@ -75,40 +76,44 @@ class Ending:
     members: list[Member]
     freed: dict[str, IntArray]
     """By node, what they free there."""
+    cards: dict[str, int]
+    """By node, the mask of the GPUs that nobody has a share of once they have left."""
     next: float | None
     """When the next of them is to end; None where none says when."""
 
     @classmethod
     def on(cls, cluster: Cluster, held: Reservation, now: float) -> Ending:
         """Return who ends on a place in time, as far as is known at a Unix time."""
-        members, freed, ends = [], {}, []
+        members, freed, cards, ends = [], {}, {}, []
         for node in held.wanted:
             there = cluster.on_node(node)
             going = [m for m in there if ends_in_time(cluster, m, held, now)]
-            freed[node] = _freed(cluster, node, going)
+            cards[node] = _whole_without(cluster, node, going)
+            freed[node] = _freed(cluster, node, going, cards[node])
             members += going
             stated = (end_of(cluster, m) for m in going if not m.terminating)
             ends += [end for end in stated if end is not None]
-        return cls(now, members, freed, min(ends, default=None))
+        return cls(now, members, freed, cards, min(ends, default=None))
 
 
-def _freed(cluster: Cluster, node: str, going: Collection[Member]) -> IntArray:
-    """Return what some pods free of their node when they leave it.
+def _whole_without(cluster: Cluster, node: str, going: Collection[Member]) -> int:
+    """Return the mask of a node's healthy GPUs that nobody holds once some pods have left."""
+    left = {member.key for member in going}
+    staying = held_by(m for m in cluster.on_node(node) if m.key not in left)
+    return cluster.table.layout_of(node).healthy & ~(staying.gpus | staying.shared)
 
-    A GPU is free as a whole once nobody has a share of it any more.
-    """
+
+def _freed(cluster: Cluster, node: str, going: Collection[Member], cards: int) -> IntArray:
+    """Return what some pods free of their node when they leave it, and all of these *cards*."""
     freed, table = _nothing(cluster), cluster.table
     for member in going:
         freed[member.shape.columns] += member.shape.amounts
     row = table.rows.get(node)
     if row is None or not table.layout(row).cards:
         return freed
-    left = {member.key for member in going}
-    staying = held_by(m for m in cluster.on_node(node) if m.key not in left)
-    whole = (table.layout(row).healthy & ~(staying.gpus | staying.shared)).bit_count()
     uncounted = int(table.allocatable[GPU_COLUMN, row] - table.used[GPU_COLUMN, row])
     now = min(uncounted, table.free_devices(row).bit_count())
-    freed[GPU_COLUMN] = min(uncounted + freed[GPU_COLUMN], whole) - now
+    freed[GPU_COLUMN] = min(uncounted + freed[GPU_COLUMN], cards.bit_count()) - now
     return freed
 
 
@@ -117,10 +122,28 @@ def keep(cluster: Cluster, held: Reservation, ending: Ending) -> None:
     held.kept = {}
     for node, wanted in held.wanted.items():
         missing = np.maximum(_as_wide(cluster, wanted) - ending.freed[node], 0)
+        for column, amount in _shares_of(cluster, held, ending, node).items():
+            missing[column] = amount
         columns = np.flatnonzero(missing)
         if len(columns):
             held.kept[node] = columns, missing[columns]
     hold(cluster, held, 1)
+
+
+def _shares_of(cluster: Cluster, held: Reservation, ending: Ending, node: str) -> dict[int, int]:
+    """Return what is to be kept of single cards, so that as many as are wanted are whole in time.
+
+    Those that are in use until then come first: only of the rest somebody could have shares.
+    """
+    table, ids = cluster.table, cluster.table.columns.card_ids
+    row, wanted = table.rows.get(node), int(held.wanted[node][GPU_COLUMN])
+    if row is None or not table.columns.cards or not wanted:
+        return {}
+    free = table.free[:, row]
+    cards = [card for card in indices_of(ending.cards[node]) if card < table.columns.cards]
+    cards.sort(key=lambda card: (free[ids["whole"][card]] > 0, free[ids["compute"][card]], -card))
+    columns = (ids[kind][card] for card in cards[:wanted] for kind in ids)
+    return {column: int(free[column]) for column in columns if free[column] > 0}
 
 
 def comes_about(cluster: Cluster, held: Reservation, ending: Ending) -> bool:
