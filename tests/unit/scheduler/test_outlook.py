@@ -206,6 +206,14 @@ RUNTIMES = st.integers(1, 50)
     ],
     16,
 )
+@example(  # the first in line loses its promise while others' bindings are under way
+    [
+        *[("1x1", 19, "q", "low", {}), ("1x4", 19, "r", "", {}), ("1x4", 35, "r", "high", {})],
+        *[("2x8", 1, "q", "low", {}), ("2x4", 13, "q", "", {}), ("2x8", 1, "q", "", {})],
+        *[("1x1", 1, "q", "", {}), ("2x4", 35, "r", "high", {}), ("1x8", 13, "q", "", {})],
+    ],
+    8,
+)
 def test_with_exact_run_times_everything_starts_when_it_was_told(asked, promised):
     """The estimate is the start itself as long as nothing new comes and all ends as stated.
 

@@ -44,9 +44,9 @@ class Backfill:
         """When the next of those ends that are to end on the reserved place."""
         self._used: tuple[IntArray, IntArray] = np.zeros(0, np.int64), np.zeros((0, 0), np.int64)
         """The rows of the reserved place, and what is used there."""
-        self._broken = False
-        """Whether this round has given the place to others: the first in line is to have another
-        one, and it may be through with."""
+        self._withheld = False
+        """Whether this round promises nothing any more: it has given the place to others while the
+        first in line may be through with, or somebody further in front is still to be decided."""
         self._begun = False
         self._passing: UnitKey | None = None
         """Who was last let use what is kept."""
@@ -59,7 +59,7 @@ class Backfill:
         if not self._begun:
             self._begun = True
             self._take_up(now)
-        self._broken = False
+        self._withheld = False
         held = self.reservation
         if held is None:
             return
@@ -225,14 +225,18 @@ class Backfill:
         stays = unit.key == self._passing and not _ends_in_time(unit, held, now)
         if unit.key == held.unit or (inside and stays):
             self.drop()
-            self._broken = unit.key != held.unit
+            self._withheld = unit.key != held.unit
         elif inside:
             hold(self._cluster, held, -1)
             self._keep(held, Ending.on(self._cluster, held, now))
 
+    def withhold(self) -> None:
+        """Promise nothing in this round any more: it would not be the first in line who got it."""
+        self._withheld = True
+
     def reserve(self, unit: Unit, problem: Problem, now: float) -> None:
         """Tell the time and place of a unit that has just not fitted, if none is told already."""
-        if self.reservation is not None or self._broken or not self._cluster.timed:
+        if self.reservation is not None or self._withheld or not self._cluster.timed:
             return
         if now < self._retry_at:
             return

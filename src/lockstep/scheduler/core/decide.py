@@ -199,6 +199,7 @@ class Decider:
             return False
         if not self._plans_left:
             result.more = True
+            self.backfill.withhold()
             return True
         self._plans_left -= 1
         rows = self.backfill.open_to(unit, now)
@@ -210,6 +211,7 @@ class Decider:
         elif again:
             self._resting.add(unit.key)
             self.line.step_aside(unit.key)
+            self.backfill.withhold()
             result.failed.append(unit.key)
         return eviction is not None or again
 
