@@ -34,6 +34,12 @@ def test_nodes_are_read(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("blank", ["", "   ", ",,,,", " , ,,,"])
+def test_lines_that_hold_nothing_are_passed_over(tmp_path: Path, blank: str) -> None:
+    path = file(tmp_path, NODES, "n1,64000,1024,2,P100", blank, "n2,32000,1024,0,", blank)
+    assert [node.name for node in read_nodes(path)] == ["n1", "n2"]
+
+
 def test_pods_are_read_with_the_models_that_will_do(tmp_path: Path) -> None:
     path = file(tmp_path, PODS, "p1,4000,1024,1,470,T4|P100", "p2,1,1,8,1000,", "p3,1,1,0,0,T4")
     assert read_pods(path) == [

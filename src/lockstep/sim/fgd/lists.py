@@ -140,7 +140,9 @@ def _lines(path: Path, wanted: Sequence[str]) -> Iterator[_Line]:
                     f"{', '.join(wanted)}"
                 )
             for fields in reader:
-                yield _Line(path, reader.line_num, fields)
+                line = _Line(path, reader.line_num, fields)
+                if any(map(line.text, reader.fieldnames or ())):  # spreadsheets end with ",,,,"
+                    yield line
     except OSError as error:
         raise BadList(f"{path}: {error.strerror}; name a CSV file that can be read") from error
     except (UnicodeDecodeError, csv.Error) as error:
