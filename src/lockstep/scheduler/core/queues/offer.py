@@ -11,9 +11,6 @@ from lockstep.scheduler.core.queues.guarantee import MODEL_PREFIX
 from lockstep.scheduler.core.queues.ledger import Ledger
 from lockstep.scheduler.core.resources import GPU_COLUMN
 
-KINDS_KEPT = 256
-"""Kinds of GPUs met after which they are numbered anew: most of them are gone by then."""
-
 
 class Offer:
     """What there is to be divided among the queues; counted anew only where nodes changed."""
@@ -23,7 +20,7 @@ class Offer:
         self._ledger = ledger
         self._known: tuple[tuple[int, int], Amounts] = ((-1, -1), {})
         self._numbers: dict[Card, int] = {}
-        """The kinds of GPUs, numbered as they were met; one may have no node any more."""
+        """The kinds of GPUs that nodes have, numbered as they were met."""
         self._own: IntArray = np.zeros(0, dtype=np.int64)
         """By row of the nodes the number of its kind."""
         self._version, self._mark = -1, 0
@@ -46,15 +43,24 @@ class Offer:
         table = self._table
         if self._version != table.version:
             changed = table.journal.since(self._mark)
-            if changed is None or len(self._numbers) > KINDS_KEPT:
-                changed, self._numbers = list(table.rows.values()), {}
-                self._own = np.zeros(table.capacity, dtype=np.int64)
+            if changed is None:
+                changed = list(range(table.capacity))
             self._own = np.pad(self._own, (0, table.capacity - len(self._own)))
             self._numbers.setdefault(UNKNOWN_CARD, 0)
             for row in set(changed):
                 self._own[row] = self._numbers.setdefault(self._card_in(row), len(self._numbers))
+            self._forget_gone()
             self._version, self._mark = table.version, table.journal.mark
         return list(self._numbers), self._own
+
+    def _forget_gone(self) -> None:
+        """Drop the kinds that no node has any more, so that nothing follows from them."""
+        present = np.bincount(self._own, minlength=len(self._numbers)) > 0
+        present[self._numbers[UNKNOWN_CARD]] = True
+        if not present.all():
+            kept = [card for card, there in zip(self._numbers, present, strict=True) if there]
+            self._numbers = {card: number for number, card in enumerate(kept)}
+            self._own = (np.cumsum(present) - 1)[self._own]
 
     def total(self) -> Amounts:
         """Return what all nodes offer together."""
