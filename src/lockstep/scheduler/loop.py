@@ -13,7 +13,8 @@ from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.scheduler.binder import Batch, Binder
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import PATIENCE, Decider
+from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.patience import PATIENCE
 from lockstep.scheduler.core.round import Rollback, Round
 from lockstep.scheduler.evictor import Evictor
 from lockstep.scheduler.feed import Feed

@@ -172,7 +172,7 @@ class StatusWriter:
             unit = self._cluster.units.get(key)
             if unit is None:
                 continue
-            if self._binder.just_began(key):
+            if self._binder.just_began(key) or key in self._decider.starts:
                 # How far it is would be written again and again; it is written when it is done.
                 self._news.add(key)
                 continue

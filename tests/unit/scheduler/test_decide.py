@@ -6,8 +6,9 @@ from tests.support.drawn import add, draw, draw_gang, gang, node, places, pod
 from lockstep.api.core import PriorityClass
 from lockstep.api.meta import ObjectMeta
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import PATIENCE, Decider
+from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.grants import Grant, Spot
+from lockstep.scheduler.core.patience import PATIENCE
 from lockstep.scheduler.core.units import UnitKey
 
 TWO_LEAVES = "s1/l1: a1:8 a2:8\n s1/l2: b1:8 b2:8"
@@ -33,7 +34,7 @@ def test_half_placed_gang_is_completed_in_its_own_domain():
 
 def test_half_placed_gang_comes_before_more_important_ones():
     cluster = half_bound("s1/l1: a1:8 a2:8", bound={0: "a1"})
-    cluster.set_pod(pod("vip", gpus=8, priority=1000))
+    cluster.set_pod(pod("vip", gpus=8, priority=1000, preemptionPolicy="Never"))
     result = Decider(cluster).decide(0.0)
     assert places(cluster) == {"g-0": "a1", "g-1": "a2"}
     assert [key.name for key in result.failed] == ["vip"]

@@ -7,6 +7,12 @@ from typing import Any
 import pytest
 from tests.support.running import Running
 
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.round import Round
+from lockstep.scheduler.core.starts import Starts
+from lockstep.scheduler.core.units import UnitKey
+
 Queues = dict[str, dict[str, Any]]
 ONE, TWO = "s/l: a:8", "s/l: a:8 b:8"
 
@@ -53,6 +59,13 @@ def gpus(number: int, **more: Any) -> dict[str, Any]:
             {"own"},
             id="what is next in the parts of a queue claims what that is guaranteed",
         ),
+        pytest.param(
+            TWO,
+            {"a": gpus(8), "b": gpus(8)},
+            [("elastic: 1..2x8", "a", ""), ("own: 1x8", "b", "")],
+            {"elastic", "own"},
+            id="members above a minimum are not started where somebody claims their place",
+        ),
     ],
 )
 def test_nobody_starts_whose_place_is_claimed_at_the_same_moment(
@@ -64,3 +77,25 @@ def test_nobody_starts_whose_place_is_claimed_at_the_same_moment(
     world.settle()
     assert world.evicted == []
     assert world.there() == there
+
+
+def test_whoever_starts_is_told_once_nobody_more_has_to_leave():
+    world = Running.on("s/l: a:8 b:8 c:8", {"a": {}, "b": gpus(8)})
+    world.run("old: 2x8", "a")
+    world.submit("high: 1x8", "a", "high")
+    world.submit("other: 1x8", "b", "top")
+    first, second = world.step(), world.step()
+    assert [one.unit.name for one in first.evictions] == ["high"]
+    assert (first.placements, first.more) == ([], True)
+    assert {one.unit.name for one in second.placements} == {"high", "other"}
+
+
+def test_a_start_is_not_put_off_for_longer_than_a_second():
+    placement = Placement(UnitKey("Gang", "default", "x"), ())
+    starts = Starts(Cluster())
+    starts.hold(placement, 10.0)
+    early, late = Round(), Round()
+    starts.hand_out(early, 10.9, settled=False)
+    starts.hand_out(late, 11.0, settled=False)
+    assert (early.placements, early.more) == ([], True)
+    assert (late.placements, late.more) == ([placement], False)

@@ -18,12 +18,14 @@ from lockstep.scheduler.core.failures import stumbled
 from lockstep.scheduler.core.fit import members_fit
 from lockstep.scheduler.core.gathering import Gathering
 from lockstep.scheduler.core.line import Kind, Line
+from lockstep.scheduler.core.patience import Patience
 from lockstep.scheduler.core.placement import Assignment, Placement, place_on
-from lockstep.scheduler.core.preemption.preemptor import Preemptor
+from lockstep.scheduler.core.preemption.preemptor import Eviction, Preemptor
 from lockstep.scheduler.core.problem import strategy_of
 from lockstep.scheduler.core.problems import Problems
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.round import Rollback, Round
+from lockstep.scheduler.core.round import Round
+from lockstep.scheduler.core.starts import Either, Starts
 from lockstep.scheduler.core.streak import Streak
 from lockstep.scheduler.core.timeouts import TimeOuts
 from lockstep.scheduler.core.turns import Turns
@@ -31,8 +33,6 @@ from lockstep.scheduler.core.units import Unit, UnitKey
 
 PLANS_PER_ROUND = 4
 """Units for which one round looks for whom to evict; the others follow in the next."""
-PATIENCE = 10.0
-"""Seconds that a half-placed gang may take to be completed before it gives its nodes back."""
 
 
 class Decider:
@@ -59,6 +59,7 @@ class Decider:
         """Units that cannot be decided about until they change, and what happened."""
         self.preemptor = Preemptor(cluster)
         self.backfill = Backfill(cluster, self.problem)
+        self.starts = Starts(cluster)
         self.timeouts = TimeOuts()
         self._gathering = Gathering()
         self.defragmenter = Defragmenter(cluster, self.preemptor, costs)
@@ -71,14 +72,14 @@ class Decider:
         self._failed: set[tuple[object, ...]] = set()
         self._freed = -1
         self._ground: tuple[object, ...] = ()
-        self._stuck_since: dict[UnitKey, float] = {}
+        self._patience = Patience()
 
     def decide(self, now: float, *, busy: Container[UnitKey] = (), limit: int = 512) -> Round:
         """Decide about what may have a place now, up to *limit* pods.
 
         Units in *busy* (their bindings are under way) are left for later.
         """
-        result = Round()
+        result, busy = Round(), Either(busy, self.starts)
         self._absorb(result, busy, now)
         for key, verdict in self.timeouts.take(self.cluster, now):
             self._give_up(key, verdict, result)
@@ -99,6 +100,9 @@ class Decider:
                 break
         if not result.more:
             self._defragment(now, busy, result)
+        moved = result.evictions or result.rearrangements or self.cluster.freed != self._freed
+        cut_short = result.more and placed < limit
+        self.starts.hand_out(result, now, settled=not (moved or cut_short))
         if (due := self.backfill.wake_at) is not None:
             result.wake(due)
         if self.timeouts.next is not None:
@@ -153,15 +157,14 @@ class Decider:
                 return 0
         if placement is None:
             self._reserve(unit, now)
-            self._consider_rollback(unit, now, result)
+            self._patience.consider(unit, now, result)
             self.line.shut(key)
             result.failed.append(key)
             self.broken.pop(key, None)
             return 0
         self._commit(placement, now)
         self.backfill.placed(unit, {one.spot.node for one in placement.assignments}, now)
-        result.touched.add(key)
-        result.placements.append(placement)
+        self.starts.hold(placement, now)
         self.broken.pop(key, None)
         return len(placement.assignments)
 
@@ -186,7 +189,7 @@ class Decider:
             problem = replace(problem, needs=problem.wants)  # the place is there for all of it
         placement, eviction = self.preemptor.stand(unit, problem, now)
         if eviction is not None:
-            result.evictions.append(eviction)
+            self._make_way(eviction, result)
         elif placement is None and unit.key not in self.cluster.nominations:
             self.line.update(unit.key)
             result.touched.add(unit.key)
@@ -205,7 +208,7 @@ class Decider:
         rows = self.backfill.open_to(unit, now)
         eviction, again = self.preemptor.evict_for(unit, problem, now, rows)
         if eviction is not None:
-            result.evictions.append(eviction)
+            self._make_way(eviction, result)
             result.touched.add(unit.key)
             self.line.step_aside(unit.key)
         elif again:
@@ -214,6 +217,12 @@ class Decider:
             self.backfill.withhold()
             result.failed.append(unit.key)
         return eviction is not None or again
+
+    def _make_way(self, eviction: Eviction, result: Round) -> None:
+        """Have those leave who have started; who was about to has not, and waits again."""
+        self.starts.take_back(eviction.taken_back)
+        if eviction.victims:
+            result.evictions.append(eviction)
 
     def _give_up(self, key: UnitKey, verdict: Verdict, result: Round) -> None:
         """Try a gang no more that has waited for as long as it may, and keep nothing for it."""
@@ -228,7 +237,7 @@ class Decider:
         """Leave a unit out until it changes: a defect in its way must not stop the others."""
         self.broken[key] = stumbled("deciding about it", error)
         self.line.step_aside(key)
-        self._stuck_since.pop(key, None)
+        self._patience.forget(key)
         self._problems.forget(key)
         self.cluster.touched.discard(key)
         result.errors[key] = error
@@ -301,7 +310,7 @@ class Decider:
             self.cluster.nominations.drop(key)
         self._resting.discard(key)
         self._gathering.forget(key)
-        self._stuck_since.pop(key, None)
+        self._patience.forget(key)
         self._problems.forget(key)
         self.broken.pop(key, None)
         return False
@@ -353,7 +362,7 @@ class Decider:
         except Exception:
             self.cluster.retract(decided)
             raise
-        self._stuck_since.pop(placement.unit, None)
+        self._patience.forget(placement.unit)
         if len(decided) == 1 and placement.unit.kind == "Pod":
             strategy = strategy_of(self.cluster, self.cluster.units[placement.unit])
             self._continue_with(placement.assignments[0], strategy)
@@ -367,17 +376,6 @@ class Decider:
             left = int(members_fit(table.free[:, row : row + 1], shape)[0])
         steady = self.cluster.fits.preference(strategy).steady
         self._streak.placed(shape, row, left if steady else 0)
-
-    def _consider_rollback(self, unit: Unit, now: float, result: Round) -> None:
-        if not unit.half_placed:
-            self._stuck_since.pop(unit.key, None)
-            return
-        due = self._stuck_since.setdefault(unit.key, now) + PATIENCE
-        if now < due:
-            result.wake(due)
-            return
-        del self._stuck_since[unit.key]
-        result.rollbacks.append(Rollback(unit.key, tuple(unit.bound)))
 
 
 def _class(runtime: float | None) -> int:

@@ -8,6 +8,7 @@ the stage on which it is played.
 
 from __future__ import annotations
 
+import sys
 from typing import Protocol
 
 from msgspec import structs
@@ -102,7 +103,7 @@ class Playback:
             Unsettled: when that does not come to an end.
         """
         for _ in range(self._rounds):
-            found = self._decider.decide(self.unix)
+            found = self._decider.decide(self.unix, limit=sys.maxsize)
             self.decisions += 1
             if not (self._carry_out(found) or found.more or self._decider.cluster.touched):
                 break

@@ -77,6 +77,8 @@ class Member:
     preempts: bool = True
     aligns: bool = False
     """Whether it says itself how its devices are to be aligned, whatever its gang says."""
+    tentative: bool = False
+    """Whether nobody has been told yet of the node that we decided on."""
     nominated: str = ""
     """The node that was being made free for it when it was last heard of."""
     account: str | None = field(default=None, repr=False)

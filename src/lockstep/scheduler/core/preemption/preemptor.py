@@ -36,6 +36,8 @@ class Eviction:
     """The same in one word, as their condition has it."""
     instead_of: tuple[UnitKey, ...] = ()
     """Units whose place it was; they show it no more once it is noted down."""
+    taken_back: tuple[Member, ...] = ()
+    """Pods that lose their place before anybody was told that they have it."""
 
 
 class Preemptor:
@@ -159,6 +161,7 @@ class Preemptor:
     def _nominate(self, unit: Unit, plan: Plan, instead_of: tuple[UnitKey, ...] = ()) -> Eviction:
         placed = plan.placement.assignments
         nodes = {one.member.name: one.spot.node for one in placed}
+        victims = tuple(member for member in plan.victims if not member.tentative)
         self.keep(
             Nomination(
                 unit.key,
@@ -167,7 +170,7 @@ class Preemptor:
                 unit.queue,
                 admission.counted(self._cluster, plan.placement),
                 {one.member.name: one.spot.grant for one in placed},
-                {member.key: member.uid for member in plan.victims},
+                {member.key: member.uid for member in victims},
                 violates=plan.violates,
                 instead_of=instead_of,
             )
@@ -175,7 +178,10 @@ class Preemptor:
         told = _told(unit, self._cluster.priorities.of(unit))
         if plan.violates:
             told += f"; {in_words(plan.violates, unit.key.namespace)}, and nothing else makes room"
-        return Eviction(unit.key, nodes, plan.victims, told, instead_of=instead_of)
+        taken_back = tuple(member for member in plan.victims if member.tentative)
+        return Eviction(
+            unit.key, nodes, victims, told, instead_of=instead_of, taken_back=taken_back
+        )
 
     def adopt(self, unit: Unit, problem: Problem | None, *, moot: bool = False) -> None:
         """Keep the place free that an earlier leader noted down for a unit.

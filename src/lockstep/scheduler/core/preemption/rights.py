@@ -101,7 +101,7 @@ class Rights:
         """Yield the units whose place may be taken; pods in *spared* are on their way out."""
         for holder, _ in self._all():
             left = [tuple(m for m in part if m.key not in spared) for part in _parts(holder)]
-            if any(m.assumed for m in holder.members):
+            if any(m.assumed and not m.tentative for m in holder.members):
                 self.unsettled = True
             elif any(left):
                 yield Holder(holder.key, holder.priority, holder.account, *left)

@@ -1,0 +1,83 @@
+"""Starts that are decided on, and held back until nobody more has to leave at that moment.
+
+Who is placed counts as placed at once, but nobody is told before the decisions have settled. Until
+then its place can be taken back for whoever may take it: it has not started, so nobody is evicted.
+Why that comes to an end is told in ADR 0075.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import dataclass, replace
+
+from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.round import Round
+from lockstep.scheduler.core.units import Member, UnitKey
+
+LONGEST = 1.0
+"""Seconds for which a start is held back at most, where others go on making room all the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """What is in one container or in the other."""
+
+    one: Container[UnitKey]
+    other: Container[UnitKey]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.one or key in self.other
+
+
+class Starts:
+    """The placements that nobody has been told of yet."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._held: dict[UnitKey, Placement] = {}
+        self._since = 0.0
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held
+
+    def hold(self, placement: Placement, now: float) -> None:
+        """Hold back a placement that is counted in the state already."""
+        if not self._held:
+            self._since = now
+        self._held[placement.unit] = placement
+        for one in placement.assignments:
+            one.member.tentative = True
+
+    def take_back(self, members: Iterable[Member]) -> None:
+        """Let members wait again whose place somebody else gets."""
+        gone: dict[UnitKey | None, set[Member]] = {}
+        for member in members:
+            gone.setdefault(member.unit, set()).add(member)
+        for placement in [one for one in self._held.values() if one.unit in gone]:
+            lost = gone[placement.unit]
+            self._cluster.retract(
+                [(a.member.key, a.spot) for a in placement.assignments if a.member in lost]
+            )
+            left = tuple(a for a in placement.assignments if a.member not in lost)
+            if left:
+                self._held[placement.unit] = replace(placement, assignments=left)
+            else:
+                del self._held[placement.unit]
+            for member in lost:
+                member.tentative, member.since = False, None
+            self._cluster.freed += 1
+
+    def hand_out(self, result: Round, now: float, *, settled: bool) -> None:
+        """Put what is held back into a round's result, unless somebody may still lose it."""
+        if not self._held:
+            return
+        if not settled and now < self._since + LONGEST:
+            result.more = True
+            return
+        result.placements += self._held.values()
+        result.touched |= self._held.keys()
+        for placement in self._held.values():
+            for one in placement.assignments:
+                one.member.tentative = False
+        self._held = {}

@@ -1,0 +1,74 @@
+"""Each moment of a simulation comes to an end, and nobody starts in it to be sent away in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.simulated_jobs import job, simulate
+
+from lockstep.api.core import PriorityClass
+from lockstep.api.queue import Queue
+from lockstep.nodes.simulated.spec import parse
+from lockstep.sim.engine import Options
+from lockstep.sim.faults import Faults
+from lockstep.sim.world import view, world_of
+
+GPU = "nvidia.com/gpu"
+PRIORITIES = {"low": -10, "high": 10, "top": 100}
+TREES: tuple[dict[str, str | None], ...] = (
+    {"q": None, "r": None, "t": None},
+    {"org": None, "q": "org", "r": "org", "t": None},
+    {"org": None, "q": "org", "firm": None, "r": "firm", "t": "firm"},
+)
+ROUNDS = 60
+"""Far more than any moment with so few jobs takes."""
+
+Drawn = tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Drawn:
+    tree = draw(st.sampled_from(TREES))
+    queues: dict[str, dict[str, Any]] = {}
+    for name, parent in tree.items():
+        spec: dict[str, Any] = {"parent": parent} if parent else {}
+        spec["guaranteed"] = {GPU: draw(st.sampled_from([0, 2, 4, 8]))}
+        most = draw(st.sampled_from([None, None, 8, 12]))
+        if most is not None:
+            spec["limit"] = {GPU: most}
+        spec["weight"] = draw(st.sampled_from([1, 1, 5]))
+        queues[name] = spec
+    jobs = []
+    for number in range(draw(st.integers(4, 12))):
+        least, extra = draw(st.integers(1, 3)), draw(st.sampled_from([0, 0, 2, 4]))
+        size = draw(st.sampled_from(["1", "2", "4", "50%"]))
+        many = f"{least}..{least + extra}" if extra and size != "50%" else f"{least}"
+        jobs.append(
+            job(
+                f"j{number}",
+                f"{many}x{size}",
+                at=draw(st.sampled_from([0, 0, 30, 100])),
+                runs=draw(st.sampled_from([None, 30, 70, 300])),
+                queue=draw(st.sampled_from(sorted(tree))),
+                priorityClassName=draw(st.sampled_from(["low", "", "", "high", "top"])),
+            )
+        )
+    return queues, jobs
+
+
+@settings(max_examples=40, deadline=None)
+@given(scenarios(), st.integers(0, 9))
+def test_no_stay_is_of_no_length_and_each_moment_comes_to_an_end(scenario: Drawn, seed: int):
+    queues, jobs = scenario
+    world = world_of(parse("3x4"))
+    world.queues = [view({"metadata": {"name": n}, "spec": q}, Queue) for n, q in queues.items()]
+    world.priority_classes = [
+        view({"metadata": {"name": name}, "value": value}, PriorityClass)
+        for name, value in PRIORITIES.items()
+    ]
+    faults = Faults(node_mtbf=0.2, node_repair=0.02, gpu_mtbf=2.0) if seed % 2 else Faults()
+    options = Options(seed=seed, faults=faults, until=1000, rounds=ROUNDS)
+    result = simulate(world, *jobs, options=options)
+    assert not [stay for stay in result.stays if stay.end == stay.start]
