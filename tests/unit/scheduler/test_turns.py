@@ -90,6 +90,26 @@ def test_whoever_starts_is_told_once_nobody_more_has_to_leave():
     assert {one.unit.name for one in second.placements} == {"high", "other"}
 
 
+@pytest.mark.parametrize("gone", ["node", "pod", "nothing"])
+def test_what_was_placed_is_told_only_where_its_pods_and_nodes_are_still_there(gone: str):
+    world = Running.on("s/l: a:8 b:8 c:8", {"a": {}, "b": gpus(8)})
+    world.run("old: 2x8", "a")
+    world.submit("high: 1x8", "a", "high")
+    world.submit("other: 1x8", "b", "top")
+    assert [one.unit.name for one in world.step().evictions] == ["high"]
+    place = world.cluster.pods["default", "other-0"].node
+    if gone == "node":
+        world.cluster.remove_node(place)
+    elif gone == "pod":
+        world.cluster.remove_pod("default", "other-0")
+    told = {
+        (one.member.name, one.spot.node)
+        for placement in world.step().placements
+        for one in placement.assignments
+    }
+    assert (("other-0", place) in told) == (gone == "nothing")
+
+
 def test_a_start_is_not_put_off_for_longer_than_a_second():
     placement = Placement(UnitKey("Gang", "default", "x"), ())
     starts = Starts(Cluster())

@@ -253,6 +253,7 @@ class Decider:
     def _absorb(self, result: Round, busy: Container[UnitKey], now: float) -> None:
         """Take note of what changed since the last round."""
         self.cluster.settle()
+        self.starts.review()
         self.cluster.ledger.age(now)
         self.cluster.memory.count(now)
         self.backfill.refresh(now, released=self.cluster.nominations.refresh())

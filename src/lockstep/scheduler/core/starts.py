@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.placement import Assignment, Placement
 from lockstep.scheduler.core.round import Round
 from lockstep.scheduler.core.units import Member, UnitKey
 
@@ -48,6 +48,20 @@ class Starts:
         self._held[placement.unit] = placement
         for one in placement.assignments:
             one.member.tentative = True
+
+    def review(self) -> None:
+        """Let those wait again that cannot start any more: a pod or a node of theirs has gone."""
+        for placement in list(self._held.values()):
+            if not all(map(self._possible, placement.assignments)):
+                self.take_back([one.member for one in placement.assignments])
+
+    def _possible(self, one: Assignment) -> bool:
+        there = self._cluster.pods.get(one.member.key)
+        return (
+            there is not None
+            and (there.uid, there.node) == (one.member.uid, one.spot.node)
+            and there.node in self._cluster.table.rows
+        )
 
     def take_back(self, members: Iterable[Member]) -> None:
         """Let members wait again whose place somebody else gets."""
