@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.simulated_jobs import job, simulate
 
@@ -58,6 +58,30 @@ def scenarios(draw: st.DrawFn) -> Drawn:
     return queues, jobs
 
 
+def told(queues: dict[str, dict[str, Any]], *jobs: tuple[str, str, dict[str, Any]]) -> Drawn:
+    """Return a scenario of gangs in queues."""
+    texts = [(text.partition(": "), queue, more) for text, queue, more in jobs]
+    return queues, [job(name, pods, queue=queue, **more) for (name, _, pods), queue, more in texts]
+
+
+EXTRAS_BEFORE_A_CLAIM = told(
+    {"q": {"guaranteed": {GPU: 8}}, "r": {}},
+    ("claims: 2x4", "q", {"at": 30}),
+    ("ends: 1x2", "q", {"runs": 70}),
+    ("shares: 3x50%", "q", {"at": 30, "runs": 70}),
+    ("grows: 3..7x2", "r", {}),
+)
+FREED_MORE_THAN_IS_NEEDED = told(
+    {"org": {}, "q": {"parent": "org"}, "t": {}},
+    ("grows: 2..4x4", "t", {}),
+    ("low: 2x2", "t", {"runs": 70, "priorityClassName": "low"}),
+    ("next: 2x2", "t", {}),
+    ("other: 3x2", "q", {"runs": 70}),
+)
+
+
+@example(EXTRAS_BEFORE_A_CLAIM, 0)
+@example(FREED_MORE_THAN_IS_NEEDED, 0)
 @settings(max_examples=40, deadline=None)
 @given(scenarios(), st.integers(0, 9))
 def test_no_stay_is_of_no_length_and_each_moment_comes_to_an_end(scenario: Drawn, seed: int):
