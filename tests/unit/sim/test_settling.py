@@ -80,6 +80,27 @@ FREED_MORE_THAN_IS_NEEDED = told(
 )
 
 
+PROMISE_BROKEN_BY_WHO_STARTS = told(
+    {
+        "org": {"guaranteed": {GPU: 8}, "limit": {GPU: 8}},
+        "q": {"parent": "org"},
+        "firm": {"guaranteed": {GPU: 8}},
+        "r": {"parent": "firm", "guaranteed": {GPU: 8}},
+        "t": {"parent": "firm", "guaranteed": {GPU: 8}},
+    },
+    ("j0: 2x50%", "org", {}),
+    ("j1: 3x2", "t", {}),
+    ("j2: 1..5x2", "r", {"runs": 70, "priorityClassName": "low"}),
+    ("j3: 1..3x4", "q", {}),
+    ("j4: 3..7x4", "r", {}),
+    ("j5: 1..3x4", "r", {"runs": 30}),
+    ("j6: 3x50%", "org", {"runs": 70}),
+    ("j7: 1..5x4", "t", {"runs": 70, "priorityClassName": "high"}),
+    ("j8: 2..4x1", "org", {"runs": 30}),
+)
+
+
+@example(PROMISE_BROKEN_BY_WHO_STARTS, 0)
 @example(EXTRAS_BEFORE_A_CLAIM, 0)
 @example(FREED_MORE_THAN_IS_NEEDED, 0)
 @settings(max_examples=40, deadline=None)

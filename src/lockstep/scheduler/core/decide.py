@@ -100,6 +100,8 @@ class Decider:
                 break
         if not result.more:
             self._defragment(now, busy, result)
+        if self.starts:  # they may break what is promised, so that others may go for more
+            self.backfill.refresh(now, released=False)
         moved = result.evictions or result.rearrangements or self.cluster.freed != self._freed
         cut_short = result.more and placed < limit
         self.starts.hand_out(result, now, settled=not (moved or cut_short))

@@ -41,6 +41,9 @@ class Starts:
     def __contains__(self, key: object) -> bool:
         return key in self._held
 
+    def __bool__(self) -> bool:
+        return bool(self._held)
+
     def hold(self, placement: Placement, now: float) -> None:
         """Hold back a placement that is counted in the state already."""
         if not self._held:
