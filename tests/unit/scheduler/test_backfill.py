@@ -42,6 +42,57 @@ def test_who_passes(text: str, runtime: float | None, passes: bool):
     assert ("small" in world.there()) == passes
 
 
+def at_most(gpus: int, **more: Any) -> dict[str, Any]:
+    return {"limit": {"nvidia.com/gpu": gpus}, **more}
+
+
+@pytest.mark.parametrize(
+    ("queues", "first", "passer", "runtime", "passes"),
+    [
+        pytest.param({"q": at_most(16), "r": {}}, "r", "q", None, False, id="all of the limit"),
+        pytest.param({"q": at_most(24), "r": {}}, "r", "q", None, True, id="enough for both"),
+        pytest.param({"q": at_most(16), "r": {}}, "r", "q", 300, True, id="given back in time"),
+        pytest.param({"q": at_most(16), "r": {}}, "r", "r", None, True, id="of another queue"),
+        pytest.param({"q": at_most(24)}, "q", "q", None, True, id="as much as ends in time"),
+        pytest.param(
+            {"org": at_most(16), "q": {"parent": "org"}, "r": {"parent": "org"}, "t": {}},
+            *("t", "r", None, False),
+            id="a limit around both queues",
+        ),
+        pytest.param(
+            {"org": at_most(24), "q": at_most(16, parent="org"), "r": {"parent": "org"}},
+            *("r", "r", None, True),
+            id="there is enough around both queues once others end",
+        ),
+        pytest.param(
+            {"q": at_most(16), "r": {"guaranteed": {"nvidia.com/gpu": 8}, "lending": "Never"}},
+            *("r", "q", None, False),
+            id="where some queue keeps what it does not use",
+        ),
+    ],
+)
+def test_who_passes_leaves_the_quota_that_is_promised(
+    queues: dict[str, dict[str, Any]], first: str, passer: str, runtime: float | None, passes: bool
+):
+    world = Running.on("s/l1: a:8 b:8\ns/l2: c:8", queues)
+    world.run("x: 1x8 leaf", first, **runs(600))
+    world.run("big: 2x8 leaf", "q", **runs(100))
+    world.run("small: 1x8", passer, **runs(runtime))
+    assert world.there() == ({"x", "small"} if passes else {"x"})
+    if not passes:
+        reason, message = world.why("small")
+        assert reason == "OverQuota"
+        assert "kept for gang big until 1970-01-12T13:56:41Z from what may run longer" in message
+    if runtime is not None:
+        world.now += runtime
+        world.end("small")
+    world.now += 600
+    world.end("x")
+    world.settle()
+    assert "big" in world.there()
+    assert ("small" in world.there()) == (passes and runtime is None)
+
+
 def test_an_unknown_run_time_is_never_assumed_to_end():
     world = busy(runtime=None)
     assert world.cluster.reservation is None

@@ -15,6 +15,7 @@ from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.masks import indices_of
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.occupancy import held_by
+from lockstep.scheduler.core.queues.account import Amounts
 from lockstep.scheduler.core.reservation import Reservation, turn_of
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.units import Member, Unit, UnitKey
@@ -65,6 +66,7 @@ def hold(cluster: Cluster, held: Reservation, times: int) -> None:
         row = cluster.table.rows.get(node)
         if row is not None:
             cluster.table.hold(row, columns, amounts, times)
+    cluster.ledger.reserved = held.quota if times > 0 else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +120,8 @@ def _freed(cluster: Cluster, node: str, going: Collection[Member], cards: int) -
 
 
 def keep(cluster: Cluster, held: Reservation, ending: Ending) -> None:
-    """Keep of the place what those that end in time do not free."""
-    held.kept = {}
+    """Keep of the place, and of quota, what those that end in time do not free."""
+    held.kept, held.quota = {}, kept_quota(cluster, held, ending)
     for node, wanted in held.wanted.items():
         missing = np.maximum(_as_wide(cluster, wanted) - ending.freed[node], 0)
         for column, amount in _shares_of(cluster, held, ending, node).items():
@@ -128,6 +130,42 @@ def keep(cluster: Cluster, held: Reservation, ending: Ending) -> None:
         if len(columns):
             held.kept[node] = columns, missing[columns]
     hold(cluster, held, 1)
+
+
+def kept_quota(cluster: Cluster, held: Reservation, ending: Ending) -> dict[str, Amounts]:
+    """Return by queue what of its ceilings the unit takes beyond what is given back in time.
+
+    Of queues around its own nothing is kept where some queue lends not all: what counts there then
+    depends on what its parts use.
+    """
+    ledger, unit = cluster.ledger, cluster.units.get(held.unit)
+    if not ledger.specs or unit is None:
+        return {}
+    asked = _charged(cluster, unit, held)
+    own, found = ledger.account(held.queue), {}
+    for account in own.chain:
+        left = {name: asked[name] for name in asked if name in account.ceilings}
+        if not left or (ledger.keeps and account.queue != own.queue):
+            continue
+        for member in ledger.counted(account):
+            if max(left.values()) <= 0:
+                break
+            if ends_in_time(cluster, member, held, ending.now):
+                left = {name: n - member.charged.get(name, 0) for name, n in left.items()}
+        found[account.name] = {name: n for name, n in left.items() if n > 0}
+    return found
+
+
+def _charged(cluster: Cluster, unit: Unit, held: Reservation) -> Amounts:
+    """Return what the pods of a place count for on their nodes."""
+    total: Amounts = {}
+    for member in (member for muster in unit.musters for member in muster.pending):
+        node = held.place.get(member.name)
+        if node is not None:
+            charged = cluster.ledger.charged(member.shape, cluster.card(node))
+            for name, amount in charged.items():
+                total[name] = total.get(name, 0) + amount
+    return total
 
 
 def _shares_of(cluster: Cluster, held: Reservation, ending: Ending, node: str) -> dict[int, int]:

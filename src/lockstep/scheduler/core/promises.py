@@ -56,12 +56,5 @@ def _still_asked(cluster: Cluster, held: Reservation, unit: Unit) -> bool:
 
 def _counted(cluster: Cluster, account: Account, held: Reservation, now: float) -> list[Member]:
     """Return who ends in time of those who count in a queue or in one of those around it."""
-    outermost = account.chain[-1]
-    return [
-        member
-        for one in cluster.ledger.accounts.values()
-        if outermost in one.chain
-        for members in one.holding.values()
-        for member in members.values()
-        if ends_in_time(cluster, member, held, now)
-    ]
+    counted = cluster.ledger.counted(account.chain[-1])
+    return [member for member in counted if ends_in_time(cluster, member, held, now)]

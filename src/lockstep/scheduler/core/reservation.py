@@ -30,6 +30,9 @@ class Reservation:
     kept: dict[str, tuple[IntArray, IntArray]] = field(default_factory=dict)
     """By node where anything is kept free now: the columns of the table, and how much of each."""
 
+    quota: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By queue, what of its ceilings is kept now: an amount for each resource of accounts."""
+
     def same_amounts(self, other: Reservation) -> bool:
         """Return whether as much is wanted of each node; columns that came since do not count."""
         return self.wanted.keys() == other.wanted.keys() and all(

@@ -136,6 +136,23 @@ class Account:
         """Return how much of a resource is used beyond what is guaranteed."""
         return short(self.guaranteed, self.used, resource)
 
+    def outward(self, top: Account) -> Iterator[Account]:
+        """Yield the account and those that it is part of, without the whole cluster."""
+        one: Account | None = self
+        while one is not None and one is not top:
+            yield one
+            one = one.parent
+
+    def claim_kept(self) -> Amounts:
+        """Claim what queues in it keep for themselves; return what this one so takes."""
+        for part in self.parts:
+            for name, amount in part.claim_kept().items():
+                self.claimed[name] = self.claimed.get(name, 0) + amount
+        return {
+            name: max(self.claimed.get(name, 0), self.kept.get(name, 0))
+            for name in self.claimed.keys() | self.kept.keys()
+        }
+
     def leaves(self) -> Iterator[Account]:
         """Yield the accounts in this one that units are counted in."""
         if not self.parts:

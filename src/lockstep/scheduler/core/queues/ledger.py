@@ -59,11 +59,14 @@ class Ledger:
         """Moves with every change of what queues there are and what they say."""
         self.promises: dict[UnitKey, tuple[str, Amounts]] = {}
         """By unit: its queue, and what of it is spoken for because places are made free for it."""
+        self.reserved: dict[str, Amounts] = {}
+        """By queue, what of its ceilings is kept for the first in line, for whom others wait."""
         self.aged: float | None = None
         """The time for which the averages of past use hold."""
         self._recalled: set[str] = set()
         """Queues whose past use is not to be read from what they show any more."""
-        self._keeps = False
+        self.keeps = False
+        """Whether some queue keeps for itself what it does not use."""
         self._charges: dict[int, Amounts] = {}
 
     def set(self, queue: Queue) -> bool:
@@ -116,21 +119,21 @@ class Ledger:
         for name in [name for name, account in accounts.items() if account.parts]:
             inner = accounts[f"{name}{ITSELF}"] = Account(f"{name}{ITSELF}", parent=accounts[name])
             accounts[name].parts.append(inner)
-        self._keeps = any(account.kept for account in accounts.values())
+        self.keeps = any(account.kept for account in accounts.values())
         named = {r for a in accounts.values() for r in (*a.guaranteed, *a.ceilings)}
         self.by_model = any(name.startswith(MODEL_PREFIX) for name in named)
         self.accounts = accounts
         for account in accounts.values():
-            account.chain = tuple(_outward(account, self.top))
+            account.chain = tuple(account.outward(self.top))
         self._begin()
 
     def _begin(self) -> None:
         """Count nothing yet but what queues keep for themselves."""
         for account in (*self.accounts.values(), self.top):
             account.used = {}
-            account.claimed = {} if self._keeps else account.used
-        if self._keeps:
-            _claim_kept(self.top)
+            account.claimed = {} if self.keeps else account.used
+        if self.keeps:
+            self.top.claim_kept()
 
     def strategy(self, name: str) -> Strategy | None:
         """Return how the pods of a queue choose nodes: as it says, or the next one above it."""
@@ -189,7 +192,7 @@ class Ledger:
         if found is None:
             found = self.accounts[queue] = Account(queue, parent=self.top)
             found.chain = (found,)
-            found.claimed = {} if self._keeps else found.used
+            found.claimed = {} if self.keeps else found.used
             self.top.parts.append(found)
         return found
 
@@ -271,7 +274,7 @@ class Ledger:
             used = one.used
             for name, amount in charged.items():
                 used[name] = used.get(name, 0) + amount * times
-        if self._keeps:
+        if self.keeps:
             for name, amount in charged.items():
                 self._claim(account, name, amount * times)
 
@@ -283,6 +286,13 @@ class Ledger:
             kept = one.kept.get(resource, 0)
             change = max(had + change, kept) - max(had, kept)
             one = one.parent
+
+    def counted(self, account: Account) -> Iterator[Member]:
+        """Yield the pods that are counted in a queue and its parts."""
+        for one in self.accounts.values():
+            if account in one.chain:
+                for members in one.holding.values():
+                    yield from members.values()
 
     @contextmanager
     def without(self, members: Sequence[Member]) -> Iterator[None]:
@@ -328,15 +338,15 @@ class Ledger:
             for one in account.chain:
                 if not change:
                     break  # what an inner queue keeps anyway is claimed in all around it
-                had = one.claimed.get(name, 0) + self.promised(one, name)
+                had = one.claimed.get(name, 0) + self._kept_off(one, name)
                 ceiling = one.ceilings.get(name)
                 if ceiling is not None and had + change > ceiling.amount:
                     yield OverQuota(one, name, ceiling.field, ceiling.amount, had, change)
-                if self._keeps:
+                if self.keeps:
                     kept = one.kept.get(name, 0)
                     change = max(had + change, kept) - max(had, kept)
             had = self.top.claimed.get(name, 0) + self.promised(self.top, name)
-            if self._keeps and change and had + change > capacity.get(name, 0):
+            if self.keeps and change and had + change > capacity.get(name, 0):
                 most = capacity.get(name, 0)
                 yield OverQuota(self.top, name, "lending", most, had, change)
 
@@ -345,13 +355,13 @@ class Ledger:
         most: int | None = None
         kept = 0
         for one in account.chain:
-            had = one.claimed.get(resource, 0) + self.promised(one, resource)
+            had = one.claimed.get(resource, 0) + self._kept_off(one, resource)
             ceiling = one.ceilings.get(resource)
             if ceiling is not None:
                 here = kept + max(0, ceiling.amount - had)
                 most = here if most is None else min(most, here)
             kept += max(0, one.kept.get(resource, 0) - had)
-        if not self._keeps:
+        if not self.keeps:
             return most
         had = self.top.claimed.get(resource, 0) + self.promised(self.top, resource)
         here = kept + max(0, capacity.get(resource, 0) - had)
@@ -370,6 +380,11 @@ class Ledger:
         """Return what is used of some resources in a queue and its parts, or kept for it there."""
         return {r: account.used.get(r, 0) + self.promised(account, r) for r in resources}
 
+    def _kept_off(self, account: Account, resource: str) -> int:
+        return self.promised(account, resource) + self.reserved.get(account.name, {}).get(
+            resource, 0
+        )
+
     def promised(self, account: Account, resource: str) -> int:
         """Return how much of a resource is spoken for in a queue and its parts."""
         total = 0
@@ -377,21 +392,3 @@ class Ledger:
             if account is self.top or account in self.account(queue).chain:
                 total += amounts.get(resource, 0)
         return total
-
-
-def _claim_kept(account: Account) -> Amounts:
-    """Claim in all outer accounts what queues keep for themselves; return what this one takes."""
-    for part in account.parts:
-        for name, amount in _claim_kept(part).items():
-            account.claimed[name] = account.claimed.get(name, 0) + amount
-    return {
-        name: max(account.claimed.get(name, 0), account.kept.get(name, 0))
-        for name in account.claimed.keys() | account.kept.keys()
-    }
-
-
-def _outward(account: Account, top: Account) -> Iterator[Account]:
-    one: Account | None = account
-    while one is not None and one is not top:
-        yield one
-        one = one.parent

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lockstep.api import timestamp
 from lockstep.api.names import CPU, GPU, MEMORY
 from lockstep.api.wire import to_builtins
 from lockstep.scheduler.core import words
@@ -56,7 +57,8 @@ def quota_verdict(cluster: Cluster, unit: Unit, problem: Problem) -> Verdict | N
         return None
     needs = words.listing([amount(n, v) for n, v in _first(admission.asked(cluster, problem))])
     short = amount(over.resource, over.short)
-    used, most = amount(over.resource, over.used), amount(over.resource, over.amount)
+    kept = cluster.ledger.reserved.get(over.account.name, {}).get(over.resource, 0)
+    used, most = amount(over.resource, over.used - kept), amount(over.resource, over.amount)
     if over.field == "lending":
         return Verdict(
             OVER_QUOTA,
@@ -69,7 +71,7 @@ def quota_verdict(cluster: Cluster, unit: Unit, problem: Problem) -> Verdict | N
     return Verdict(
         OVER_QUOTA,
         f"needs {needs}; queue {queue} uses {used.partition(' ')[0]} of the {most} {of}: "
-        f"{short} short" + _holders(cluster, over, unit),
+        f"{short} short" + _holders(cluster, over, unit) + _kept(cluster, over, kept, unit),
         _remedy(over, admission.asked(cluster, problem), short),
     )
 
@@ -104,6 +106,17 @@ def _holders(cluster: Cluster, over: OverQuota, unit: Unit) -> str:
     if len(ranked) > 3:
         parts.append(f"others ({amount(over.resource, sum(v for _, v in ranked[3:]))})")
     return f"; held by {words.listing(parts)}" if parts else ""
+
+
+def _kept(cluster: Cluster, over: OverQuota, kept: int, unit: Unit) -> str:
+    """Return for whom of those in line some of it is kept, with the name in its own namespace."""
+    held = cluster.reservation
+    if held is None or not kept:
+        return ""
+    own = held.unit.namespace == unit.key.namespace
+    whom = f"{held.unit.kind.lower()} {held.unit.name}" if own else "another namespace"
+    until = timestamp.show(held.at)
+    return f"; {amount(over.resource, kept)} kept for {whom} until {until} from what may run longer"
 
 
 def _first(amounts: Mapping[str, int]) -> list[tuple[str, int]]:
