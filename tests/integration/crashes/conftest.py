@@ -25,7 +25,7 @@ HURRIED = {
     "lockstep.scheduler.loop.RETRY_SECONDS": 0.02,
     "lockstep.scheduler.binder.FIRST_DELAY": 0.02,
     "lockstep.scheduler.evictor.RETRY_SECONDS": 0.02,
-    "lockstep.scheduler.core.decide.PATIENCE": 0.3,
+    "lockstep.scheduler.core.patience.PATIENCE": 0.3,
     "lockstep.kube.retry.BACKOFF": None,
 }
 
