@@ -7,12 +7,13 @@ have to make room, they do so as whole gangs, and not in vain.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import random
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,7 +30,9 @@ from lockstep.api.names import GANG_LABEL, GPU, SYSTEM_NAMESPACE
 from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_crds
-from lockstep.kube.errors import Conflict, NotFound
+from lockstep.kube.errors import Conflict, NotFound, ServerFailed, TooManyRequests, Unreachable
+
+log = logging.getLogger(__name__)
 
 SINGLES, GANGS_OF_8 = 24, 3
 GPUS = SINGLES + 8 * GANGS_OF_8
@@ -165,20 +168,25 @@ async def obeying(client: Client, audit: Audit) -> AsyncIterator[None]:
             changed.clear()
             for pod in [p for p in audit.pods if p.metadata.deletion_timestamp is not None]:
                 meta = pod.metadata
-                with suppress(NotFound, Conflict):
+                try:
                     await client.delete(PODS, meta.name, "default", grace_seconds=0, uid=meta.uid)
+                except (NotFound, Conflict):
+                    continue
+                except (ServerFailed, TooManyRequests, Unreachable) as error:
+                    log.warning("%s does not end yet: %s", meta.name, error)
+                    asyncio.get_running_loop().call_later(0.1, changed.set)
             await changed.wait()
 
     cancel = audit.pods.subscribe(lambda _: changed.set())
     task = asyncio.create_task(confirm())
     try:
         yield
-        if task.done():
-            task.result()
     finally:
         cancel()
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        (ended,) = await asyncio.gather(task, return_exceptions=True)
+        if isinstance(ended, Exception):  # else nobody would know why no room was made
+            raise ended
 
 
 async def proud(client: Client, number: int) -> None:
