@@ -364,10 +364,11 @@ class NodeTable:
         if self.nic_used[row]:
             whole = self.free_nics(row).bit_count()
             self.free[NIC_COLUMN, row] = min(self.free[NIC_COLUMN, row], whole)
-        if self._holds:
+        if self._holds and self.held[:, row].any():
             self.free[:, row] -= self.held[:, row]
-            self.free[self.columns.card_ids["whole"], row] -= (begun := self._begun(row))
-            self.free[GPU_COLUMN, row] -= begun.sum()
+            if self.columns.cards:
+                self.free[self.columns.card_ids["whole"], row] -= (begun := self._begun(row))
+                self.free[GPU_COLUMN, row] -= begun.sum()
         self.journal.note(row)
 
     def _compact(self) -> None:
