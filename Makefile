@@ -34,7 +34,7 @@ install-train: install
 test: install-train
 	@test -n "$$KUBEBUILDER_ASSETS$$USE_EXISTING_CLUSTER" || $(PYTHON) tools/kube/build.py || \
 	  echo "kube: going on without; the summary of the tests says what was skipped"
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not soak"
+	@$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
 
 # Compares the embedded server with kube-apiserver; renews the table in docs/conformance.md.
 conformance: install

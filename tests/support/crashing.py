@@ -22,6 +22,7 @@ from tests.support.emptying import empty
 from tests.support.faults import Break, Fault, Kill, Only, Plan, Weather, nothing
 from tests.support.lives import Begin, Incarnation, Life, Run
 from tests.support.waiting import eventually
+from tests.support.witness import told, witnessed
 
 from lockstep.api.names import ATTEMPT_LABEL
 from lockstep.kube.client import Client
@@ -97,7 +98,8 @@ class Stage:
 
     async def until(self, probe: Callable[[], Awaitable[Any]], what: str) -> Any:
         """Wait for *probe* to be true, while the component lives or is started again."""
-        return await eventually(lambda: self._checked(probe), DEADLINE, what)
+        async with witnessed(self.client):
+            return await eventually(lambda: self._checked(probe), DEADLINE, what)
 
     async def _checked(self, probe: Callable[[], Awaitable[Any]]) -> Any:
         if self._supervisor is not None and self._supervisor.done():
@@ -259,7 +261,7 @@ async def explore(
                     await _ends_as(stage, scenario, expected)
                     found.missed += len(stage.lives[0].requests) < point.number
             except AssertionError as error:
-                found.failures.append(f"{point}: {error}")
+                found.failures.append(f"{point}: {told(error)}")
                 if len(found.failures) == ENOUGH:
                     break
         found.seconds = (time.monotonic() - began) / max(1, len(found.points))
@@ -297,8 +299,8 @@ class Arena:
                         await scenario.play(stage)
                         await _ends_as(stage, scenario, expected)
                 except AssertionError as error:
-                    told = "\n  ".join(weather.met)
-                    raise AssertionError(f"seed {seed}: {error}\n  {told}") from None
+                    faults = "\n  ".join(weather.met)
+                    raise AssertionError(f"seed {seed}: {told(error)}\n  {faults}") from None
                 met += len(weather.met)
         self.record("crashes", f"{met} faults of all kinds, many in each run")
 
@@ -342,5 +344,5 @@ async def _ends_as(stage: Stage, scenario: Scenario, expected: object) -> None:
         await stage.until(same, "the same end after what came late")
     except AssertionError as error:
         stage.audit.check()
-        raise AssertionError(f"{error}\n  expected {expected}\n  seen     {seen}") from None
+        raise AssertionError(f"{told(error)}\n  expected {expected}\n  seen     {seen}") from None
     stage.audit.check()

@@ -23,6 +23,7 @@ from tests.support.audit import Audit
 from tests.support.scheduler import PartProcess, add_gang, add_nodes, pod_body
 from tests.support.stories import IMPORTANT, add_importance
 from tests.support.waiting import eventually
+from tests.support.witness import witnessed
 
 from lockstep.api.core import LEASES, PODS, Pod
 from lockstep.api.gang import GANGS
@@ -131,7 +132,11 @@ async def endure(server: ApiServer, blows: int, strike: Blow, after: Blow) -> No
     async with server.client() as client:
         await ensure_crds(client)
         await add_nodes(client, [f"n{i}" for i in range((GPUS * blows) // 8)])
-        async with Audit.running(client) as audit, pair(server, client) as two:
+        async with (
+            Audit.running(client) as audit,
+            pair(server, client) as two,
+            witnessed(client),
+        ):
             for number in range(blows):
                 leader = await two.leader()
                 moment = number * GPUS + dice.randrange(GPUS)
@@ -218,6 +223,7 @@ async def endure_evictions(server: ApiServer, kills: int) -> None:
             Audit.running(client) as audit,
             obeying(client, audit),
             pair(server, client) as two,
+            witnessed(client),
         ):
             await humble(client, gangs)
             await eventually(lambda: bound(audit) == 8 * gangs, 60.0, "the nodes are full")
