@@ -52,7 +52,7 @@ class Options:
     until: float = inf
     """Seconds after which the simulation stops, whatever is left."""
     period: float = 0.0
-    """Seconds between two decisions; 0: after every event."""
+    """Decisions are made at multiples of so many seconds; 0: after every event."""
     faults: Faults = NO_FAULTS
     defrag: DefragmentationPolicy | None = None
     """By which running jobs are moved for the queues that do not say so themselves."""
@@ -83,7 +83,13 @@ class Simulation:
         self._decider = Decider(
             self.cluster, costs=Costs(self._runs, world.epoch), policy=options.defrag
         )
-        self._clock = Playback(self._decider, self, origin=world.epoch, rounds=options.rounds)
+        self._clock = Playback(
+            self._decider,
+            self,
+            origin=world.epoch,
+            rounds=options.rounds,
+            period=options.period,
+        )
         self._result = Result(seed=options.seed)
         self._meter = Meter(self.cluster.table, self._result)
         self._down: set[str] = set()
@@ -105,7 +111,8 @@ class Simulation:
             self._plan_failure(name)
         for now in self._moments():
             self._meter.advance(now)
-            show_why(self._decider, self._world.epoch + now)
+            told = self._clock.unix if self._clock.undecided else None
+            show_why(self._decider, self._world.epoch + now, told)
             self._clock.play(now)
             self._meter.sample()
             if progress is not None:
@@ -141,13 +148,11 @@ class Simulation:
 
     def _moments(self) -> Iterator[float]:
         """Yield the times at which something happens; several events may share one."""
-        period, until = self._options.period, self._options.until
+        until = self._options.until
         while not self._idle():
             due = self._clock.next
             if due is None:
                 due = inf
-            elif period:
-                due = -(-due // period) * period
             if due > until:
                 self._meter.advance(until)
                 self._clock.now = until
@@ -160,7 +165,9 @@ class Simulation:
 
         Jobs that run for ever go on until the time that the options name, where they name one.
         """
-        if self._more or self._down or self.cluster.reservation is not None:
+        if self._more or self._down or self._clock.undecided:
+            return False
+        if self.cluster.reservation is not None:
             return False
         bounded = self._options.until != inf
         if any(run.standing and (run.finite or bounded) for run in self._runs.values()):

@@ -72,9 +72,47 @@ def test_it_stops_at_the_time_that_is_named_or_when_all_is_done(until, end):
     assert result.end == end
 
 
-def test_a_period_puts_decisions_off_to_its_multiples():
-    result = simulate("2x8", job("a", "1x8", at=3, runs=60), options=Options(period=10))
-    assert times(result) == {"a": (10, 70)}
+@pytest.mark.parametrize(
+    ("jobs", "expected"),
+    [
+        pytest.param([job("a", "1x8", at=3, runs=60)], {"a": (10, 70)}, id="the start"),
+        pytest.param([job("a", "1x8", at=10, runs=60)], {"a": (10, 70)}, id="not at a multiple"),
+        pytest.param([job("a", "1x8", at=3, runs=63)], {"a": (10, 73)}, id="not the end"),
+        pytest.param(
+            [job("a", "2x8", runs=63), job("b", "2x8", at=3, runs=1)],
+            {"a": (0, 63), "b": (70, 71)},
+            id="the start of who waits for an end",
+        ),
+        pytest.param(
+            [job("a", "2x8"), job("b", "1x8", at=3, runs=5, maxWait="24s")],
+            {"a": (0, None), "b": (None, None)},
+            id="the end of a wait",
+        ),
+    ],
+)
+def test_a_period_puts_decisions_off_to_its_multiples(jobs, expected):
+    result = simulate("2x8", *jobs, options=Options(period=10, until=1000))
+    assert times(result) == expected
+    assert {life.name: life.gave_up for life in result.lives} == {
+        name: 30 if expected[name][0] is None else None for name in expected
+    }
+
+
+def test_why_a_job_gave_up_is_from_when_its_time_was_over_not_from_the_decision():
+    jobs = job("a", "2x8", runs=15), job("b", "1x8", runs=5, maxWait="13s")
+    _, b = simulate("2x8", *jobs, options=Options(period=10)).lives
+    assert b.gave_up == 20
+    assert "1 pod (8 GPUs) short" in b.waiting
+
+
+def test_jobs_that_break_between_two_decisions_begin_again_at_the_next():
+    faults = Faults(gpu_mtbf=1, restart_cost=0, checkpoint_interval=0)
+    work = job("a", "1x8", runs=10_000)
+    result = simulate("1x8", work, options=Options(period=100, faults=faults))
+    (life,) = result.lives
+    assert life.restarts > 0
+    assert all(stay.start % 100 == 0 for stay in result.stays)
+    assert all(stay.end % 100 for stay in list(result.stays)[:-1])
 
 
 def test_a_stay_names_pod_rank_node_and_devices():

@@ -55,19 +55,31 @@ class Playback:
     """Time, what is due in it, and the decisions that follow."""
 
     def __init__(
-        self, decider: Decider, stage: Stage, *, origin: float, rounds: int = ROUNDS
+        self,
+        decider: Decider,
+        stage: Stage,
+        *,
+        origin: float,
+        rounds: int = ROUNDS,
+        period: float = 0.0,
     ) -> None:
-        """*origin* is the Unix time of its second 0, *rounds* how many decisions a moment takes."""
+        """*origin* is the Unix time of its second 0, *rounds* how many decisions a moment takes.
+
+        With a *period* it is decided at its multiples alone; what is due happens when it is due.
+        """
         self.now = 0.0
         """Seconds since the origin."""
         self.agenda = Agenda()
         self.decisions = 0
+        self.undecided = False
+        """Whether something happened that was not decided about yet."""
         self._decider = decider
         self._stage = stage
         self._origin = origin
         self._rounds = rounds
+        self._period = period
         self._alarm: float | None = 0.0
-        """When the decider is asked again though nothing happens: once at first."""
+        """When the decider is asked again though nothing else happens: once at first."""
 
     @property
     def unix(self) -> float:
@@ -83,7 +95,7 @@ class Playback:
         return min(due, alarm)
 
     def play(self, moment: float, *, grain: float = 0.0) -> None:
-        """Let all happen that is due by some moment, and decide.
+        """Let all happen that is due by some moment, and decide, where it is time to.
 
         What is due within *grain* seconds after it is taken as due together with it.
 
@@ -94,7 +106,18 @@ class Playback:
         while (entry := self.agenda.take(moment + grain)) is not None:
             self.now = max(self.now, entry.at)
             entry.act(*entry.args)
-        self.settle()
+            self.undecided = True
+        turn = self._turn(self.now)
+        if turn <= self.now or self._alarm == self.now:
+            self.settle()
+        elif self.undecided:
+            self._alarm = turn
+
+    def _turn(self, moment: float) -> float:
+        """Return the first moment from some moment on at which it is decided."""
+        if not self._period:
+            return moment
+        return max(moment, -(-moment // self._period) * self._period)
 
     def settle(self) -> None:
         """Decide and carry it out until nothing is left to decide now.
@@ -109,9 +132,10 @@ class Playback:
                 break
         else:
             raise Unsettled(self.now, self._rounds, self._concerned(found))
+        self.undecided = False
         at = found.wake_at
         # The same moment once more would tell it nothing new.
-        self._alarm = None if at is None or at <= self.unix else at - self._origin
+        self._alarm = None if at is None or at <= self.unix else self._turn(at - self._origin)
 
     def _carry_out(self, found: Round) -> bool:
         """Do what a round decided; return whether there may be more to decide because of it."""
