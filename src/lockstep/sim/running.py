@@ -25,8 +25,9 @@ _VERSIONS = count(1)
 class Run:
     """A job that has arrived and not ended.
 
-    It makes progress when every group has its minimum, in proportion to the members that are
-    there: half of an elastic job takes twice as long.
+    It makes progress when every group has its minimum, in proportion to the GPUs of the members
+    that are there, or to the members where none has GPUs: half of an elastic job takes twice as
+    long.
     """
 
     def __init__(self, work: Workload, life: Life, faults: Faults, now: float) -> None:
@@ -40,6 +41,9 @@ class Run:
         self._group = {
             name: pod.metadata.labels.get(GANG_GROUP_LABEL, "") for name, pod in self._pods.items()
         }
+        shares = work.pod_gpus if work.gpus else (1.0,) * len(work.pods)
+        self._share = dict(zip(self._pods, shares, strict=True))
+        """What each pod does of the work, by its GPUs."""
         self._minimum = _minimum(work)
         self._since = now
         runtime = inf if self.work.runtime is None else self.work.runtime
@@ -59,9 +63,11 @@ class Run:
     @property
     def speed(self) -> float:
         """Return the progress in seconds of work a second; 0 while it cannot run."""
+        if self.complete:
+            return 1.0
         if not self._enough(self.standing):
             return 0.0
-        return len(self.standing) / len(self._pods)
+        return sum(map(self._share.__getitem__, self.standing)) / sum(self._share.values())
 
     @property
     def finite(self) -> bool:

@@ -55,8 +55,13 @@ class Workload:
     pods: tuple[Pod, ...]
     ranks: tuple[int, ...]
     """The rank of each pod among all pods of the job."""
-    gpus: float
-    """GPUs of all its pods, shares as fractions."""
+    pod_gpus: tuple[float, ...]
+    """GPUs of each pod, shares as fractions."""
+
+    @property
+    def gpus(self) -> float:
+        """Return the GPUs of all its pods, shares as fractions."""
+        return sum(self.pod_gpus)
 
     @property
     def name(self) -> str:
@@ -234,7 +239,7 @@ def _workload(obj: Json, gang: Gang, bodies: Sequence[Json], world: World) -> Wo
         gang=Gang(metadata=meta, spec=spec, status=gang.status),
         pods=pods,
         ranks=tuple(int(pod.metadata.annotations.get(RANK_ANNOTATION, 0)) for pod in pods),
-        gpus=sum(_gpus(pod.spec, world) for pod in pods),
+        pod_gpus=tuple(_gpus(pod.spec, world) for pod in pods),
     )
 
 
