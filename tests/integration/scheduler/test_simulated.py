@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import contextlib
+from collections.abc import AsyncIterator, Awaitable
 
 from tests.support.scheduler import PartProcess, add_gang, add_nodes, nodes_of
 from tests.support.waiting import eventually
@@ -11,7 +12,7 @@ from lockstep.api.core import CRDS, PODS
 from lockstep.api.gang import GANGS
 from lockstep.compat.hypernodes import HYPERNODES
 from lockstep.kube.client import Client
-from lockstep.kube.errors import NotFound
+from lockstep.kube.errors import AlreadyExists, NotFound
 
 
 async def test_gangs_run_finish_and_make_room_for_the_next(any_server):
@@ -73,20 +74,35 @@ HYPERNODE_CRD = {
     },
 }
 
+SWITCHES = {"left": "^a", "right": "^b"}
+"""HyperNodes, and which nodes they hold."""
+
+
+@contextlib.asynccontextmanager
+async def with_hypernodes(client: Client) -> AsyncIterator[None]:
+    """Define the kind, which stays; its objects go: their tiers would be those of other tests."""
+    with contextlib.suppress(AlreadyExists):
+        await client.create(CRDS, HYPERNODE_CRD)
+
+    async def served() -> bool:
+        try:
+            await client.list(HYPERNODES)
+        except NotFound:
+            return False
+        return True
+
+    await eventually(served)
+    try:
+        yield
+    finally:
+        for name in SWITCHES:
+            with contextlib.suppress(NotFound):
+                await client.delete(HYPERNODES, name)
+
 
 async def test_gangs_keep_to_the_tiers_of_volcanos_hypernodes(any_server):
     configs = any_server.data / "kubeconfigs"
-    async with any_server.client() as client:
-        await client.create(CRDS, HYPERNODE_CRD)
-
-        async def served() -> bool:
-            try:
-                await client.list(HYPERNODES)
-            except NotFound:
-                return False
-            return True
-
-        await eventually(served)
+    async with any_server.client() as client, with_hypernodes(client):
         scheduler = PartProcess(configs / "scheduler.kubeconfig").start()
         try:
             await add_nodes(client, ["a1", "a2", "b1", "b2", "b3"])
@@ -96,7 +112,7 @@ async def test_gangs_keep_to_the_tiers_of_volcanos_hypernodes(any_server):
                 return (await client.get(GANGS, name, "default")).status.reason
 
             await eventually(lambda: _is(reason("early"), "UnknownTier"))
-            for name, pattern in (("left", "^a"), ("right", "^b")):
+            for name, pattern in SWITCHES.items():
                 member = {"type": "Node", "selector": {"regexMatch": {"pattern": pattern}}}
                 spec = {"tier": 1, "tierName": "switch", "members": [member]}
                 await client.create(HYPERNODES, {"metadata": {"name": name}, "spec": spec})
