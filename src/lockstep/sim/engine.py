@@ -21,6 +21,7 @@ from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
 from lockstep.scheduler.core.grants import Spot, granted
+from lockstep.scheduler.core.lost_work import lost_work
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.playback import ROUNDS, Playback, wait_anew
 from lockstep.scheduler.core.preemption.preemptor import Eviction
@@ -150,9 +151,7 @@ class Simulation:
         """Yield the times at which something happens; several events may share one."""
         until = self._options.until
         while not self._idle():
-            due = self._clock.next
-            if due is None:
-                due = inf
+            due = inf if self._clock.next is None else self._clock.next
             if due > until:
                 self._meter.advance(until)
                 self._clock.now = until
@@ -206,6 +205,7 @@ class Simulation:
     def _resume(self, run: Run) -> None:
         """Put the pods that stood on nodes at the start where they stood."""
         standing = self._standing.get(run.work.key, ())
+        since = self._clock.unix - run.work.elapsed
         for there in standing:
             self.cluster.remove_pod(there.metadata.namespace, there.metadata.name)
         for name, there in run.match(standing):
@@ -214,9 +214,10 @@ class Simulation:
             self.cluster.set_pod(run.bound(name))
             self._use(run, name, spot.node)
             # Else nobody would know when it ends, and what waits would be passed by anything.
-            member = self.cluster.pods[run.work.key.namespace, name]
-            member.since = self._world.epoch + self._now - run.work.elapsed
+            self.cluster.pods[run.work.key.namespace, name].since = since
         if standing:
+            unit = self.cluster.units[run.work.key]
+            run.resume(lost_work(unit, since, self._clock.unix))
             run.started(self._now)
             self._follow(run)
 

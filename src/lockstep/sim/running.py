@@ -48,8 +48,9 @@ class Run:
         self._since = now
         runtime = inf if self.work.runtime is None else self.work.runtime
         self._left = max(0.0, runtime - self.work.elapsed)
-        self._unsaved = self._unsaved_gpus = 0.0
-        """What was done since the last checkpoint: seconds of work, and GPU-seconds."""
+        self._unsaved = self._unsaved_gpus = self._older_gpus = 0.0
+        """What was done since the last checkpoint: seconds of work, and GPU-seconds of it since
+        and before the start of the simulation."""
         stated = work.gang.spec.checkpoint
         own = stated.interval if stated is not None else None
         self._interval = faults.checkpoint_interval if own is None else duration.parse(own)
@@ -132,6 +133,11 @@ class Run:
         if self.life.started is None and self._enough(self.standing):
             self.life.started = now
 
+    def resume(self, unsaved: float) -> None:
+        """Note the seconds of work that a job which stood already had not saved at the start."""
+        if self._interval:
+            self._unsaved, self._older_gpus = unsaved, unsaved * self.held
+
     def survives(self, losing: Collection[str]) -> bool:
         """Return whether the job goes on without the pods *losing*: it is elastic enough."""
         return self._enough([name for name in self.standing if name not in losing])
@@ -153,13 +159,13 @@ class Run:
     def _count(self, done: float, gpus: float) -> None:
         """Count seconds of work, which took GPU-seconds, as done since the last checkpoint."""
         self.life.useful += gpus
-        self._unsaved += done
+        # A checkpoint that is overdue is made as soon as the job goes on.
+        self._unsaved = min(self._unsaved, self._interval) + done
         self._unsaved_gpus += gpus
-        if not self._interval:
-            self._unsaved = self._unsaved_gpus = 0.0
-        elif self._unsaved >= self._interval:
-            self._unsaved %= self._interval
+        if self._unsaved >= self._interval:
+            self._unsaved = self._unsaved % self._interval if self._interval else 0.0
             self._unsaved_gpus = gpus * self._unsaved / done
+            self._older_gpus = 0.0
 
     def at_stake(self, now: float) -> float:
         """Return the seconds that each of its GPUs loses when the job starts anew now."""
@@ -170,9 +176,9 @@ class Run:
         """Go back to the last checkpoint."""
         self.advance(now)
         self.life.useful -= self._unsaved_gpus
-        self.life.lost += self._unsaved_gpus
+        self.life.lost += self._unsaved_gpus + self._older_gpus
         self._left += self._unsaved
-        self._unsaved = self._unsaved_gpus = 0.0
+        self._unsaved = self._unsaved_gpus = self._older_gpus = 0.0
         self._starting = self._faults.restart_cost
 
     def open_stays(self) -> list[Stay]:
