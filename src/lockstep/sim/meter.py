@@ -29,6 +29,7 @@ class Meter:
         self._mark: int | None = None
         self._last = Sample(0.0, 0, 0, 0, 0)
         self._stride = self._skipped = 1
+        """Of how many moments one is kept, and how many ago the last one was at the next."""
 
     def use(self, queue: str, gpus: float) -> None:
         """Note that a queue's jobs hold so many GPUs more; a share is a fraction of one."""
@@ -105,5 +106,6 @@ class Meter:
         self._skipped = 1
         samples.append(sample)
         if len(samples) >= SAMPLES:
-            del samples[::2]
+            del samples[1::2]  # the first is where the chart begins
+            self._skipped += self._stride
             self._stride *= 2

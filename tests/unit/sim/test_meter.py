@@ -1,0 +1,22 @@
+"""The samples that charts are drawn from."""
+
+import pytest
+
+from lockstep.nodes.simulated.spec import parse
+from lockstep.sim.meter import SAMPLES, Meter
+from lockstep.sim.record import Result
+from lockstep.sim.world import world_of
+
+
+@pytest.mark.parametrize("moments", [1, SAMPLES - 1, SAMPLES, SAMPLES + 1, 5 * SAMPLES])
+def test_charts_begin_at_the_start_and_are_sampled_evenly(moments):
+    result = Result(seed=0)
+    meter = Meter(world_of(parse("1x8")).cluster().table, result)
+    for now in range(moments):
+        meter.advance(now)
+        meter.sample()
+    times = [sample.time for sample in result.samples]
+    stride = 1
+    while moments > stride * (SAMPLES - 1):
+        stride *= 2
+    assert times == list(range(0, moments, stride))
