@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
@@ -39,6 +40,12 @@ STRATEGIES: Final[dict[Policy, Strategy]] = {
     Policy.SPREAD: "Spread",
     Policy.FRAGMENTATION: "Fragmentation",
 }
+
+
+NODE_REPAIR: Final = 2.0
+SPOT_MTBF: Final = 24.0
+SPOT_RETURN: Final = 1.0
+"""Hours, where nothing else is given."""
 
 
 def _hours(what: str) -> Any:
@@ -88,15 +95,22 @@ class Breakage:
     """What goes wrong, and what jobs lose by it."""
 
     node_mtbf: Annotated[float | None, _hours("Mean time between failures of a node.")] = None
-    node_repair: Annotated[float, _hours("Mean time until it is back.")] = 2.0
+    node_repair: Annotated[
+        float | None, _hours(f"Mean time until it is back; {NODE_REPAIR:g} if left out.")
+    ] = None
     gpu_mtbf: Annotated[
         float | None, _hours("Mean time of a GPU's work after which its job breaks by itself.")
     ] = None
     spot: Annotated[
         str | None, typer.Option(metavar="SELECTOR", help="Labels of nodes that are reclaimed.")
     ] = None
-    spot_mtbf: Annotated[float, _hours("Mean time between two reclaims of a spot node.")] = 24.0
-    spot_return: Annotated[float, _hours("Mean time until it is back.")] = 1.0
+    spot_mtbf: Annotated[
+        float | None,
+        _hours(f"Mean time between two reclaims of a spot node; {SPOT_MTBF:g} if left out."),
+    ] = None
+    spot_return: Annotated[
+        float | None, _hours(f"Mean time until it is back; {SPOT_RETURN:g} if left out.")
+    ] = None
     restart_cost: Annotated[
         float, typer.Option(min=0, metavar="SECONDS", help="From a restart to new progress.")
     ] = 120.0
@@ -109,11 +123,16 @@ class Breakage:
         """Return it as the simulator takes it; what is left out never happens."""
         from lockstep.sim.faults import Faults
 
+        if self.node_mtbf is None:
+            _without("--node-mtbf HOURS, how often nodes fail", {"--node-repair": self.node_repair})
+        if self.spot is None:
+            of_spot = {"--spot-mtbf": self.spot_mtbf, "--spot-return": self.spot_return}
+            _without("--spot SELECTOR, the labels of the nodes that are reclaimed", of_spot)
         return Faults(
             node_mtbf=inf if self.node_mtbf is None else self.node_mtbf,
-            node_repair=self.node_repair,
-            spot_mtbf=self.spot_mtbf,
-            spot_return=self.spot_return,
+            node_repair=self.node_repair or NODE_REPAIR,
+            spot_mtbf=self.spot_mtbf or SPOT_MTBF,
+            spot_return=self.spot_return or SPOT_RETURN,
             spot=_selector(self.spot),
             gpu_mtbf=inf if self.gpu_mtbf is None else self.gpu_mtbf,
             restart_cost=self.restart_cost,
@@ -139,6 +158,14 @@ def options(clock: Clock, breakage: Breakage, defrag: str | None) -> Options:
 
     until = inf if clock.until is None else clock.until
     return Options(clock.seed, until, clock.period, breakage.faults, _defragmentation(defrag))
+
+
+def _without(needed: str, given: Mapping[str, float | None]) -> None:
+    """Refuse what would do nothing without the option that is *needed*."""
+    for flag, value in given.items():
+        if value is not None:
+            with usage(flag):
+                raise ValueError(f"it does nothing by itself; add {needed}")
 
 
 def _selector(text: str | None) -> Any:

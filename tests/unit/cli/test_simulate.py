@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from lockstep.api.names import CHECKPOINT_ANNOTATION
 from lockstep.cli.simulate import app
+from lockstep.cli.simulate_options import Breakage
 
 
 @pytest.fixture
@@ -46,6 +47,32 @@ def test_a_policy_that_is_none_is_refused(scattered, text):
     done = CliRunner().invoke(app, [*scattered, "--defrag", text])
     assert done.exit_code == 2
     assert "--defrag" in done.output
+
+
+@pytest.mark.parametrize(
+    ("flag", "needed"),
+    [
+        ("--spot-mtbf", "--spot SELECTOR"),
+        ("--spot-return", "--spot SELECTOR"),
+        ("--node-repair", "--node-mtbf HOURS"),
+    ],
+)
+def test_what_would_do_nothing_is_refused_with_what_is_missing(scattered, flag, needed):
+    done = CliRunner().invoke(app, [*scattered, flag, "5"], env={"COLUMNS": "200"})
+    assert done.exit_code == 2
+    assert flag in done.output
+    assert f"it does nothing by itself; add {needed}" in done.output
+
+
+@pytest.mark.parametrize(
+    ("given", "hours"),
+    [
+        pytest.param(Breakage(spot="pay=spot"), (24, 1), id="left out"),
+        pytest.param(Breakage(spot="pay=spot", spot_mtbf=3, spot_return=2), (3, 2), id="given"),
+    ],
+)
+def test_how_often_and_how_long_spot_nodes_are_away_need_not_be_given(given, hours):
+    assert (given.faults.spot_mtbf, given.faults.spot_return) == hours
 
 
 @pytest.mark.parametrize("made", [job, training_job], ids=["gang", "job"])
