@@ -59,10 +59,20 @@ def test_each_of_eight_roles_gets_a_leaf_of_its_own():
     assert all(at[f"g-r{i}-0"][:2] == at[f"g-r{i}-1"][:2] for i in range(8))
 
 
+def test_that_no_leaf_is_left_for_the_last_of_many_roles_is_certain():
+    cluster = draw(Cluster(), leaves(*[2] * 10, 1, 3))
+    add(cluster, draw_gang(roles(*[2] * 12)))
+    assert not Decider(cluster).decide(0.0).placements
+    message = explain(cluster, cluster.units[KEY]).message
+    assert "room for 23 of 24 now" in message
+    assert "even with nobody else there the cluster would not hold it" in message
+    assert APPROXIMATE not in message
+
+
 def test_that_the_search_gave_up_is_said():
     # Roles of every size with leaves that are all a little too small: too many ways to be sure.
-    cluster = draw(Cluster(), leaves(*[6] * 9))
-    add(cluster, draw_gang(roles(*[5] * 8, *[4] * 1, 3, 3)))
+    cluster = draw(Cluster(), leaves(*[9] * 9))
+    add(cluster, draw_gang(roles(*[5, 5, 4, 3] * 4, *[2] * 6, 1)))
     assert not Decider(cluster).decide(0.0).placements
     message = explain(cluster, cluster.units[KEY]).message
     assert APPROXIMATE in message

@@ -30,7 +30,7 @@ def pack(
     packing = Packing(greedy.counts)
     if not packing.satisfies(items, quotas):
         simple = (len(items) == 1 and not uneven(ground.headroom)) or any(ground.blocks)
-        if simple or not exactly or _exceeds(items, quotas, ground):
+        if simple or not exactly or exceeds(items, quotas, ground):
             return packing
         exact = Attainable(items, quotas, ground).search()
         packing.exact = exact.exact
@@ -47,7 +47,7 @@ def pack(
     return Packing(greedy.counts, packing.exact)
 
 
-def _exceeds(items: Sequence[Item], quotas: Sequence[Quota], ground: Ground) -> bool:
+def exceeds(items: Sequence[Item], quotas: Sequence[Quota], ground: Ground) -> bool:
     """Return whether the groups together need more of some resource than there is in all."""
     open_to = np.logical_or.reduce(ground.eligible)
     for column in {int(c) for item in items for c in item.shape.columns}:

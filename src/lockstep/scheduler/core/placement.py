@@ -310,7 +310,7 @@ class Search:
     def pack_into(
         self, domain: Domain, quotas: Sequence[Quota], *, exactly: bool = True
     ) -> Packing:
-        """Return the packing of a domain; where it does not satisfy, the fullest one found."""
+        """Return a packing of a domain that satisfies, else any that does not."""
         return self.pack_ground(domain, self.ground(domain), quotas, exactly=exactly)
 
     def pack_ground(
@@ -332,7 +332,7 @@ class Search:
             or self._choices(group, domain, ground, 0)[-1:]
             for group, quota in enumerate(quotas)
         ]
-        return Subdomains(self.problem, ground, choices).pack(quotas, exactly=True)
+        return Subdomains(self.problem, ground, choices).fullest(quotas)
 
     def _choices(self, group: int, domain: Domain, ground: Ground, need: int) -> list[Choice]:
         """Return the sub-domains that have room for what a group needs, the tightest first.

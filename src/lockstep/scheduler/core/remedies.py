@@ -14,6 +14,7 @@ from lockstep.scheduler.core.fit import FixedFit, lifted, members_fit, unaligned
 from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.obstacles import Barred, Obstacles
 from lockstep.scheduler.core.occupancy import held_by
+from lockstep.scheduler.core.packer import exceeds
 from lockstep.scheduler.core.packing import Item
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
 from lockstep.scheduler.core.problem import Bounds, Problem
@@ -51,6 +52,8 @@ class Remedies:
         self._cluster = cluster
         self._unit = unit
         self._problem = problem
+        self._when_empty: dict[tuple[int, int], bool | None] = {}
+        """By level and number of a domain, whether it would hold the unit by itself."""
 
     def describe(self, view: Obstacles, domain: Domain | None) -> str:
         """Return in words what would help, and what would not; *domain* is the best one."""
@@ -168,12 +171,20 @@ class Remedies:
 
         None where there are too many ways to be sure.
         """
+        asked = domain.level, domain.number
+        if asked not in self._when_empty:
+            self._when_empty[asked] = self._holds_when_empty(domain)
+        return self._when_empty[asked]
+
+    def _holds_when_empty(self, domain: Domain) -> bool | None:
         problem, search = self._problem, self._undisturbed()
         if search is None:
             return False
         ground = search.ground(domain)
         ground.table, ground.rows = self._left(domain), np.arange(len(domain.rows))
         ground.room = [members_fit(ground.table, item.shape) for item in problem.items]
+        if exceeds(problem.items, problem.needs, ground):
+            return False
         packing = search.pack_ground(domain, ground, problem.needs)
         holds = packing.satisfies(problem.items, problem.needs)
         return holds if holds or packing.exact else None

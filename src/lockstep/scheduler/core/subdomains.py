@@ -10,8 +10,10 @@ once for all choices of the others.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
@@ -39,61 +41,103 @@ class Subdomains:
         self._items = problem.items
         self._ground = ground
         self._choices = choices
-        kinds = [_kind(problem, group) for group in range(len(choices))]
-        self._twin = [_last(kinds[:number], kind) for number, kind in enumerate(kinds)]
+        self._kinds = [_kind(problem, group) for group in range(len(choices))]
+        self._twin = [_last(self._kinds[:number], kind) for number, kind in enumerate(self._kinds)]
         self._several = [number for number, found in enumerate(choices) if len(found) > 1]
         self._last = max(self._several, default=0)
         """The last group that has a choice: what fails before it fails however that one goes."""
-        self._areas: dict[tuple[int, int], BoolArray] = {}
+        self._areas: dict[tuple[int, int], int] = {}
         self._known: dict[Together, Packing] = {}
         """What became of groups that compete, with what was chosen for them."""
         self._tried, self._sure = 0, True
 
     def pack(self, quotas: Sequence[Quota], *, exactly: bool) -> Packing:
+        """Return the first packing that satisfies the *quotas*, else any that does not."""
+        return self._search(quotas, exactly=exactly, fully=False)
+
+    def fullest(self, quotas: Sequence[Quota]) -> Packing:
         """Return the first packing that satisfies the *quotas*, else the fullest one found."""
-        nothing = np.zeros((len(self._items), len(self._ground.rows)), dtype=np.int64)
-        best = Packing(nothing)
+        return self._search(quotas, exactly=True, fully=True)
+
+    def _search(self, quotas: Sequence[Quota], *, exactly: bool, fully: bool) -> Packing:
         chosen = [0] * len(self._choices)
         left = all(self._choices)
         if left and not self._several:
             return self._pack(chosen, quotas, exactly=exactly)
+        best = self._nothing()
+        hopeless = self._hopeless(quotas)
+        if hopeless and not fully:
+            return best
+        changed = 0
         while left and self._tried < PACKINGS:
-            packing, wrong = self._look(chosen, quotas, exactly=exactly)
-            if packing.satisfies(self._items, quotas):
-                return packing
-            if packing.placed.sum() > best.placed.sum():
-                best = packing
-            left = self._advance(chosen, wrong)
-        best.exact = self._sure and not left
+            found, wrong = self._look(chosen, changed, quotas, exactly=exactly)
+            if found is not None and found.satisfies(self._items, quotas):
+                return found
+            if fully:
+                packing = found or self._apart(chosen, quotas, exactly=exactly)
+                best = max(best, packing, key=lambda one: int(one.placed.sum()))
+            changed = self._advance(chosen, wrong)
+            left = changed >= 0
+        best.exact = hopeless or (self._sure and not left)
         return best
 
+    def _hopeless(self, quotas: Sequence[Quota]) -> bool:
+        """Return whether there are more groups that are alike than the nodes they may choose hold.
+
+        The search would exchange them with each other for long before it gave up.
+        """
+        for kind, times in Counter(self._kinds).items():
+            first = self._kinds.index(kind)
+            if times > 1 and quotas[first].need and times > self._held(first, quotas[first].need):
+                return True
+        return False
+
+    def _held(self, group: int, need: int) -> float:
+        """Return how many groups like one may be held by its choices at most."""
+        own = [number for number, item in enumerate(self._items) if item.group == group]
+        ground, held = self._ground, 0
+        for mask in self._choices[group]:
+            if mask is None:
+                return inf
+            room = (ground.room[i] * ground.eligible[i] * mask for i in own)
+            held += sum(int(members.sum()) for members in room) // need
+        return held
+
+    def _nothing(self) -> Packing:
+        return Packing(np.zeros((len(self._items), len(self._ground.rows)), dtype=np.int64))
+
     def _look(
-        self, chosen: Sequence[int], quotas: Sequence[Quota], *, exactly: bool
-    ) -> tuple[Packing, int]:
+        self, chosen: Sequence[int], changed: int, quotas: Sequence[Quota], *, exactly: bool
+    ) -> tuple[Packing | None, int]:
         """Return the packing with these choices; it also says which group they fail with already.
 
-        What fails so soon fails however it goes on: the search for a way for all would be idle.
+        What fails so soon fails however it goes on: the search for a way for all would be idle,
+        and there is no packing. What was chosen for the groups before *changed* has not failed.
         """
-        quick = self._pack(chosen, quotas, exactly=False)
-        if quick.satisfies(self._items, quotas):
-            return quick, self._last
-        wrong = self._wrong(chosen, quotas, exactly=exactly)
+        if changed == 0:  # as a rule what is chosen first does for all, and it is seen at once
+            quick = self._pack(chosen, quotas, exactly=False)
+            if quick.satisfies(self._items, quotas):
+                return quick, self._last
+        wrong = self._wrong(chosen, changed, quotas, exactly=exactly)
         if wrong is None:
             return self._pack(chosen, quotas, exactly=exactly), self._last
-        apart, seen = np.zeros_like(quick.counts), set[int]()
+        return None, min(wrong, self._last)
+
+    def _apart(self, chosen: Sequence[int], quotas: Sequence[Quota], *, exactly: bool) -> Packing:
+        """Return the packing with these choices of groups that compete, each lot by itself."""
+        full, seen = self._nothing(), set[int]()
         for number in range(len(chosen) - 1, -1, -1):
             if number not in seen:
                 together = self._together(chosen, number)
-                apart += self._packed(together, quotas, exactly=exactly).counts
+                full.counts += self._packed(together, quotas, exactly=exactly).counts
                 seen.update(group for group, _ in together)
-        full = Packing(apart)
-        return (full if full.placed.sum() > quick.placed.sum() else quick), min(wrong, self._last)
+        return Packing(full.counts)
 
     def _wrong(
-        self, chosen: Sequence[int], quotas: Sequence[Quota], *, exactly: bool
+        self, chosen: Sequence[int], changed: int, quotas: Sequence[Quota], *, exactly: bool
     ) -> int | None:
         """Return the group with which the choices fail already, whatever comes after it."""
-        for number in range(len(chosen)):
+        for number in range(changed, len(chosen)):
             together = self._together(chosen, number)
             packing = self._packed(together, quotas, exactly=exactly)
             if not packing.satisfies(self._items, _only(together, quotas)):
@@ -112,13 +156,13 @@ class Subdomains:
             before = len(found)
             for other in range(number):
                 own = self._area(other, chosen[other])
-                if other not in found and (self._ground.headroom or bool((own & area).any())):
+                if other not in found and (self._ground.headroom or own & area):
                     found.add(other)
-                    area = area | own
+                    area |= own
         return tuple((group, chosen[group]) for group in sorted(found))
 
-    def _area(self, group: int, choice: int) -> BoolArray:
-        """Return which nodes are open to some member of a group."""
+    def _area(self, group: int, choice: int) -> int:
+        """Return which nodes are open to some member of a group, as a bit each."""
         if (group, choice) not in self._areas:
             own = [
                 open_to
@@ -127,7 +171,8 @@ class Subdomains:
             ]
             mask = self._choices[group][choice]
             area = np.logical_or.reduce(own)
-            self._areas[group, choice] = area if mask is None else area & mask
+            area = area if mask is None else area & mask
+            self._areas[group, choice] = int.from_bytes(np.packbits(area).tobytes())
         return self._areas[group, choice]
 
     def _packed(self, together: Together, quotas: Sequence[Quota], *, exactly: bool) -> Packing:
@@ -152,8 +197,10 @@ class Subdomains:
         self._sure &= packing.exact
         return packing
 
-    def _advance(self, chosen: list[int], wrong: int) -> bool:
-        """Go on to the next choices that differ for a group up to *wrong*; False: there is none.
+    def _advance(self, chosen: list[int], wrong: int) -> int:
+        """Go on to the next choices that differ for a group up to *wrong*, the first that does.
+
+        It is -1 where there are none.
 
         Of groups that are alike the later one is never given an earlier choice: that would be
         the same with their names exchanged.
@@ -165,8 +212,8 @@ class Subdomains:
             for later in range(number + 1, len(chosen)):
                 twin = self._twin[later]
                 chosen[later] = 0 if twin is None else chosen[twin]
-            return True
-        return False
+            return number
+        return -1
 
 
 def _only(together: Together, quotas: Sequence[Quota]) -> list[Quota]:
