@@ -188,8 +188,9 @@ class Binder:
                 await asyncio.sleep(delay)
                 delay = min(LONGEST_DELAY, delay * 2)
                 continue
-            if pod.metadata.uid != member.uid:
-                return Outcome.LOST
+            known = self._cluster.pods.get(member.key)
+            if known is None or not known.uid == member.uid == pod.metadata.uid:
+                return Outcome.LOST  # be it while it was asked about
             if not pod.spec.node_name:
                 return Outcome.REFUSED
             self._cluster.set_pod(pod)

@@ -83,13 +83,15 @@ class Scheduler:
         """Read all pods afresh: the informers may lag behind what the last leader bound."""
         while True:
             try:
-                pods = await self._client.list(PODS)
+                with self._feed.departures() as gone:
+                    pods = await self._client.list(PODS)
             except ApiError as error:
                 log.warning("pods cannot be listed yet: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             for pod in pods.items:
-                self._take(pod)
+                if pod.metadata.uid not in gone:
+                    self._take(pod)
             return
 
     def _take(self, pod: Pod) -> None:

@@ -95,6 +95,39 @@ async def test_outcome(what, answers, reads, expected, monkeypatch):
         assert server.bound == [("p", expected["p"], {"lockstep.dev/gpus": "0,1"})]
 
 
+class Vanishing(Server):
+    """Answers about a pod that is seen to go while the answer is on its way."""
+
+    def __init__(self, cluster: Cluster, successor: Sequence[Pod]) -> None:
+        super().__init__([TAKEN], [pod("p", gpus=2, on="a")])
+        self.cluster, self.successor = cluster, successor
+
+    async def get(self, res: Any, name: str, namespace: str) -> Pod:
+        answer = await super().get(res, name, namespace)
+        self.cluster.remove_pod(namespace, name)
+        for one in self.successor:
+            self.cluster.set_pod(one)
+        return answer
+
+
+@pytest.mark.parametrize("successor", [[], [pod("p", gpus=2, uid="new")]], ids=["none", "another"])
+async def test_a_pod_that_goes_while_it_is_asked_about_holds_nothing(successor: list[Pod]) -> None:
+    cluster = draw(Cluster(), "s/l: a:8")
+    cluster.set_pod(pod("p", gpus=2))
+    (placement,) = Decider(cluster).decide(0.0).placements
+    server = Vanishing(cluster, successor)
+    binder = Binder(server, cluster, Metrics(CollectorRegistry()), lambda: None)
+    running = asyncio.create_task(binder.run())
+    try:
+        binder.submit(placement)
+        await eventually(lambda: not server.reads and not binder.busy)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert places(cluster) == {}
+    assert [one.uid for one in cluster.pods.values()] == [one.metadata.uid for one in successor]
+
+
 class Slow(Server):
     """Answers no binding before it is let go on."""
 
