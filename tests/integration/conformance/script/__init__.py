@@ -17,6 +17,7 @@ from tests.integration.conformance.script import (
     patches,
     pods,
     watches,
+    workloads,
 )
 from tests.integration.conformance.script.ask import Ask
 
@@ -28,6 +29,7 @@ SCRIPT: Final[tuple[Ask, ...]] = (
     *applying.SCRIPT,
     *watches.SCRIPT,
     *pods.SCRIPT,
+    *workloads.SCRIPT,
     *kinds.SCRIPT,
     *crds.SCRIPT,
     *access.SCRIPT,

@@ -57,6 +57,14 @@ def post(name: str, path: str, body: Json = None, **more: Any) -> Ask:
     return Ask(name, "POST", path, body, **more)
 
 
+def new(name: str, path: str, spec: Json = None, object_name: str = "x", **more: Json) -> Ask:
+    """Return the creation of an object with a *spec*, where it has one, and with *more* fields."""
+    body = {"metadata": {"name": object_name}, **more}
+    if spec is not None:
+        body["spec"] = spec
+    return post(name, path, body)
+
+
 def put(name: str, path: str, body: Json = None, **more: Any) -> Ask:
     """Return a replacement."""
     return Ask(name, "PUT", path, body, **more)

@@ -1,39 +1,13 @@
-"""The other built-in kinds: defaults, validation, status, scale, tables."""
+"""The other built-in kinds: defaults, validation, status; tables of them and of the workloads."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from tests.integration.conformance.script.ask import (
-    TABLE,
-    Ask,
-    core,
-    delete,
-    deployment,
-    get,
-    merge,
-    namespace,
-    of,
-    post,
-    put,
-    template,
-)
+from tests.integration.conformance.script.ask import TABLE, Ask, core, delete, get, merge, new, of
+from tests.integration.conformance.script.workloads import DEPLOYMENTS, JOBS, NS
 
-NS: Final = "kinds"
-DEPLOYMENTS: Final = of("apps", NS, "deployments")
-JOBS: Final = of("batch", NS, "jobs")
 SERVICES: Final = core(NS, "services")
-SELECT: Final = {"selector": {"matchLabels": {"app": "d"}}, "template": template()}
-JOB_TEMPLATE: Final = {
-    "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}
-}
-
-
-def _new(name: str, path: str, spec: Any = None, object_name: str = "x", **more: Any) -> Ask:
-    body = {"metadata": {"name": object_name}, **more}
-    if spec is not None:
-        body["spec"] = spec
-    return post(name, path, body)
 
 
 def _tables(*paths: str) -> tuple[Ask, ...]:
@@ -41,143 +15,7 @@ def _tables(*paths: str) -> tuple[Ask, ...]:
 
 
 SCRIPT: Final[tuple[Ask, ...]] = (
-    *namespace(NS),
-    post("deployment", DEPLOYMENTS, deployment("d")),
-    get("scale", f"{DEPLOYMENTS}/d/scale"),
-    merge("scale up", f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": 5}}),
-    merge("scale below nothing", f"{DEPLOYMENTS}/d/scale", {"spec": {"replicas": -1}}),
-    put(
-        "scale replaced",
-        f"{DEPLOYMENTS}/d/scale",
-        {"metadata": {"name": "d"}, "spec": {"replicas": 3}},
-    ),
-    put(
-        "scale replaced, stale",
-        f"{DEPLOYMENTS}/d/scale",
-        {"metadata": {"name": "d", "resourceVersion": "1"}, "spec": {"replicas": 4}},
-    ),
-    put(
-        "scale of another name",
-        f"{DEPLOYMENTS}/d/scale",
-        {"metadata": {"name": "e"}, "spec": {"replicas": 4}},
-    ),
-    get("scale of nobody", f"{DEPLOYMENTS}/none/scale"),
-    merge(
-        "deployment, another selector",
-        f"{DEPLOYMENTS}/d",
-        {"spec": {"selector": {"matchLabels": {"app": "e"}}}},
-    ),
-    merge(
-        "deployment, status",
-        f"{DEPLOYMENTS}/d/status",
-        {"status": {"replicas": 2, "observedGeneration": 1}},
-    ),
-    merge("deployment, negative status", f"{DEPLOYMENTS}/d/status", {"status": {"replicas": -2}}),
-    merge("deployment, labels only", f"{DEPLOYMENTS}/d", {"metadata": {"labels": {"a": "b"}}}),
-    merge("deployment, paused", f"{DEPLOYMENTS}/d", {"spec": {"paused": True}}),
-    _new("deployment without a template", DEPLOYMENTS, {"selector": {"matchLabels": {"a": "b"}}}),
-    _new("deployment without a selector", DEPLOYMENTS, {"template": template()}),
-    _new(
-        "deployment of another selector",
-        DEPLOYMENTS,
-        {"selector": {"matchLabels": {"a": "b"}}, "template": template()},
-    ),
-    _new("deployment of negative size", DEPLOYMENTS, {**SELECT, "replicas": -1}),
-    _new("deployment, a bad strategy", DEPLOYMENTS, {**SELECT, "strategy": {"type": "Slow"}}),
-    _new(
-        "deployment, no room to roll",
-        DEPLOYMENTS,
-        {**SELECT, "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}},
-    ),
-    _new(
-        "deployment, a bad restart policy",
-        DEPLOYMENTS,
-        {**SELECT, "template": template(restartPolicy="Never")},
-    ),
-    _new("deployment, a wrong type", DEPLOYMENTS, {**SELECT, "replicas": "two"}),
-    _new("replica set", of("apps", NS, "replicasets"), SELECT, "rs"),
-    _new(
-        "stateful set",
-        of("apps", NS, "statefulsets"),
-        {
-            **SELECT,
-            "serviceName": "s",
-            "volumeClaimTemplates": [
-                {
-                    "metadata": {"name": "v"},
-                    "spec": {
-                        "accessModes": ["ReadWriteOnce"],
-                        "resources": {"requests": {"storage": "1Gi"}},
-                    },
-                }
-            ],
-        },
-        "sts",
-    ),
-    merge(
-        "stateful set, another service",
-        f"{of('apps', NS, 'statefulsets')}/sts",
-        {"spec": {"serviceName": "t"}},
-    ),
-    get("scale of a stateful set", f"{of('apps', NS, 'statefulsets')}/sts/scale"),
-    _new("daemon set", of("apps", NS, "daemonsets"), SELECT, "ds"),
-    _new(
-        "controller revision",
-        of("apps", NS, "controllerrevisions"),
-        None,
-        "cr",
-        revision=1,
-        data={"a": 1},
-    ),
-    _new("job", JOBS, {"template": JOB_TEMPLATE}, "j"),
-    _new(
-        "indexed job",
-        JOBS,
-        {
-            "template": JOB_TEMPLATE,
-            "completionMode": "Indexed",
-            "completions": 3,
-            "parallelism": 2,
-            "backoffLimitPerIndex": 1,
-        },
-        "ij",
-    ),
-    _new(
-        "indexed job without a count", JOBS, {"template": JOB_TEMPLATE, "completionMode": "Indexed"}
-    ),
-    _new("job that always restarts", JOBS, {"template": template()}),
-    _new(
-        "job with a selector",
-        JOBS,
-        {"template": JOB_TEMPLATE, "selector": {"matchLabels": {"a": "b"}}},
-    ),
-    _new("job with a negative count", JOBS, {"template": JOB_TEMPLATE, "parallelism": -1}),
-    merge("job, another count", f"{JOBS}/j", {"spec": {"completions": 5}}),
-    merge("job, more at once", f"{JOBS}/j", {"spec": {"parallelism": 5}}),
-    merge(
-        "job, another template",
-        f"{JOBS}/j",
-        {"spec": {"template": {"spec": {"containers": [{"name": "x", "image": "y"}]}}}},
-    ),
-    merge("job, suspended", f"{JOBS}/j", {"spec": {"suspend": True}}),
-    merge(
-        "job, status",
-        f"{JOBS}/j/status",
-        {"status": {"active": 1, "startTime": "2020-01-01T00:00:00Z"}},
-    ),
-    delete("job gone", f"{JOBS}/j"),
-    _new(
-        "cron job",
-        of("batch", NS, "cronjobs"),
-        {"schedule": "*/5 * * * *", "jobTemplate": {"spec": {"template": JOB_TEMPLATE}}},
-        "cj",
-    ),
-    _new(
-        "cron job, a bad schedule",
-        of("batch", NS, "cronjobs"),
-        {"schedule": "often", "jobTemplate": {"spec": {"template": JOB_TEMPLATE}}},
-    ),
-    _new(
+    new(
         "headless service",
         SERVICES,
         {
@@ -187,27 +25,27 @@ SCRIPT: Final[tuple[Ask, ...]] = (
         },
         "headless",
     ),
-    _new(
+    new(
         "named service", SERVICES, {"type": "ExternalName", "externalName": "example.com"}, "named"
     ),
-    _new("service without ports", SERVICES, {"type": "NodePort"}),
-    _new("service of an odd type", SERVICES, {"type": "Odd", "ports": [{"port": 80}]}),
-    _new("service of a bad port", SERVICES, {"clusterIP": "None", "ports": [{"port": 0}]}),
-    _new(
+    new("service without ports", SERVICES, {"type": "NodePort"}),
+    new("service of an odd type", SERVICES, {"type": "Odd", "ports": [{"port": 80}]}),
+    new("service of a bad port", SERVICES, {"clusterIP": "None", "ports": [{"port": 0}]}),
+    new(
         "service of nameless ports",
         SERVICES,
         {"clusterIP": "None", "ports": [{"port": 1}, {"port": 2}]},
     ),
-    _new("service of a bad name", SERVICES, {"clusterIP": "None", "ports": [{"port": 1}]}, "1x"),
-    _new("service account", core(NS, "serviceaccounts"), None, "sa"),
-    _new(
+    new("service of a bad name", SERVICES, {"clusterIP": "None", "ports": [{"port": 1}]}, "1x"),
+    new("service account", core(NS, "serviceaccounts"), None, "sa"),
+    new(
         "endpoints",
         core(NS, "endpoints"),
         None,
         "ep",
         subsets=[{"addresses": [{"ip": "1.2.3.4"}], "ports": [{"port": 80}]}],
     ),
-    _new(
+    new(
         "endpoint slice",
         of("discovery.k8s.io", NS, "endpointslices"),
         None,
@@ -216,7 +54,7 @@ SCRIPT: Final[tuple[Ask, ...]] = (
         endpoints=[{"addresses": ["1.2.3.4"]}],
         ports=[{"port": 80}],
     ),
-    _new(
+    new(
         "claim",
         core(NS, "persistentvolumeclaims"),
         {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
@@ -227,10 +65,8 @@ SCRIPT: Final[tuple[Ask, ...]] = (
         f"{core(NS, 'persistentvolumeclaims')}/pvc",
         {"spec": {"accessModes": ["ReadWriteMany"]}},
     ),
-    _new(
-        "claim of nothing", core(NS, "persistentvolumeclaims"), {"accessModes": ["ReadWriteOnce"]}
-    ),
-    _new(
+    new("claim of nothing", core(NS, "persistentvolumeclaims"), {"accessModes": ["ReadWriteOnce"]}),
+    new(
         "volume",
         "/api/v1/persistentvolumes",
         {
@@ -240,20 +76,20 @@ SCRIPT: Final[tuple[Ask, ...]] = (
         },
         "pv",
     ),
-    _new(
+    new(
         "volume of no source",
         "/api/v1/persistentvolumes",
         {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]},
         "pv2",
     ),
-    _new("quota", core(NS, "resourcequotas"), {"hard": {"pods": "1000"}}, "rq"),
-    _new(
+    new("quota", core(NS, "resourcequotas"), {"hard": {"pods": "1000"}}, "rq"),
+    new(
         "limit range",
         core(NS, "limitranges"),
         {"limits": [{"type": "Container", "max": {"cpu": "8"}}]},
         "lr",
     ),
-    _new(
+    new(
         "event",
         core(NS, "events"),
         None,
@@ -272,7 +108,7 @@ SCRIPT: Final[tuple[Ask, ...]] = (
         "events of a pod",
         f"{core(NS, 'events')}?fieldSelector=involvedObject.name%3Dp,type%3DNormal",
     ),
-    _new(
+    new(
         "event of the other group",
         of("events.k8s.io", NS, "events"),
         None,
@@ -286,21 +122,21 @@ SCRIPT: Final[tuple[Ask, ...]] = (
         reportingInstance="i",
         eventTime="2020-01-01T00:00:00.000000Z",
     ),
-    _new("event, incomplete", of("events.k8s.io", NS, "events"), None, "ev3", type="Normal"),
-    _new(
+    new("event, incomplete", of("events.k8s.io", NS, "events"), None, "ev3", type="Normal"),
+    new(
         "event elsewhere",
         core(NS, "events"),
         None,
         "ev4",
         involvedObject={"kind": "Pod", "namespace": "other", "name": "p"},
     ),
-    _new(
+    new(
         "network policy",
         of("networking.k8s.io", NS, "networkpolicies"),
         {"podSelector": {}, "egress": [{}]},
         "np",
     ),
-    _new(
+    new(
         "ingress",
         of("networking.k8s.io", NS, "ingresses"),
         {
@@ -321,8 +157,8 @@ SCRIPT: Final[tuple[Ask, ...]] = (
         },
         "in",
     ),
-    _new("ingress of nothing", of("networking.k8s.io", NS, "ingresses"), {}),
-    _new(
+    new("ingress of nothing", of("networking.k8s.io", NS, "ingresses"), {}),
+    new(
         "autoscaler",
         of("autoscaling", NS, "horizontalpodautoscalers", "v2"),
         {
@@ -331,12 +167,12 @@ SCRIPT: Final[tuple[Ask, ...]] = (
         },
         "hpa",
     ),
-    _new(
+    new(
         "budget of both",
         of("policy", NS, "poddisruptionbudgets"),
         {"minAvailable": 1, "maxUnavailable": 1},
     ),
-    _new("node", "/api/v1/nodes", {}, "n1", status={"capacity": {"cpu": "4", "memory": "8Gi"}}),
+    new("node", "/api/v1/nodes", {}, "n1", status={"capacity": {"cpu": "4", "memory": "8Gi"}}),
     merge("node, unschedulable", "/api/v1/nodes/n1", {"spec": {"unschedulable": True}}),
     merge(
         "node, status",
@@ -364,7 +200,7 @@ SCRIPT: Final[tuple[Ask, ...]] = (
     get("nodes that are open", "/api/v1/nodes?fieldSelector=spec.unschedulable%3Dfalse"),
     get("table of the node", "/api/v1/nodes/n1", headers=TABLE),
     delete("node gone", "/api/v1/nodes/n1"),
-    _new(
+    new(
         "priority class",
         "/apis/scheduling.k8s.io/v1/priorityclasses",
         None,
@@ -377,7 +213,7 @@ SCRIPT: Final[tuple[Ask, ...]] = (
         "/apis/scheduling.k8s.io/v1/priorityclasses/pc",
         {"value": 11},
     ),
-    _new(
+    new(
         "priority class too high",
         "/apis/scheduling.k8s.io/v1/priorityclasses",
         None,
@@ -385,21 +221,21 @@ SCRIPT: Final[tuple[Ask, ...]] = (
         value=2000000000,
     ),
     delete("priority class gone", "/apis/scheduling.k8s.io/v1/priorityclasses/pc"),
-    _new("storage class", "/apis/storage.k8s.io/v1/storageclasses", None, "sc", provisioner="p"),
-    _new("runtime class", "/apis/node.k8s.io/v1/runtimeclasses", None, "rc", handler="h"),
-    _new(
+    new("storage class", "/apis/storage.k8s.io/v1/storageclasses", None, "sc", provisioner="p"),
+    new("runtime class", "/apis/node.k8s.io/v1/runtimeclasses", None, "rc", handler="h"),
+    new(
         "device class",
         "/apis/resource.k8s.io/v1/deviceclasses",
         {"selectors": [{"cel": {"expression": "true"}}]},
         "dc",
     ),
-    _new(
+    new(
         "resource claim",
         of("resource.k8s.io", NS, "resourceclaims"),
         {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "dc"}}]}},
         "rcl",
     ),
-    _new(
+    new(
         "signing request",
         "/apis/certificates.k8s.io/v1/certificatesigningrequests",
         {"request": "eA==", "signerName": "a.b/c", "usages": ["client auth"]},
