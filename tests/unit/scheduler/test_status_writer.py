@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from msgspec.structs import replace
@@ -30,6 +30,9 @@ from lockstep.scheduler.metrics import Metrics
 from lockstep.scheduler.status import StatusWriter
 
 
+T = TypeVar("T", Gang, Pod)
+
+
 class Server:
     """Keeps what is patched, as an API server and its informer would show it."""
 
@@ -51,8 +54,8 @@ class Server:
         if self.failures:
             self.failures -= 1
             raise ApiError(500, "InternalError", "down")
-        meta = body.get("metadata", {})
-        if name in self.versions and meta.get("resourceVersion") != self.versions[name]:
+        sent = body.get("metadata", {}).get("resourceVersion")
+        if sent is not None and sent != self.versions.get(name, sent):
             self.refused.append(name)
             raise Conflict(409, "Conflict", "the object has been modified")
         if res is PODS:
@@ -121,6 +124,10 @@ class World:
             await asyncio.gather(task, return_exceptions=True)
 
 
+def at_version(obj: T, version: str) -> T:
+    return replace(obj, metadata=replace(obj.metadata, resource_version=version))
+
+
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PACE", 0.001)
@@ -154,19 +161,17 @@ async def test_positions_follow_when_those_before_are_placed():
 
 async def test_what_somebody_else_has_changed_is_looked_at_before_it_is_written_again():
     world = World("s/l: a:8-8", 1)
+    world.cluster.set_gang(at_version(world.gang("g0"), "5"))
+    world.cluster.set_pod(at_version(world.server.shown["default", "g0-0"], "6"))
     world.server.versions = {"g0": "7", "g0-0": "8"}
     world.decide()
     async with world.writing():
         await eventually(lambda: {"g0", "g0-0"} <= set(world.server.refused))
         assert not world.server.gangs
         # What a late writer would have said is not what the newer one has made of it.
-        gang = world.gang("g0")
-        metadata = replace(gang.metadata, resource_version="7")
-        world.cluster.set_gang(
-            replace(gang, metadata=metadata, status=replace(gang.status, position=9))
-        )
-        one = world.server.shown["default", "g0-0"]
-        world.cluster.set_pod(replace(one, metadata=replace(one.metadata, resource_version="8")))
+        gang = at_version(world.gang("g0"), "7")
+        world.cluster.set_gang(replace(gang, status=replace(gang.status, position=9)))
+        world.cluster.set_pod(at_version(world.server.shown["default", "g0-0"], "8"))
         del world.server.versions["g0"]  # from here on it moves with each write
         await eventually(lambda: world.gang("g0").status.position == 1)
         await eventually(lambda: world.words("g0-0"))
@@ -206,6 +211,22 @@ async def test_a_single_pod_shows_its_place_no_more_once_another_has_it():
         await eventually(lambda: world.server.shown["default", "p"].status.conditions)
     assert world.server.shown["default", "p"].status.nominated_node_name == ""
     assert world.server.shown["default", "kept"].status.nominated_node_name == "a"
+
+
+async def test_a_place_that_was_written_since_is_not_taken_out_with_an_older_one():
+    world = World("s/l: a:8-8", 0)
+    for name, priority in (("p", 0), ("kept", 5)):
+        one = at_version(pod(name, gpus=8, priority=priority), "5")
+        one = replace(one, status=replace(one.status, nominated_node_name="a"))
+        world.server.shown["default", name] = one
+        world.cluster.set_pod(one)
+    world.decide()
+    newer = replace(one.status, nominated_node_name="b")
+    world.server.shown["default", "p"] = replace(world.server.shown["default", "p"], status=newer)
+    world.server.versions = {"p": "6"}
+    async with world.writing():
+        await eventually(lambda: "p" in world.server.refused)
+    assert world.server.shown["default", "p"].status.nominated_node_name == "b"
 
 
 async def test_a_gang_that_cannot_be_decided_about_says_so(monkeypatch: pytest.MonkeyPatch):
