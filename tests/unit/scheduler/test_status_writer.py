@@ -29,7 +29,6 @@ from lockstep.scheduler.core.units import Unit, UnitKey
 from lockstep.scheduler.metrics import Metrics
 from lockstep.scheduler.status import StatusWriter
 
-
 T = TypeVar("T", Gang, Pod)
 
 
