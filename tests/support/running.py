@@ -53,13 +53,17 @@ class Running:
         self.decider = Decider(self.cluster)
 
     def submit(self, text: str, queue: str = "default", priority: str = "", **more: Any) -> str:
-        """Add a gang and its pods; nothing is decided yet."""
-        annotations = more.pop("annotations", {})
+        """Add a gang and its pods; nothing is decided yet.
+
+        With ``owned=False`` nobody makes its pods again when they have ended.
+        """
+        annotations, owned = more.pop("annotations", {}), more.pop("owned", True)
         drawn = draw_gang(
             text, created=show(self.now), queue=queue, priorityClassName=priority, **more
         )
         owner = OwnerReference("lockstep.dev/v1alpha1", "TrainingJob", "job", "1", controller=True)
-        metadata = replace(drawn.gang.metadata, annotations=annotations, owner_references=[owner])
+        owners = [owner] if owned else []
+        metadata = replace(drawn.gang.metadata, annotations=annotations, owner_references=owners)
         drawn.gang = replace(drawn.gang, metadata=metadata)
         name = drawn.gang.metadata.name
         self.gangs[name] = drawn

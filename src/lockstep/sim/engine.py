@@ -36,7 +36,7 @@ from lockstep.sim.record import Rearranged, Result
 from lockstep.sim.running import Run
 from lockstep.sim.waiting import show_why, why
 from lockstep.sim.workload import Workload
-from lockstep.sim.world import World
+from lockstep.sim.world import World, stood
 
 NOT_READY = Condition(type="Ready", status="False", reason="Simulated")
 
@@ -205,7 +205,7 @@ class Simulation:
     def _resume(self, run: Run) -> None:
         """Put the pods that stood on nodes at the start where they stood."""
         standing = self._standing.get(run.work.key, ())
-        since = self._clock.unix - run.work.elapsed
+        since = self._clock.unix
         for there in standing:
             self.cluster.remove_pod(there.metadata.namespace, there.metadata.name)
         for name, there in run.match(standing):
@@ -214,7 +214,9 @@ class Simulation:
             self.cluster.set_pod(run.bound(name))
             self._use(run, name, spot.node)
             # Else nobody would know when it ends, and what waits would be passed by anything.
-            self.cluster.pods[run.work.key.namespace, name].since = since
+            begun = self._clock.unix - stood(there, run.work.elapsed)
+            self.cluster.pods[run.work.key.namespace, name].since = begun
+            since = min(since, begun)
         if standing:
             unit = self.cluster.units[run.work.key]
             run.resume(lost_work(unit, since, self._clock.unix))

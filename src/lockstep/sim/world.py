@@ -10,7 +10,7 @@ import msgspec
 
 from lockstep.api import timestamp
 from lockstep.api.core import Node, Pod, PodDisruptionBudget, PriorityClass
-from lockstep.api.names import API_VERSION, GANG_LABEL, SNAPSHOT_ANNOTATION
+from lockstep.api.names import API_VERSION, ELAPSED_ANNOTATION, GANG_LABEL, SNAPSHOT_ANNOTATION
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
@@ -21,6 +21,7 @@ from lockstep.nodes.simulated.spec import NodeGroup
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.facts import NodeFacts
 from lockstep.scheduler.core.offline import cluster_of
+from lockstep.scheduler.core.said import seconds
 from lockstep.scheduler.core.units import PodKey, UnitKey
 from lockstep.sim.amounts import BadAmount, check_node, check_pod
 
@@ -181,6 +182,12 @@ def _taken(node: Node) -> float:
             "a time such as 2026-01-01T00:00:00Z, or be left out"
         )
     return at
+
+
+def stood(pod: Pod, otherwise: float) -> float:
+    """Return the seconds that a pod of a snapshot has stood, as it says itself."""
+    stated = seconds(pod.metadata.annotations.get(ELAPSED_ANNOTATION, ""))
+    return otherwise if stated is None else stated
 
 
 def view(obj: Mapping[str, Any], type_: type[T]) -> T:

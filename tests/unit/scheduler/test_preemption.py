@@ -12,6 +12,7 @@ from tests.support.running import Running
 from lockstep.api.core import PriorityClass
 from lockstep.api.meta import ObjectMeta
 from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.preemption.planned import PATIENCE
 from lockstep.scheduler.core.units import UnitKey
 
 GPU = "nvidia.com/gpu"
@@ -249,12 +250,15 @@ def test_nobody_else_takes_what_is_being_freed_not_even_the_quota():
     assert world.cluster.ledger.promises == {}
 
 
-def test_a_place_elsewhere_that_comes_free_first_is_taken():
+def test_a_place_elsewhere_that_comes_free_first_is_taken_after_a_second():
     world = Running.on("s/l: a:8 b:8-8")
     world.graceful = True
     world.run("x: 1x8", priority="low")
     world.run("z: 1x8", priority="high")
     world.cluster.remove_pod("default", "hold-b")
+    world.settle()
+    assert world.places("z") == {}, "those who leave are quick as a rule"
+    world.now += PATIENCE
     world.settle()
     assert world.places("z") == {"z-0": "b"}
     assert len(world.cluster.nominations) == 0

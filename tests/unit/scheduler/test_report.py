@@ -20,6 +20,7 @@ from lockstep.scheduler.core.units import UnitKey
 
 KEY = UnitKey("Gang", "default", "g")
 NOW, EARLIER = "2026-01-01T00:01:00Z", "2026-01-01T00:00:00Z"
+LATER = "2026-01-01T00:00:30Z"
 SHORT = Verdict("NotEnoughRoom", "1 pod short")
 
 CASES = [
@@ -76,6 +77,17 @@ def test_times_are_kept_and_cleared():
     cluster, unit = loaded([("", "Pending")] * 2, placed_at=EARLIER, waiting_since=EARLIER)
     status = gang_status(cluster, unit, SHORT, 1, NOW)
     assert (status["placedAt"], status["waitingSince"]) == (None, EARLIER)
+
+
+@pytest.mark.parametrize(
+    ("made", "since"),
+    [((LATER, LATER), NOW), ((EARLIER, LATER), EARLIER), ((EARLIER, EARLIER), EARLIER)],
+)
+def test_a_place_is_new_where_all_pods_were_made_after_the_last_one_was_had(made, since):
+    cluster, unit = loaded([("a1", "Running")] * 2, phase="Running", placed_at=EARLIER)
+    for member, created in zip(unit.bound, made, strict=True):
+        member.created = created
+    assert gang_status(cluster, unit, None, None, NOW)["placedAt"] == since
 
 
 def test_since_when_it_is_queued_is_when_it_was_made_unless_its_job_says_otherwise():

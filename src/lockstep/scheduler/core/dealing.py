@@ -76,7 +76,17 @@ def _alone(table: NodeTable, row: int, count: int) -> Grant:
     if not count:
         return NOTHING
     nics = table.free_nics(row) if table.nic_used[row] else 0
-    return Grant(devices.choose(table.layout(row), table.free_devices(row), count, nics))
+    return Grant(devices.choose(table.layout(row), _open(table, row, count), count, nics))
+
+
+def _open(table: NodeTable, row: int, count: int) -> int:
+    """Return the mask of the free GPUs of a node, without those kept for others if that is enough.
+
+    How many are kept is known by their number; which ones, only of some.
+    """
+    free = table.free_devices(row)
+    spare = free & ~int(table.gpu_kept[row])
+    return spare if spare.bit_count() >= count else free
 
 
 def _whole(
@@ -90,13 +100,14 @@ def _whole(
     plain = [i for i, s in enumerate(shapes) if s.gpus and not s.goes_by_connections]
     if not plain:
         return
-    layout, free = table.layout(row), table.free_devices(row)
+    count = sum(shapes[i].gpus for i in plain)
+    layout, free = table.layout(row), _open(table, row, count)
     if left is not None:
         whole = table.columns.card_ids["whole"]
         free &= mask_of(np.flatnonzero(left[whole] > 0).tolist())
     # Who needs no NIC leaves the roots that have some to others, once any of them is taken.
     nics = table.free_nics(row) if table.nic_used[row] else 0
-    pool = devices.choose(layout, free, sum(shapes[i].gpus for i in plain), nics)
+    pool = devices.choose(layout, free, count, nics)
     for i in plain:
         chosen = devices.choose(layout, pool, shapes[i].gpus, nics)
         pool &= ~chosen

@@ -24,6 +24,7 @@ from lockstep.scheduler.core.preemption.preemptor import Eviction, Preemptor
 from lockstep.scheduler.core.problem import strategy_of
 from lockstep.scheduler.core.problems import Problems
 from lockstep.scheduler.core.queues import admission
+from lockstep.scheduler.core.returning import Returning
 from lockstep.scheduler.core.round import Round
 from lockstep.scheduler.core.starts import Either, Starts
 from lockstep.scheduler.core.streak import Streak
@@ -60,6 +61,7 @@ class Decider:
         self.preemptor = Preemptor(cluster)
         self.backfill = Backfill(cluster, self.problem)
         self.starts = Starts(cluster)
+        self.returning = Returning(cluster)
         self.timeouts = TimeOuts()
         self._gathering = Gathering()
         self.defragmenter = Defragmenter(cluster, self.preemptor, costs)
@@ -84,7 +86,8 @@ class Decider:
         for key, verdict in self.timeouts.take(self.cluster, now):
             self._give_up(key, verdict, result)
         placed, self._plans_left = 0, PLANS_PER_ROUND
-        for key in self._candidates():
+        waits = self.returning.until(now)
+        for key in self._candidates(others=waits is None):
             if placed >= limit:
                 result.more = True
                 break
@@ -98,17 +101,19 @@ class Decider:
                 self._set_aside(key, error, result)
             if result.more:
                 break
-        if not result.more:
+        if waits is not None:
+            result.wake(waits)
+        elif not result.more:
             self._defragment(now, busy, result)
+        self.returning.expect(result.evictions, now)
         if self.starts:  # they may break what is promised, so that others may go for more
             self.backfill.refresh(now, released=False)
         moved = result.evictions or result.rearrangements or self.cluster.freed != self._freed
         cut_short = result.more and placed < limit
-        self.starts.hand_out(result, now, settled=not (moved or cut_short))
-        if (due := self.backfill.wake_at) is not None:
-            result.wake(due)
-        if self.timeouts.next is not None:
-            result.wake(self.timeouts.next)
+        self.starts.hand_out(result, now, settled=not (moved or cut_short), waits=waits)
+        for due in (self.backfill.wake_at, self.timeouts.next, self.preemptor.wake_at(now)):
+            if due is not None:
+                result.wake(due)
         return result
 
     def _gathers(self, key: UnitKey, now: float, result: Round) -> bool:
@@ -138,12 +143,16 @@ class Decider:
             self.line.step_aside(key)
         result.more = True  # another gang may be due
 
-    def _candidates(self) -> Iterator[UnitKey]:
-        """Yield the units to try in order; each is placed, shut or set aside before the next."""
+    def _candidates(self, *, others: bool) -> Iterator[UnitKey]:
+        """Yield the units to try in order; each is placed, shut or set aside before the next.
+
+        Without *others* only those that have a part of their place, or one that is kept for them.
+        """
         yield from self.line.half_placed()
         nominated = {nomination.unit for nomination in self.cluster.nominations}
         yield from self.line.sort(nominated) if nominated else ()
-        yield from Turns(self.line, self.cluster, self.problem)
+        if others:
+            yield from Turns(self.line, self.cluster, self.problem)
 
     def _decide_one(self, key: UnitKey, now: float, result: Round) -> int:
         """Decide about one unit; return how many of its pods were placed."""

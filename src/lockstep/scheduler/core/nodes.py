@@ -36,13 +36,13 @@ from lockstep.scheduler.core.resources import (
 from lockstep.scheduler.core.topology import Tiers
 
 IntArray = NDArray[np.int64]
-MASKS = ("gpu_healthy", "gpu_used", "gpu_shared", "nic_used")
+MASKS = ("gpu_healthy", "gpu_used", "gpu_shared", "gpu_kept", "nic_used")
 """The arrays that have a set of devices a row."""
 PER_ROW = ("live", "ready", "schedulable", "taints", *MASKS)
 """The arrays of the table that have one value a row."""
 _AMOUNTS = ("allocatable", "used", "free", "held")
 """The arrays ``[column, row]``."""
-_USE = ("used", "free", "held", "gpu_used", "gpu_shared", "nic_used")
+_USE = ("used", "free", "held", "gpu_used", "gpu_shared", "gpu_kept", "nic_used")
 """The arrays that say what of the nodes is taken."""
 
 
@@ -109,6 +109,7 @@ class NodeTable:
         self.gpu_healthy: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.gpu_used: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.gpu_shared: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
+        self.gpu_kept: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.nic_used: NDArray[np.uint64] = np.zeros(capacity, dtype=np.uint64)
         self.taint_sets = TaintSets()
         self.tiers = Tiers(capacity=capacity)
@@ -276,6 +277,9 @@ class NodeTable:
 
     def hold_grant(self, row: int, grant: Grant, takes: Takes, times: int = 1) -> None:
         """Keep more (or less) of single devices free for a pod to come."""
+        if takes.share is None:
+            others = int(self.gpu_kept[row]) & ~grant.gpus
+            self.gpu_kept[row] = others | grant.gpus if times > 0 else others
         amounts = device_columns.held(self.columns, self.layout(row), grant, takes)
         for column, amount in amounts.items():
             self.held[column, row] += amount * times
@@ -288,7 +292,7 @@ class NodeTable:
     def release(self) -> None:
         """Keep nothing free for anybody."""
         rows = np.flatnonzero(self.held.any(axis=0))
-        self.held[:] = 0
+        self.held[:] = self.gpu_kept[:] = 0
         for row in rows:
             self._refresh(int(row))
 

@@ -131,6 +131,7 @@ class Outlook:
     def _take_in_standing(self) -> None:
         """Let bindings under way succeed, and what is on its way out be gone."""
         cluster = self._cluster
+        self._decider.returning.cease()
         condemned = {m.key for m in cluster.nominations.condemned(cluster.pods)}
         for member in list(cluster.pods.values()):
             if not member.holds:

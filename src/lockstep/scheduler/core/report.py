@@ -77,8 +77,19 @@ def _times(unit: Unit, old: GangStatus, now: str, *, waits: bool, placed: bool) 
     return {
         "queuedAt": unit.queued_at or None,
         "waitingSince": (old.waiting_since or now) if waits else None,
-        "placedAt": (old.placed_at or now) if placed else _since_whole(unit),
+        "placedAt": _placed_at(unit, old, now) if placed else _since_whole(unit),
     }
+
+
+def _placed_at(unit: Unit, old: GangStatus, now: str) -> str:
+    """Return since when a gang has its place: now, where all its pods came after it had another.
+
+    It may have lost that one and got this within the pause between two writes.
+    """
+    bound = unit.bound
+    if old.placed_at is None or (bound and all(m.created > old.placed_at for m in bound)):
+        return now
+    return old.placed_at
 
 
 def _counts(unit: Unit) -> Json:

@@ -85,13 +85,23 @@ class Starts:
                 member.tentative, member.since = False, None
             self._cluster.freed += 1
 
-    def hand_out(self, result: Round, now: float, *, settled: bool) -> None:
-        """Put what is held back into a round's result, unless somebody may still lose it."""
+    def hand_out(
+        self, result: Round, now: float, *, settled: bool, waits: float | None = None
+    ) -> None:
+        """Put what is held back into a round's result, unless somebody may still lose it.
+
+        That may be until the decisions have *settled*, or while those who come back are waited for
+        (until the Unix time *waits*): what is theirs may be among it.
+        """
         if not self._held:
             return
-        if not settled and now < self._since + LONGEST:
-            result.more = True
-            return
+        if self._since <= now < self._since + LONGEST:
+            if not settled:
+                result.more = True
+                return
+            if waits is not None:
+                result.wake(min(waits, self._since + LONGEST))
+                return
         result.placements += self._held.values()
         result.touched |= self._held.keys()
         for placement in self._held.values():

@@ -41,8 +41,12 @@ class Nomination:
     """The PodDisruptionBudgets that do not allow them to go."""
     instead_of: tuple[UnitKey, ...] = ()
     """Units whose place it was, until it is written down whose it is now."""
-    looked: tuple[int, ...] = ()
+    looked: tuple[object, ...] = ()
     """The moment at which it was last tried."""
+    since: float = 0.0
+    """When it was planned, in Unix time; 0 where an earlier leader did."""
+    version: int | None = None
+    """The table's version then: what nodes are has not changed as long as it is that."""
 
 
 class Nominations:

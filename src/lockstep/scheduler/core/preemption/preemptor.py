@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.placement import Placement
+from lockstep.scheduler.core.preemption import planned
 from lockstep.scheduler.core.preemption.budgets import in_words
 from lockstep.scheduler.core.preemption.claims import claims
 from lockstep.scheduler.core.preemption.nominations import Nomination, Nominations
@@ -80,6 +81,17 @@ class Preemptor:
         going |= {m.key: m for m in self.told()}
         return list((going | self._cluster.leaving).values())
 
+    def wake_at(self, now: float) -> float | None:
+        """Return when to look again for those who have waited for their victims for long enough."""
+        return min(
+            (
+                one.since + planned.PATIENCE
+                for one in self.nominations
+                if planned.awaits(self._cluster, one, now)
+            ),
+            default=None,
+        )
+
     def outdated(self, unit: Unit) -> bool:
         """Return whether a unit shows a place that is kept for it no more."""
         known = unit.key in self._adopted and unit.key not in self.nominations
@@ -104,14 +116,14 @@ class Preemptor:
         bindings that are under way have ended.
         """
         leaving = self.leaving()
-        taken = self._take_over(unit, problem, leaving)
+        taken = self._take_over(unit, problem, leaving, now)
         if taken is not None:
             return taken, False
         plan, unsettled = self._plan(unit, problem, leaving, now, rows)
-        return (self._nominate(unit, plan), False) if plan is not None else (None, unsettled)
+        return (self._nominate(unit, plan, now), False) if plan is not None else (None, unsettled)
 
     def _take_over(
-        self, unit: Unit, problem: Problem, leaving: Sequence[Member]
+        self, unit: Unit, problem: Problem, leaving: Sequence[Member], now: float
     ) -> Eviction | None:
         """Give a unit the place that is being freed for less important ones, which wait again."""
         found = Takeover(self._cluster, unit, problem).find(leaving)
@@ -125,7 +137,7 @@ class Preemptor:
         # They may not have been told to go yet; whoever was to tell them gives up now.
         victims = tuple(member for member in leaving if member.key in names)
         before = tuple(one.unit for one in taken)
-        return self._nominate(unit, Plan(unit.key, placement, victims), before)
+        return self._nominate(unit, Plan(unit.key, placement, victims), now, before)
 
     def _plan(
         self,
@@ -158,7 +170,9 @@ class Preemptor:
         self._adopted.add(nomination.unit)
         self.nominations.add(nomination)
 
-    def _nominate(self, unit: Unit, plan: Plan, instead_of: tuple[UnitKey, ...] = ()) -> Eviction:
+    def _nominate(
+        self, unit: Unit, plan: Plan, now: float, instead_of: tuple[UnitKey, ...] = ()
+    ) -> Eviction:
         placed = plan.placement.assignments
         nodes = {one.member.name: one.spot.node for one in placed}
         victims = tuple(member for member in plan.victims if not member.tentative)
@@ -173,6 +187,8 @@ class Preemptor:
                 {member.key: member.uid for member in victims},
                 violates=plan.violates,
                 instead_of=instead_of,
+                since=now,
+                version=self._cluster.table.version,
             )
         )
         told = _told(unit, self._cluster.priorities.of(unit))
@@ -224,13 +240,20 @@ class Preemptor:
         Where the place can come about no more, the unit waits again like the others.
         """
         nomination = self.nominations.get(unit.key)
-        moment = (self._cluster.freed, self._cluster.table.version)
-        if nomination is None or nomination.looked == moment:
+        if nomination is None:
+            return None, None
+        awaits = planned.awaits(self._cluster, nomination, now)
+        moment = (self._cluster.freed, self._cluster.table.version, awaits)
+        if nomination.looked == moment:
             return None, None
         nomination.looked = moment
         with self.nominations.lifted(unit.key):
             rows = self.nominations.rows(nomination)
-            placement = admission.place(self._cluster, unit, problem, rows)
+            placement = planned.as_planned(self._cluster, unit, problem, nomination)
+            if placement is None and awaits:
+                return None, None
+            if placement is None:
+                placement = admission.place(self._cluster, unit, problem, rows)
             if placement is None:
                 placement = admission.place(self._cluster, unit, problem)
             if placement is not None:
@@ -241,7 +264,7 @@ class Preemptor:
                 return None, None
             plan, _ = self._plan(unit, problem, leaving, now, rows)
         self.nominations.drop(unit.key)
-        return None, self._nominate(unit, plan) if plan is not None else None
+        return None, self._nominate(unit, plan, now) if plan is not None else None
 
 
 def _meet(one: Nomination, other: Nomination) -> bool:
