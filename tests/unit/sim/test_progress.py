@@ -3,7 +3,7 @@
 import pytest
 from tests.support.simulated_jobs import job, simulate, world
 
-from lockstep.api.names import GPU, GPUS_ANNOTATION, SNAPSHOT_ANNOTATION
+from lockstep.api.names import ELAPSED_ANNOTATION, GPU, GPUS_ANNOTATION, SNAPSHOT_ANNOTATION
 from lockstep.sim.engine import Options
 from lockstep.sim.faults import Faults
 
@@ -122,3 +122,12 @@ def test_where_every_step_is_kept_nothing_of_a_snapshot_is_lost():
     faults = Faults(restart_cost=0, checkpoint_interval=0)
     low, _ = simulate(snapshot(pod), gang, high, options=Options(faults=faults)).lives
     assert (low.lost, low.ended) == (0, 8 * HOUR + 100)
+
+
+def test_a_pod_that_says_itself_since_when_it_stands_has_done_no_more_since_it_was_last_saved():
+    gang, pod = standing("low", "node-0", elapsed=2 * HOUR)
+    pod["metadata"]["annotations"][ELAPSED_ANNOTATION] = "60"  # it was evicted and came back
+    high = job("high", "1x8", runs=100, priorityClassName="high")
+    faults = Faults(restart_cost=0, checkpoint_interval=1800)
+    low, _ = simulate(snapshot(pod), gang, high, options=Options(faults=faults)).lives
+    assert low.lost == pytest.approx(60 * 8)
