@@ -69,6 +69,8 @@ class Follower(Generic[T]):
         """While a streaming list comes in: what has come so far."""
         self._step = Step.WATCH
         self._progressed = False
+        self._overtaken = False
+        """Whether a list that was read beside the planned request has been taken since."""
 
     def read_in_pages(self) -> None:
         """Ask for lists, not for streams of the present objects.
@@ -80,7 +82,7 @@ class Follower(Generic[T]):
 
     def plan(self) -> Plan:
         """Return the request to make now; it has begun from here on."""
-        self._progressed = False
+        self._progressed = self._overtaken = False
         self._initial = None
         if not self._restart:
             self._step = Step.WATCH
@@ -94,6 +96,18 @@ class Follower(Generic[T]):
 
     def listed(self, objects: Iterable[T], resource_version: str) -> list[Change[T]]:
         """Take a whole list."""
+        if self._behind(resource_version):
+            return []
+        return self._sync(map(self._shape, objects), resource_version)
+
+    def caught_up(self, objects: Iterable[T], resource_version: str) -> list[Change[T]]:
+        """Take a whole list that was read beside the planned request, unless more is known.
+
+        What that request still brings of the time before counts no more.
+        """
+        if not newer(resource_version, self.resource_version):
+            return []
+        self._overtaken = True
         return self._sync(map(self._shape, objects), resource_version)
 
     def event(self, event: WatchEvent[T]) -> list[Change[T]]:
@@ -134,6 +148,8 @@ class Follower(Generic[T]):
             if not event.synced:
                 return []
             self._initial = None
+            if self._behind(event.resource_version):
+                return []
             return self._sync(initial.values(), event.resource_version)
         if event.object is not None:
             key = key_of(event.object)
@@ -148,6 +164,10 @@ class Follower(Generic[T]):
         self._restart = False
         self.synced = True
         return self.cache.replace(objects)
+
+    def _behind(self, resource_version: str) -> bool:
+        """Return whether a state is older than a list that has been taken meanwhile."""
+        return self._overtaken and not newer(resource_version, self.resource_version)
 
     def _advance(self, resource_version: str) -> None:
         if newer(resource_version, self.resource_version):

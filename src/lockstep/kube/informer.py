@@ -17,6 +17,7 @@ from lockstep.kube.client import Client
 from lockstep.kube.codec import Unreadable
 from lockstep.kube.errors import ApiError, ConfigError
 from lockstep.kube.follower import Follower, Plan, Step
+from lockstep.kube.listing import Listing
 
 T = TypeVar("T", bound=Wire)
 
@@ -123,6 +124,18 @@ class Informer(Generic[T]):
         """Return once the whole collection has been read."""
         await self._synced.wait()
 
+    async def catch_up(self) -> None:
+        """Bring the copy to what the server has now, however far the watch is behind.
+
+        Subscribers are told in the task of the caller. The server must not be older than the copy.
+
+        Raises:
+            ApiError: when the server cannot be read.
+        """
+        asked, listing = await self._read()
+        self._publish(self._follower.caught_up(listing.items, listing.resource_version))
+        self.known_at = asked
+
     async def run(self) -> None:
         """Follow the collection until cancelled."""
         clock = asyncio.get_running_loop().time
@@ -147,14 +160,7 @@ class Informer(Generic[T]):
 
     async def _carry_out(self, plan: Plan) -> None:
         if plan.step is Step.LIST:
-            asked = asyncio.get_running_loop().time()
-            listing = await self._client.list(
-                self.resource,
-                self._namespace,
-                label_selector=self._label_selector,
-                field_selector=self._field_selector,
-            )
-            self._report(listing.unreadable)
+            asked, listing = await self._read()
             self._publish(self._follower.listed(listing.items, listing.resource_version))
             self.known_at = asked
             return
@@ -173,6 +179,18 @@ class Informer(Generic[T]):
                 if event.unreadable is not None:
                     self._report([event.unreadable])
                 self._publish(self._follower.event(event))
+
+    async def _read(self) -> tuple[float, Listing[T]]:
+        """Return all that there is, and when that was asked for by the event loop's time."""
+        asked = asyncio.get_running_loop().time()
+        listing = await self._client.list(
+            self.resource,
+            self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+        )
+        self._report(listing.unreadable)
+        return asked, listing
 
     def _publish(self, changes: Iterable[Change[T]]) -> None:
         for change in changes:

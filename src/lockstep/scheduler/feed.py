@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-from lockstep.api.core import BUDGETS, NODES, PODS, PRIORITY_CLASSES, Pod
+from lockstep.api.core import BUDGETS, NODES, PODS, PRIORITY_CLASSES
 from lockstep.api.gang import GANGS
 from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.queue import QUEUES
@@ -59,24 +58,13 @@ class Feed:
         known = self._informers[PODS.plural].known_at
         return known is not None and known >= moment
 
-    @contextmanager
-    def departures(self) -> Iterator[Collection[str]]:
-        """Give the uids of the pods that go while the block runs, more of them as time passes.
+    async def catch_up(self) -> None:
+        """Know all that was written about pods up to now, though their informer may lag behind.
 
-        Whoever reads pods beside the informer may get one that the informer has just seen go, and
-        of which nothing will ever be heard again.
+        Raises:
+            ApiError: when the server cannot be read.
         """
-        gone: set[str] = set()
-
-        def note(change: Change[Pod]) -> None:
-            if change.new is None:
-                gone.add(change.object.metadata.uid)
-
-        cancel = self.informer(PODS).subscribe(note)
-        try:
-            yield gone
-        finally:
-            cancel()
+        await self._informers[PODS.plural].catch_up()
 
     def attach(
         self, cluster: Cluster, door: HyperNodeDoor, wake: Callable[[], None], report: Report

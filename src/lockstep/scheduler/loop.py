@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 
-from lockstep.api.core import PODS, Pod
+from lockstep.api.core import PODS
 from lockstep.api.queue import QUEUES
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, NotFound
@@ -80,26 +80,15 @@ class Scheduler:
         self._evictor.note()
 
     async def _catch_up(self) -> None:
-        """Read all pods afresh: the informers may lag behind what the last leader bound."""
+        """Read all pods afresh: the informer may lag behind what the last leader did."""
         while True:
             try:
-                with self._feed.departures() as gone:
-                    pods = await self._client.list(PODS)
+                await self._feed.catch_up()
             except ApiError as error:
                 log.warning("pods cannot be listed yet: %s", error)
                 await asyncio.sleep(RETRY_SECONDS)
-                continue
-            for pod in pods.items:
-                if pod.metadata.uid not in gone:
-                    self._take(pod)
-            return
-
-    def _take(self, pod: Pod) -> None:
-        try:
-            self.cluster.set_pod(pod)
-        except Exception as error:
-            log.exception("Pod %s/%s cannot be read", pod.metadata.namespace, pod.metadata.name)
-            self._status.cannot_read(pod, error)
+            else:
+                return
 
     async def _decide(self, group: asyncio.TaskGroup) -> None:
         loop = asyncio.get_running_loop()

@@ -75,28 +75,58 @@ async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
+@contextlib.asynccontextmanager
+async def leading(manager: Manager, feed: Feed) -> AsyncIterator[None]:
+    """Let a term begin now, later than the informers."""
+    metrics = Metrics(CollectorRegistry())
+    scheduler = Scheduler(manager.client, feed, manager.recorder(), metrics)
+    term = asyncio.create_task(scheduler.run(asyncio.get_running_loop().time()))
+    try:
+        yield
+    finally:
+        await end([term])
+
+
+async def furnish(user: Client) -> None:
+    """Make a node that one pod has for itself."""
+    await ensure_crds(user)
+    await add_nodes(user, ["n"])
+    await user.create(PODS, pod_body("leaves", nodeName="n"))
+
+
+async def has_the_node(user: Client, name: str) -> None:
+    async def bound() -> bool:
+        return (await user.get(PODS, name, "default")).spec.node_name == "n"
+
+    await eventually(bound, what=f"{name} has the node")
+
+
 async def test_what_goes_while_a_new_leader_reads_leaves_its_room(any_server: ApiServer) -> None:
     gate, config = Gate(), ClusterConfig.load(any_server.kubeconfig)
     slow = Client(config, transport=partial(SlowLists, gate=gate))
     async with any_server.client() as user, slow as client:
-        await ensure_crds(user)
-        await add_nodes(user, ["n"])
-        await user.create(PODS, pod_body("leaves", nodeName="n"))
-        manager = Manager(user, name="standby")
+        await furnish(user)
+        manager = Manager(client, name="standby")
+        gate.go.set()
         async with following(manager) as feed:
-            metrics = Metrics(CollectorRegistry())
-            scheduler = Scheduler(client, feed, manager.recorder(), metrics)
-            term = asyncio.create_task(scheduler.run(asyncio.get_running_loop().time()))
-            try:
+            gate.go.clear()
+            gate.answered.clear()
+            async with leading(manager, feed):
                 await gate.answered.wait()
                 await user.delete(PODS, "leaves", "default", grace_seconds=0)
                 await eventually(lambda: feed.informer(PODS).get("default", "leaves") is None)
                 gate.go.set()
                 await user.create(PODS, pod_body("comes"))
+                await has_the_node(user, "comes")
 
-                async def bound() -> bool:
-                    return (await user.get(PODS, "comes", "default")).spec.node_name == "n"
 
-                await eventually(bound, what="the next pod has the node")
-            finally:
-                await end([term])
+async def test_a_new_leader_knows_what_its_informers_have_not_seen(any_server: ApiServer) -> None:
+    async with any_server.client() as user:
+        await furnish(user)
+        manager = Manager(user, name="standby")
+        async with following(manager) as feed:
+            pass  # from here on they bring nothing more
+        await user.delete(PODS, "leaves", "default", grace_seconds=0)
+        await user.create(PODS, pod_body("comes"))
+        async with leading(manager, feed):
+            await has_the_node(user, "comes")

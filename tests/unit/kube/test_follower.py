@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,8 +40,13 @@ CONNECTIONS = st.fixed_dictionaries(
         "cut": st.integers(0, 12),
         "repeat": st.booleans(),
         "error": st.sampled_from([None, BROKEN, ServerFailed(500, "", "failed")]),
+        "beside": st.none() | st.tuples(st.sampled_from(["before", "after"]), st.integers(0, 6)),
     }
 )
+
+
+Beside = tuple[str, int] | None
+"""A list read beside a request: before or after what happens meanwhile, taken at which event."""
 
 
 class World:
@@ -47,6 +54,8 @@ class World:
 
     def __init__(self, *, streams: bool) -> None:
         self.server = History()
+        self.version = 0
+        self.lists: dict[str, tuple[list[ConfigMap], str]] = {}
         self.follower: Follower[ConfigMap] = Follower()
         self.streams = streams
         self.copy: dict[tuple[str, str], ConfigMap] = {}
@@ -61,6 +70,9 @@ class World:
                 self.server.compact()
 
     def take(self, changes: list[Change[ConfigMap]]) -> None:
+        version = int(self.follower.resource_version or 0)
+        assert version >= self.version, "time runs backwards"
+        self.version = version
         for change in changes:
             key = key_of(change.object)
             if change.new is None:
@@ -69,18 +81,33 @@ class World:
                 assert self.copy.get(key) is change.old
                 self.copy[key] = change.new
 
+    def pass_by(self, during: list[tuple[str, str, str]]) -> None:
+        """Let things happen; lists are read before and after."""
+        self.lists["before"] = self.listed()
+        self.mutate(during)
+        self.lists["after"] = self.listed()
+
+    def listed(self) -> tuple[list[ConfigMap], str]:
+        return list(self.server.objects.values()), str(self.server.version)
+
+    def catch_up(self, beside: Beside, number: int) -> None:
+        if beside is not None and beside[1] == number:
+            self.take(self.follower.caught_up(*self.lists[beside[0]]))
+
     def connect(
         self,
         during: list[tuple[str, str, str]],
         cut: int | None,
         repeat: bool,
         error: ApiError | None,
+        beside: Beside = None,
     ) -> Step:
         """Make the planned request; after *cut* events the connection ends with *error*."""
         plan = self.follower.plan()
         if plan.step is Step.LIST:
-            objects, version = list(self.server.objects.values()), str(self.server.version)
-            self.mutate(during)
+            objects, version = self.listed()
+            self.pass_by(during)
+            self.catch_up(beside, 0)
             if cut == 0 and error is not None:
                 self.follower.ended(error, 0.0)
             else:
@@ -94,16 +121,17 @@ class World:
         start = self.server.version
         if plan.step is Step.STREAM:
             events: list[WatchEvent[ConfigMap]] | None = self.server.initial()
-            self.mutate(during)
+            self.pass_by(during)
             assert events is not None
             events += [e for e in self.server.events if int(e.resource_version) > start]
         else:
-            self.mutate(during)
+            self.pass_by(during)
             events = self.server.after(plan.resource_version)
         if events is None:
             self.follower.ended(GONE, 0.0)
             return plan.step
-        for event in events[:cut]:
+        for number, event in enumerate(events[:cut]):
+            self.catch_up(beside, number)
             for _ in range(2 if repeat and not event.synced else 1):
                 self.take(self.follower.event(event))
         self.follower.ended(error, 0.0)
@@ -113,12 +141,12 @@ class World:
 @settings(max_examples=300)
 @given(st.booleans(), st.lists(CONNECTIONS, max_size=8))
 def test_the_cache_ends_as_the_server_is_whatever_happened_on_the_way(
-    streams: bool, connections: list[dict[str, object]]
+    streams: bool, connections: list[dict[str, Any]]
 ) -> None:
     world = World(streams=streams)
     for one in connections:
-        world.mutate(one["before"])  # type: ignore[arg-type]
-        world.connect(one["during"], one["cut"], one["repeat"], one["error"])  # type: ignore[arg-type]
+        world.mutate(one.pop("before"))
+        world.connect(**one)
         cached = {key_of(obj): obj for obj in world.follower.cache}
         assert cached == world.copy
     for _ in range(4):
@@ -279,3 +307,42 @@ def test_who_reads_in_pages_asks_for_a_list_then_watches_and_lists_again_when_it
     assert follower.plan() == Plan(Step.WATCH, "7")
     follower.ended(GONE, 0.0)
     assert follower.plan() == Plan(Step.LIST, "")
+
+
+@pytest.mark.parametrize("step", [Step.LIST, Step.STREAM])
+def test_what_was_asked_for_before_a_newer_list_came_counts_no_more(step: Step) -> None:
+    follower: Follower[ConfigMap] = Follower()
+    if step is Step.LIST:
+        follower.read_in_pages()
+    assert follower.plan().step is step
+    old, new = config_map("a", version=5, value="red"), config_map("b", version=7)
+    if step is Step.STREAM:
+        follower.event(WatchEvent("ADDED", old, "5"))
+    assert [change.new for change in follower.caught_up([new], "7")] == [new]
+    if step is Step.LIST:
+        assert follower.listed([old], "6") == []
+    else:
+        assert follower.event(WatchEvent("BOOKMARK", None, "6", synced=True)) == []
+    assert list(follower.cache) == [new]
+    assert follower.resource_version == "7"
+
+
+def test_a_list_that_is_behind_the_watch_brings_nothing_back() -> None:
+    follower: Follower[ConfigMap] = Follower()
+    synced(follower)
+    gone = config_map("a", version=6)
+    follower.event(WatchEvent("ADDED", gone, "6"))
+    follower.event(WatchEvent("DELETED", config_map("a", version=7), "7"))
+    assert follower.caught_up([gone], "6") == []
+    assert list(follower.cache) == []
+
+
+def test_what_a_watch_brings_of_the_time_before_a_newer_list_counts_no_more() -> None:
+    follower: Follower[ConfigMap] = Follower()
+    synced(follower)
+    old, new = config_map("a", version=6, value="red"), config_map("a", version=8, value="blue")
+    follower.event(WatchEvent("ADDED", config_map("b", version=6), "6"))
+    assert len(follower.caught_up([new], "8")) == 2, "one went and one came"
+    assert follower.event(WatchEvent("MODIFIED", old, "7")) == []
+    assert follower.event(WatchEvent("DELETED", config_map("b", version=8), "8")) == []
+    assert list(follower.cache) == [new]
