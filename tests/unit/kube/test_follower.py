@@ -138,7 +138,7 @@ class World:
         return plan.step
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.booleans(), st.lists(CONNECTIONS, max_size=8))
 def test_the_cache_ends_as_the_server_is_whatever_happened_on_the_way(
     streams: bool, connections: list[dict[str, Any]]
