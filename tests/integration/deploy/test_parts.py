@@ -178,14 +178,20 @@ MPI: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("resource", "suffix"), [(CONFIG_MAPS, CONFIG_SUFFIX), (SECRETS, SSH_SUFFIX), (GANGS, "")]
+    ("resource", "suffix", "spec"),
+    [
+        (CONFIG_MAPS, CONFIG_SUFFIX, {}),
+        (SECRETS, SSH_SUFFIX, {}),
+        (GANGS, "", {}),
+        (PODS, "-worker-0", {"spec": {"containers": [{"name": "main", "image": "other"}]}}),
+    ],
 )
 async def test_what_somebody_else_made_under_a_jobs_name_is_left_alone(
-    any_server, client, resource, suffix
+    any_server, client, resource, suffix, spec
 ):
     await ensure_crds(client)
     name = f"m{suffix}"
-    await client.create(resource, {"metadata": {"name": name, "namespace": "default"}})
+    await client.create(resource, {"metadata": {"name": name, "namespace": "default"}, **spec})
     controllers = PartProcess(config(any_server, "controllers"), part="controllers").start()
     try:
         await client.create(TRAINING_JOBS, MPI)
