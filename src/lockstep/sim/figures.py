@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lockstep.scheduler.core.arrays import FloatArray
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.topology import NO_DOMAIN
 from lockstep.sim.lives import Lives
 from lockstep.sim.record import Compared, Result
 from lockstep.sim.stays import Stays
-
-FloatArray = NDArray[np.float64]
 
 MOST = (0, 1, 8, 64, 512)
 CLASSES = ("no GPU", "1 GPU", "2 to 8", "9 to 64", "65 to 512", "over 512")

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.fronts import Fronts
 from lockstep.scheduler.core.headroom import Division, parts_of
-from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.packing import Ground, Item, Packing, Quota
 from lockstep.scheduler.core.pareto import FRONT_LIMIT, undominated
 

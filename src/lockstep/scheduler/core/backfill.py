@@ -13,10 +13,9 @@ from math import ceil
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.kept_room import GRACE, Ending, end_of, hold, keep, reserved
-from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.preemption.claims import claims_from
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem

@@ -10,10 +10,11 @@ import numpy as np
 
 from lockstep.scheduler.core import devices
 from lockstep.scheduler.core.alignment import Alignment, capacity, concessions
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.grants import NOTHING, Grant
 from lockstep.scheduler.core.joint import Patience, joint, left_of, ways
 from lockstep.scheduler.core.masks import indices_of, mask_of
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.picks import choices
 from lockstep.scheduler.core.preferences import Preference
 from lockstep.scheduler.core.seating import seat

@@ -12,16 +12,13 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.grants import NO_SOCKET, Grant
 from lockstep.scheduler.core.inventory import Layout
 from lockstep.scheduler.core.masks import indices_of, mask_of
 from lockstep.scheduler.core.resources import CARD_KINDS, SOCKET_KINDS, WHOLE_CARD, Columns
 from lockstep.scheduler.core.shares import Share
 
-IntArray = NDArray[np.int64]
 UNCOUNTED = 1 << 60
 """Stands for the memory of a NUMA node that does not state it."""
 
@@ -145,13 +142,13 @@ def held(columns: Columns, layout: Layout, grant: Grant, takes: Takes) -> dict[i
     return found
 
 
-def begun(columns: Columns, left: IntArray, kept: IntArray) -> NDArray[np.bool_]:
+def begun(columns: Columns, left: IntArray, kept: IntArray) -> BoolArray:
     """Return by card, and by node where there are several, whether all of it is *left* by those
     who are there, but not the whole may be had: shares of it are *kept* for somebody.
     """
     whole, compute, memory = (list(columns.card_ids[kind]) for kind in CARD_KINDS)
     shared = (kept[compute] > 0) | (kept[memory] > 0)
-    found: NDArray[np.bool_] = (left[whole] > kept[whole]) & shared
+    found: BoolArray = (left[whole] > kept[whole]) & shared
     return found
 
 

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lockstep.scheduler.core.arrays import IntArray
+
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
@@ -25,12 +27,12 @@ def distinct(values: NDArray[Scalar]) -> NDArray[Scalar]:
     return found
 
 
-def numbered(values: NDArray[Scalar]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def numbered(values: NDArray[Scalar]) -> tuple[IntArray, IntArray]:
     """Return where each distinct value is first, and for each place the number of its value.
 
     The values are numbered from 0 in ascending order.
     """
-    number: NDArray[np.int64] = np.searchsorted(distinct(values), values)
-    first: NDArray[np.int64] = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int64)
+    number: IntArray = np.searchsorted(distinct(values), values)
+    first: IntArray = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int64)
     first[number[::-1]] = np.arange(len(values) - 1, -1, -1)
     return first, number

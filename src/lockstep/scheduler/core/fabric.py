@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lockstep.api.names import HOSTNAME_LABEL
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.layout import Links
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.topology import NO_DOMAIN, Tiers
 
 INSIDE, AROUND = 450.0, 50.0

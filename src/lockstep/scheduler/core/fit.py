@@ -12,21 +12,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lockstep.api.core import NodeSelectorRequirement, NodeSelectorTerm
 from lockstep.api.gang import Strategy
 from lockstep.api.names import DEVICES_ANNOTATION, NUMA_NODES_ANNOTATION
 from lockstep.scheduler.core.alignment import concessions
+from lockstep.scheduler.core.arrays import BoolArray, FloatArray, IntArray
 from lockstep.scheduler.core.distinct import distinct
-from lockstep.scheduler.core.labels import (
-    NAME_FIELD,
-    BoolArray,
-    format_taint,
-    matches,
-    untolerated,
-)
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.labels import NAME_FIELD, format_taint, matches, untolerated
+from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.past import Past
 from lockstep.scheduler.core.preferences import Emptiest, Foreseen, Fullest, Preference
 from lockstep.scheduler.core.resources import GPU_COLUMN
@@ -34,7 +28,6 @@ from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.shares import shares_fit
 from lockstep.scheduler.core.stocks import aligned_fit
 
-FloatArray = NDArray[np.float64]
 HARD_EFFECTS = ("NoSchedule", "NoExecute")
 UNSCHEDULABLE_TAINT = (("node.kubernetes.io/unschedulable", "", "NoSchedule"),)
 PREFERENCE_WEIGHT = 1e4

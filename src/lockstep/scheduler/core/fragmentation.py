@@ -16,14 +16,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lockstep.scheduler.core.arrays import FloatArray, IntArray
 from lockstep.scheduler.core.fragmentation_cards import worth_of_rest
 from lockstep.scheduler.core.fragmentation_demand import Demand, Shape
 from lockstep.scheduler.core.fragmentation_shortage import Shortage
-from lockstep.scheduler.core.fragmentation_state import WHOLE, IntArray, Request, SharedNodes
-
-FloatArray = NDArray[np.float64]
+from lockstep.scheduler.core.fragmentation_state import WHOLE, Request, SharedNodes
 
 NO_CARD = -1
 """In place of a shared card: the first free ones, or none at all."""

@@ -12,12 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lockstep.scheduler.core.arrays import FloatArray, IntArray
 from lockstep.scheduler.core.fragmentation_state import WHOLE
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 GRAIN = 10
 """Milli in which cards are cut here; sizes are rounded up to it."""

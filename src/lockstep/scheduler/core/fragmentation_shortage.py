@@ -5,12 +5,10 @@ from __future__ import annotations
 from math import erfc, exp, pi, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lockstep.scheduler.core.arrays import FloatArray, IntArray
 from lockstep.scheduler.core.fragmentation_demand import PerGpu
-from lockstep.scheduler.core.fragmentation_state import WHOLE, IntArray
-
-FloatArray = NDArray[np.float64]
+from lockstep.scheduler.core.fragmentation_state import WHOLE
 
 REACH = 5.0
 """Standard deviations beyond which an outcome is taken as certain."""

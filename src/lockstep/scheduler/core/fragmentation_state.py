@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
 
 WHOLE = 1000
 """Milli of a whole card."""

@@ -11,10 +11,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from lockstep.api.names import GPU_MODEL_LABEL
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.fragmentation import Spots
 from lockstep.scheduler.core.fragmentation_demand import Demand
 from lockstep.scheduler.core.fragmentation_state import WHOLE, Request, SharedNodes, extent_of
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.past import Ask
 from lockstep.scheduler.core.resources import CPU_COLUMN, GPU_COLUMN, MEMORY_COLUMN, WHOLE_CARD
 from lockstep.scheduler.core.shares import MIB, Share

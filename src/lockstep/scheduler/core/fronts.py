@@ -7,10 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.fit import members_fit
 from lockstep.scheduler.core.joint import WAYS, Left, Patience, joint, left_of
-from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.pareto import FRONT_LIMIT, undominated
 from lockstep.scheduler.core.resources import Columns
 from lockstep.scheduler.core.seating import holds

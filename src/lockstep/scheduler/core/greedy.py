@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from lockstep.scheduler.core import spots
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.dealing import left_after
 from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.fit import members_fit
 from lockstep.scheduler.core.headroom import affordable, cut
-from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.packing import Ground, Item
 
 

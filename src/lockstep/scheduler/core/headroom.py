@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.nodes import IntArray
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
 
 STEPS_LIMIT = 50_000
 """Choices looked at by one division before it gives up."""

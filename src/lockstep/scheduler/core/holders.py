@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from lockstep.api.names import GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY
 from lockstep.scheduler.core import words
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.units import Member, UnitKey
 
 NODES_LOOKED_AT = 512

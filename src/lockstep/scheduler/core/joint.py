@@ -14,17 +14,14 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lockstep.scheduler.core.alignment import Ask, even
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.grants import NO_SOCKET, Grant
 from lockstep.scheduler.core.masks import mask_of
 from lockstep.scheduler.core.resources import Columns
 from lockstep.scheduler.core.seating import held_together
 from lockstep.scheduler.core.shares import Share
 
-IntArray = NDArray[np.int64]
 WAYS = 10_000
 """Ways to give a pod its devices that are looked at for one node before giving up."""
 KNOWN_LIMIT = 100_000

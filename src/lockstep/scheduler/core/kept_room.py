@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.masks import indices_of
-from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.occupancy import held_by
 from lockstep.scheduler.core.queues.account import Amounts
 from lockstep.scheduler.core.reservation import Reservation, turn_of

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lockstep.api.core import NodeSelectorRequirement, Taint, Toleration
+from lockstep.scheduler.core.arrays import BoolArray
 
-BoolArray = NDArray[np.bool_]
 NAME_FIELD = "field:metadata.name"
 """The only node field that matchFields may name, kept as one more label column; the colon keeps
 it apart from any label."""

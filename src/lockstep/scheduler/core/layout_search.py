@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.layout import FloatArray, IntArray, Links, Talk, cost, tier_cost
+from lockstep.scheduler.core.arrays import BoolArray, FloatArray, IntArray
+from lockstep.scheduler.core.layout import Links, Talk, cost, tier_cost
 
 POURED = 3072
 """Units poured in all before the best outcome so far has to do."""

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.fit import Fit
-from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.packing import Item, Quota
 from lockstep.scheduler.core.shapes import PodShape
 

@@ -16,16 +16,12 @@ from numpy.typing import NDArray
 
 from lockstep.api.topology import Tier
 from lockstep.scheduler.core import device_columns
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.device_columns import Taken, Takes
 from lockstep.scheduler.core.facts import NodeFacts
 from lockstep.scheduler.core.grants import Grant
 from lockstep.scheduler.core.inventory import NO_DEVICES, Layout
-from lockstep.scheduler.core.labels import (
-    BoolArray,
-    LabelColumn,
-    TaintSets,
-    fields_and_labels,
-)
+from lockstep.scheduler.core.labels import LabelColumn, TaintSets, fields_and_labels
 from lockstep.scheduler.core.resources import (
     GPU_COLUMN,
     NIC_COLUMN,
@@ -35,7 +31,6 @@ from lockstep.scheduler.core.resources import (
 )
 from lockstep.scheduler.core.topology import Tiers
 
-IntArray = NDArray[np.int64]
 MASKS = ("gpu_healthy", "gpu_used", "gpu_shared", "gpu_kept", "nic_used")
 """The arrays that have a set of devices a row."""
 PER_ROW = ("live", "ready", "schedulable", "taints", *MASKS)

@@ -8,9 +8,9 @@ import numpy as np
 
 from lockstep.api.names import GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY
 from lockstep.scheduler.core import words
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.fit import Filter, filters, members_fit
-from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.resources import is_port
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.shares import shares_fit

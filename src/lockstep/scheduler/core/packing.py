@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lockstep.scheduler.core import spots
-from lockstep.scheduler.core.fit import FloatArray
+from lockstep.scheduler.core.arrays import BoolArray, FloatArray, IntArray
 from lockstep.scheduler.core.headroom import Headroom
-from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.shapes import PodShape
 
 Block = tuple[int, int]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from lockstep.scheduler.core.arrays import IntArray
+
 FRONT_LIMIT = 512
 """Vectors kept side by side; whoever needs more gives up."""
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.fabric import domain_ids, ends_in_nodes, links_of
-from lockstep.scheduler.core.layout import IntArray, Links, Talk, cost, holders
+from lockstep.scheduler.core.layout import Links, Talk, cost, holders
 from lockstep.scheduler.core.roll import Bundle, Roll, call
 from lockstep.scheduler.core.traffic import Collective, collectives, grids
 from lockstep.scheduler.core.units import Member, Unit

@@ -10,13 +10,13 @@ from typing import Protocol
 import numpy as np
 
 from lockstep.scheduler.core.alignment import concessions
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.dealing import deal
 from lockstep.scheduler.core.fit import Fit, Fits, FixedFit, members_fit
 from lockstep.scheduler.core.grants import Spot
 from lockstep.scheduler.core.headroom import uneven
-from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nesting import enough_room
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.packing import Ground, Packing, Quota
 from lockstep.scheduler.core.policies import NodePolicies
 from lockstep.scheduler.core.preferences import Preference

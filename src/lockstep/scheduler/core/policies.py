@@ -7,8 +7,9 @@ import numpy as np
 from lockstep.api.core import NodeSelectorRequirement
 from lockstep.api.meta import LabelSelector
 from lockstep.api.node_policy import NodePolicy
-from lockstep.scheduler.core.labels import BoolArray, matches
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
+from lockstep.scheduler.core.labels import matches
+from lockstep.scheduler.core.nodes import NodeTable
 
 
 class NodePolicies:

@@ -9,19 +9,18 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lockstep.scheduler.core.arrays import FloatArray, IntArray
 from lockstep.scheduler.core.fragmentation import Foresight, Spots
 from lockstep.scheduler.core.fragmentation_cards import worth_of_rest
 from lockstep.scheduler.core.fragmentation_state import WHOLE, Request
 from lockstep.scheduler.core.fragmentation_table import TableView
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.past import Past, ask_of
 from lockstep.scheduler.core.resources import GPU_COLUMN
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.shares import openings, tightness
 
-FloatArray = NDArray[np.float64]
 GPU_WEIGHT = 10.0
 CARD_WEIGHT = 1000.0
 """What beginning a card that nobody uses weighs in the liking of pods that take shares."""

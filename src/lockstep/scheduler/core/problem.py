@@ -10,11 +10,11 @@ import numpy as np
 
 from lockstep.api.gang import Strategy
 from lockstep.api.parallelism import Parallelism
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.headroom import Headroom
 from lockstep.scheduler.core.musters import Muster
-from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.packing import Block, Item, Quota
 from lockstep.scheduler.core.roll import Bundle, Roll, call
 from lockstep.scheduler.core.shapes import PodShape

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from lockstep.scheduler.core import words
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.fit import FixedFit, lifted, members_fit, unaligned
-from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.obstacles import Barred, Obstacles
 from lockstep.scheduler.core.occupancy import held_by
 from lockstep.scheduler.core.packer import exceeds

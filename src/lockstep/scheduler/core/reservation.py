@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lockstep.scheduler.core.nodes import IntArray, natural
+from lockstep.scheduler.core.arrays import IntArray
+from lockstep.scheduler.core.nodes import natural
 from lockstep.scheduler.core.units import Unit, UnitKey
 
 Turn = tuple[str, str, tuple[tuple[int, int | str], ...]]

@@ -14,7 +14,8 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from lockstep.scheduler.core.pareto import FRONT_LIMIT, IntArray, undominated
+from lockstep.scheduler.core.arrays import IntArray
+from lockstep.scheduler.core.pareto import FRONT_LIMIT, undominated
 from lockstep.scheduler.core.resources import Columns
 from lockstep.scheduler.core.shares import Share, pick, use, with_room
 

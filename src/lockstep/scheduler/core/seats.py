@@ -13,13 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.dealing import left_after
 from lockstep.scheduler.core.fabric import domain_ids, links_of
 from lockstep.scheduler.core.fit import Fit, members_fit
-from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.layout import Talk, holders
 from lockstep.scheduler.core.layout_search import Slots, Task, lay_out
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.problem import Problem, Ranked, RankedUnit
 from lockstep.scheduler.core.topology import NO_DOMAIN

@@ -16,9 +16,9 @@ import numpy as np
 from lockstep.api.core import NodeSelector, PodSpec, PreferredNodeTerm, Toleration
 from lockstep.api.names import CPU, GPU, MEMORY, NICS
 from lockstep.scheduler.core.alignment import NO_ALIGNMENT, RELATIONS, Alignment, Ask
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.joint import Kind
 from lockstep.scheduler.core.labels import NAME_FIELD
-from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.resources import Columns, is_port, pod_request
 from lockstep.scheduler.core.shares import Share, split_off
 

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lockstep.api.core import Container, PodSpec
 from lockstep.api.names import GPU_CARDS, GPU_COMPUTE, GPU_MEMORY
 from lockstep.api.quantity import to_int
+from lockstep.scheduler.core.arrays import FloatArray, IntArray
 from lockstep.scheduler.core.resources import GPU_COLUMN, Columns
 
-IntArray = NDArray[np.int64]
 SHARE_NAMES = (GPU_CARDS, GPU_COMPUTE, GPU_MEMORY)
 BYTES_FROM = 1 << 20
 """Amounts of memory from here on are bytes: no GPU has as many MiB."""
@@ -93,14 +92,14 @@ def openings(free: IntArray, share: Share, columns: Columns) -> IntArray:
     return found
 
 
-def tightness(free: IntArray, share: Share, columns: Columns) -> NDArray[np.float64]:
+def tightness(free: IntArray, share: Share, columns: Columns) -> FloatArray:
     """Return how little the fullest card that holds the share has left, 1 for nothing, by node."""
     kind = "compute" if share.compute else "memory"
     amount = share.compute or share.memory
     left = free[columns.card_ids[kind]] - amount
     holds = room_on_cards(free, share, columns) > 0
     least = np.where(holds, left, np.iinfo(np.int32).max).min(axis=0)
-    found: NDArray[np.float64] = 1.0 / (1.0 + np.maximum(least, 0) / amount)
+    found: FloatArray = 1.0 / (1.0 + np.maximum(least, 0) / amount)
     return found
 
 

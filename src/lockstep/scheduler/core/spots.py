@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lockstep.scheduler.core.arrays import FloatArray, IntArray
 from lockstep.scheduler.core.distinct import numbered
-from lockstep.scheduler.core.fit import PREFERENCE_WEIGHT, FloatArray
-from lockstep.scheduler.core.nodes import IntArray
+from lockstep.scheduler.core.fit import PREFERENCE_WEIGHT
 
 Ids = NDArray[np.int32]
 

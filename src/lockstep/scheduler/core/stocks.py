@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lockstep.scheduler.core.alignment import PLENTY, Ask, Stock, capacity
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.device_columns import Takes
 from lockstep.scheduler.core.distinct import numbered
 from lockstep.scheduler.core.grants import NO_SOCKET, Grant
@@ -20,7 +20,6 @@ from lockstep.scheduler.core.masks import indices_of, mask_of
 from lockstep.scheduler.core.resources import GPU_COLUMN, SOCKET_KINDS, Columns
 from lockstep.scheduler.core.shares import room_on_cards
 
-IntArray = NDArray[np.int64]
 NUMBERS = 1 << 62
 """Numbers of kinds of nodes stay below it."""
 

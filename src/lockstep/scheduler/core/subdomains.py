@@ -17,7 +17,7 @@ from math import inf
 
 import numpy as np
 
-from lockstep.scheduler.core.labels import BoolArray
+from lockstep.scheduler.core.arrays import BoolArray
 from lockstep.scheduler.core.packer import pack
 from lockstep.scheduler.core.packing import Ground, Packing, Quota
 from lockstep.scheduler.core.problem import Problem

@@ -13,10 +13,11 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from lockstep.api.parallelism import Parallelism
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.fabric import domain_ids, links_of
 from lockstep.scheduler.core.fit import Fit
 from lockstep.scheduler.core.layout import Talk, cost, holders
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.seats import network_order

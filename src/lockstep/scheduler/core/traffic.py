@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lockstep.api.parallelism import Model, Parallelism
 from lockstep.api.quantity import to_int
+from lockstep.scheduler.core.arrays import IntArray
 
-IntArray = NDArray[np.int64]
 DEFAULT_MODEL = Model()
 
 

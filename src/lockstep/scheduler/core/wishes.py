@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import FloatArray, IntArray
 from lockstep.scheduler.core.distinct import distinct
-from lockstep.scheduler.core.fit import GPU_NODE_COST, Fit, FloatArray, within
-from lockstep.scheduler.core.nodes import IntArray
+from lockstep.scheduler.core.fit import GPU_NODE_COST, Fit, within
 from lockstep.scheduler.core.problem import Problem
 
 CLASSES = 4

@@ -6,10 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import FloatArray
 from lockstep.scheduler.core.fragmentation import Foresight
 from lockstep.scheduler.core.fragmentation_demand import Demand
 from lockstep.scheduler.core.fragmentation_state import Request, SharedNodes
-from lockstep.sim.fgd.policies import FloatArray, Place, Ratings, place_of
+from lockstep.sim.fgd.policies import Place, Ratings, place_of
 
 
 class ForesightPlaces:

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import FloatArray, IntArray
 from lockstep.scheduler.core.fragmentation import NO_CARD
-from lockstep.scheduler.core.fragmentation_state import WHOLE, IntArray, Request, SharedNodes
-from lockstep.sim.fgd.policies import FloatArray
+from lockstep.scheduler.core.fragmentation_state import WHOLE, Request, SharedNodes
 
 POPULARITY = 0.95
 """Share of all pods that the typical requests stand for, the most popular first."""

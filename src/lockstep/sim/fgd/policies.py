@@ -10,12 +10,10 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lockstep.scheduler.core.arrays import FloatArray, IntArray
 from lockstep.scheduler.core.fragmentation import NO_CARD
-from lockstep.scheduler.core.fragmentation_state import WHOLE, IntArray, Request, SharedNodes
-
-FloatArray = NDArray[np.float64]
+from lockstep.scheduler.core.fragmentation_state import WHOLE, Request, SharedNodes
 
 LARGEST_CPU = 128_000
 LARGEST_GPU = 8_000

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lockstep.api.names import GPU
+from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.headroom import Division, Headroom, parts_of
-from lockstep.scheduler.core.labels import BoolArray
-from lockstep.scheduler.core.nodes import IntArray
 from lockstep.scheduler.core.preemption.rights import Rights, taken_before
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission

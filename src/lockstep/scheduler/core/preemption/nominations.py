@@ -9,8 +9,8 @@ from typing import Literal
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import BoolArray
 from lockstep.scheduler.core.grants import NOTHING, Grant
-from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.preemption.budgets import Budget
 from lockstep.scheduler.core.queues.account import Amounts

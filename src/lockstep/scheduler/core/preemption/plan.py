@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import BoolArray
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.lost_work import lost_work
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.preemption.budgets import Allowance, Budget

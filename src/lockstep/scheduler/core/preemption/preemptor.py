@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lockstep.scheduler.core.arrays import BoolArray
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.preemption import planned
 from lockstep.scheduler.core.preemption.budgets import in_words

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import IntArray
 from lockstep.scheduler.core.device_columns import held
 from lockstep.scheduler.core.grants import Grant
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.preemption.chunks import Chunk
 from lockstep.scheduler.core.queues.account import Account

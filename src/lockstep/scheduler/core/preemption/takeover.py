@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+from lockstep.scheduler.core.arrays import BoolArray
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.preemption.claims import claims

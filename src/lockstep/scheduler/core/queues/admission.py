@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from lockstep.scheduler.core.arrays import BoolArray
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.fit import Fit, Fits, within
 from lockstep.scheduler.core.headroom import Headroom, affordable
-from lockstep.scheduler.core.labels import BoolArray
 from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement, Search, State
 from lockstep.scheduler.core.problem import Problem

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from lockstep.api.names import GPU, GPU_MODEL_LABEL
-from lockstep.scheduler.core.nodes import IntArray, NodeTable
+from lockstep.scheduler.core.arrays import IntArray
+from lockstep.scheduler.core.nodes import NodeTable
 from lockstep.scheduler.core.queues.account import UNKNOWN_CARD, Amounts, Card
 from lockstep.scheduler.core.queues.guarantee import MODEL_PREFIX
 from lockstep.scheduler.core.queues.ledger import Ledger
