@@ -77,7 +77,7 @@ def _job(name: str, size: int, arrival: float, runtime: float) -> Workload:
         gang=Gang(metadata=meta, spec=GangSpec(min_member=nodes)),
         pods=pods,
         ranks=tuple(range(nodes)),
-        gpus=size,
+        pod_gpus=(float(gpus),) * nodes,
     )
 
 
