@@ -71,7 +71,9 @@ def _pod(name: str, one: Asked, *, gang: str = "", on: str = "", held: Sequence[
 
 def worn_cluster(nodes: int) -> Cluster:
     """Nodes of 8 GPUs with two and a NIC to each PCIe root; in every third some GPUs are in use."""
-    devices = [{"index": i, "nvlink": 0, "numa": i // 4, "pcie": i // 2} for i in range(8)]
+    devices: list[dict[str, Any]] = [
+        {"index": i, "nvlink": 0, "numa": i // 4, "pcie": i // 2} for i in range(8)
+    ]
     devices += [{"index": i, "kind": "nic", "numa": i // 2, "pcie": i} for i in range(4)]
     told, cluster = json.dumps(devices), Cluster()
     for i in range(nodes):

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from bench.figure import SAME_RUN, Figure
 from bench.support.cluster import require
@@ -73,7 +74,7 @@ def _figure(
     unit: str = "/s",
     limit: float | None = None,
 ) -> Figure:
-    better = "higher" if unit == "/s" else "lower"
+    better: Literal["higher", "lower"] = "higher" if unit == "/s" else "lower"
     return Figure(name, value, unit, better, limit, peer=peer, peer_name=peer_name, source=SAME_RUN)
 
 

@@ -25,10 +25,12 @@ def run() -> list[Figure]:
     shown = _milliseconds([*LOCKSTEP, "--help"], os.environ)
     with _server() as kubeconfig:
         listed = _milliseconds([*LOCKSTEP, "list"], {**os.environ, "KUBECONFIG": str(kubeconfig)})
-    peer = {"peer": bare, "peer_name": "python -c pass", "source": "same run"}
     return [
-        Figure("lockstep --help", shown, "ms", "lower", HELP_LIMIT, **peer),
-        Figure("lockstep list", listed, "ms", "lower", LIST_LIMIT, **peer),
+        Figure(name, took, "ms", "lower", limit).beside("python -c pass", bare)
+        for name, took, limit in (
+            ("lockstep --help", shown, HELP_LIMIT),
+            ("lockstep list", listed, LIST_LIMIT),
+        )
     ]
 
 

@@ -66,7 +66,7 @@ def _seconds(work: Callable[[], Any]) -> float:
 def _pod(number: int, version: int) -> dict[str, Any]:
     """A pod of a training job as servers return it, with what no view reads."""
     env = [{"name": f"VARIABLE_{n}", "value": "x" * 24} for n in range(11)]
-    managed = [
+    managed: list[dict[str, Any]] = [
         {"manager": m, "operation": "Update", "fieldsV1": {f"f:field{n}": {} for n in range(60)}}
         for m in ("controllers", "node")
     ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -83,7 +84,7 @@ def _job(name: str, size: int, arrival: float, runtime: float) -> Workload:
 
 @cache
 def _spec(gpus: int) -> PodSpec:
-    amounts = {GPU: gpus, "cpu": 8 * gpus, "memory": f"{64 * gpus}Gi"}
+    amounts: dict[str, Any] = {GPU: gpus, "cpu": 8 * gpus, "memory": f"{64 * gpus}Gi"}
     resources = ResourceRequirements(requests={**amounts}, limits={GPU: gpus})
     container = Container(name="main", resources=resources)
     return PodSpec(scheduler_name=SCHEDULER_NAME, containers=[container])

@@ -6,6 +6,7 @@ import asyncio
 import json
 import ssl
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ CONNECTIONS = 8
 
 def pod(name: str) -> dict[str, Any]:
     """A worker of a training job, as a controller would write it: 1.6 kB."""
-    env = [{"name": f"SETTING_{i}", "value": f"value-{i}"} for i in range(8)]
+    env: list[dict[str, Any]] = [{"name": f"SETTING_{i}", "value": f"value-{i}"} for i in range(8)]
     env.append({"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}})
     gpus = {"nvidia.com/gpu": "8", "cpu": "32", "memory": "256Gi"}
     return {
@@ -123,6 +124,10 @@ def _whole(head: bytes, body: bytes) -> bool:
     return body.endswith(b"\r\n0\r\n\r\n")
 
 
+def _itself(one: Creator) -> Creator:
+    return one
+
+
 async def _create(data: Path, port: int, client: str, count: int) -> None:
     loop = asyncio.get_running_loop()
     requests = [request(f"train-worker-{client}-{number}") for number in range(count)]
@@ -130,7 +135,7 @@ async def _create(data: Path, port: int, client: str, count: int) -> None:
     tls = context(data)
     for number in range(CONNECTIONS):
         own = Creator(requests[number::CONNECTIONS], loop.create_future())
-        await loop.create_connection(lambda own=own: own, "127.0.0.1", port, ssl=tls)
+        await loop.create_connection(partial(_itself, own), "127.0.0.1", port, ssl=tls)
         connections.append(own)
     print("connected", flush=True)
     await loop.run_in_executor(None, sys.stdin.read)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,10 @@ class Watching(asyncio.Protocol):
             self.done.set_exception(exc or ConnectionResetError("the watch was cut off"))
 
 
+def _itself(one: Watching) -> Watching:
+    return one
+
+
 async def _watch(data: Path, port: int, watchers: int, wanted: int) -> None:
     loop = asyncio.get_running_loop()
     tls = context(data)
@@ -64,7 +69,7 @@ async def _watch(data: Path, port: int, watchers: int, wanted: int) -> None:
     watching = []
     for _ in range(watchers):
         own = Watching(found[1], wanted, loop.create_future())
-        await loop.create_connection(lambda own=own: own, "127.0.0.1", port, ssl=tls)
+        await loop.create_connection(partial(_itself, own), "127.0.0.1", port, ssl=tls)
         watching.append(own)
     await asyncio.gather(*(one.started for one in watching))
     print("connected", flush=True)

@@ -7,6 +7,7 @@ import os
 import socket
 import ssl
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -94,7 +95,10 @@ class KubeApiServer(ApiServer):
             assert gone.status == 200, gone.body
         for path in self.left_behind:
             if not path.endswith("/events"):  # the cluster's own parts tell some at any time
-                eventually_sync(lambda path=path: not self._left(path), what=f"{path} is empty")
+                eventually_sync(partial(self._is_empty, path), what=f"{path} is empty")
+
+    def _is_empty(self, path: str) -> bool:
+        return not self._left(path)
 
     def _left(self, path: str) -> list[str]:
         """Return the names of what is there, but for what the cluster itself makes again."""
