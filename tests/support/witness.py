@@ -9,6 +9,7 @@ from typing import Any
 
 from lockstep.api import names
 from lockstep.kube.client import Client
+from lockstep.kube.errors import ApiError
 
 _LOCKSTEP = f"/apis/{names.GROUP}/v1alpha1"
 _LOOKED_AT = (
@@ -33,7 +34,10 @@ async def witnessed(client: Client) -> AsyncIterator[None]:
     try:
         yield
     except AssertionError as error:
-        error.add_note(await held(client))
+        try:
+            error.add_note(await held(client))
+        except ApiError as unreadable:  # what was waited for in vain must not be hidden by it
+            error.add_note(f"what the server held cannot be read: {unreadable}")
         raise
 
 

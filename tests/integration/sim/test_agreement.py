@@ -34,14 +34,17 @@ def lockstep(server, *arguments: str) -> str:
 
 
 def simulated(server, directory: Path) -> Places:
-    """Return where the simulator puts the pods at once, given a snapshot of the server."""
+    """Return where the simulator has the pods at once, given a snapshot of the server.
+
+    Whoever has to make room at once is not there any more.
+    """
     file = str(directory / "snapshot.json")
     lockstep(server, "snapshot", file, "--kubeconfig", str(server.kubeconfig))
     run = json.loads(lockstep(server, "simulate", "--cluster", file, "--jobs", file, "-o", "json"))
     return {
         stay["pod"]: (stay["node"], ",".join(map(str, stay["gpus"])))
         for stay in run["placements"]
-        if stay["start"] == 0
+        if stay["start"] == 0 and stay["end"] != 0
     }
 
 

@@ -6,18 +6,16 @@ victims, whose jobs make their pods again, claim and evict in turn.
 
 from __future__ import annotations
 
-import json
 import random
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from tests.integration.sim.test_agreement import (
     AGREED,
     Places,
     agreement,
-    lockstep,
     real,
+    simulated,
 )
 from tests.support.apiserver import ApiServer
 from tests.support.jobs import role
@@ -34,18 +32,6 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(600)]
 JOBS, PHASES = 14, 3
 GUARANTEED = {"a": 0, "b": 16, "c": 24}
 PRIORITIES = {"low": 10, "high": 100}
-
-
-def simulated(server: ApiServer, directory: Path) -> Places:
-    """Return where the simulator has pods in the end, given a snapshot of the server."""
-    file = str(directory / "snapshot.json")
-    lockstep(server, "snapshot", file, "--kubeconfig", str(server.kubeconfig))
-    run = json.loads(lockstep(server, "simulate", "--cluster", file, "--jobs", file, "-o", "json"))
-    return {
-        stay["pod"]: (stay["node"], ",".join(map(str, stay["gpus"])))
-        for stay in run["placements"]
-        if stay["end"] is None
-    }
 
 
 async def furnish(client: Client) -> None:

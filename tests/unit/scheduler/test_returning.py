@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 from tests.support.running import Running
 
+from lockstep.api.gang import TopologyWish
 from lockstep.scheduler.core.preemption.planned import PATIENCE
 from lockstep.scheduler.core.preemption.preemptor import Eviction
 from lockstep.scheduler.core.returning import LONGEST, Returning
@@ -21,6 +23,18 @@ def evicted() -> Running:
     world.submit("late: 1x8", priority="low")
     world.run("high: 1x8", priority="high")
     assert world.evicted == ["early"]
+    return world
+
+
+def displaced(drawing: str, size: str) -> Running:
+    """Return a cluster where ``x`` and ``y`` make room for ``p`` and ``q`` of the same size."""
+    world = Running.on(drawing)
+    world.graceful = True
+    for name in "xy":
+        world.run(f"{name}: {size}", priority="low")
+    for name in "pq":
+        world.submit(f"{name}: {size}", priority="high")
+    world.settle()
     return world
 
 
@@ -87,13 +101,7 @@ def test_those_who_go_on_leaving_are_waited_for_for_a_second_in_all():
 
 @pytest.mark.parametrize("comes_back", [True, False])
 def test_a_start_is_held_back_while_others_come_back_who_may_claim_it(comes_back: bool):
-    world = Running.on("s/l: a:8 b:8")
-    world.graceful = True
-    for name in "xy":
-        world.run(f"{name}: 1x8", priority="low")
-    for name in "pq":
-        world.submit(f"{name}: 1x8", priority="high")
-    world.settle()
+    world = displaced("s/l: a:8 b:8", "1x8")
     world.end("x", again=True)
     result = world.step()
     assert (result.placements, result.more) == ([], False)
@@ -111,13 +119,7 @@ def test_a_start_is_held_back_while_others_come_back_who_may_claim_it(comes_back
 def test_units_stand_where_it_was_planned_whoever_leaves_first():
     found = []
     for order in ("xy", "yx"):
-        world = Running.on("s/l: a:8")
-        world.graceful = True
-        for name in "xy":
-            world.run(f"{name}: 1x4", priority="low")
-        for name in "pq":
-            world.submit(f"{name}: 1x4", priority="high")
-        world.settle()
+        world = displaced("s/l: a:8", "1x4")
         for name in order:
             world.end(name)
             world.settle()
@@ -125,6 +127,21 @@ def test_units_stand_where_it_was_planned_whoever_leaves_first():
         found.append({name: pods["default", f"{name}-0"].gpus for name in "pq"})
     assert found[0] == found[1]
     assert sorted(found[0].values()) == [0x0F, 0xF0]
+
+
+def test_what_a_unit_asks_for_since_it_was_planned_counts():
+    world = Running.on("s/l: a:8\ns/m: b:8")
+    world.graceful = True
+    for name in "xy":
+        world.run(f"{name}: 1x8", priority="low")
+    world.run("p: 2x8", priority="high")
+    known = world.gangs["p"].gang
+    spec = replace(known.spec, topology=TopologyWish(required="leaf"))
+    world.cluster.set_gang(replace(known, spec=spec))
+    for name in "xy":
+        world.end(name)
+        world.settle()
+    assert world.there() == set(), "no leaf holds it"
 
 
 def test_a_place_elsewhere_is_taken_once_the_victims_took_too_long():

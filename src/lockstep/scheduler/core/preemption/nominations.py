@@ -45,6 +45,8 @@ class Nomination:
     """The moment at which it was last tried."""
     since: float = 0.0
     """When it was planned, in Unix time; 0 where an earlier leader did."""
+    signature: tuple[object, ...] = ()
+    """What the unit asked for then."""
     version: int | None = None
     """The table's version then: what nodes are has not changed as long as it is that."""
 

@@ -29,7 +29,9 @@ def as_planned(
     waiting = {member.name: member for member in chain.from_iterable(problem.members)}
     if nomination.version != cluster.table.version or waiting.keys() != nomination.nodes.keys():
         return None
-    if unit.bound or any(waiting[name].shape is not s for name, s in nomination.shapes.items()):
+    if unit.bound or problem.signature != nomination.signature:
+        return None
+    if any(waiting[name].shape is not shape for name, shape in nomination.shapes.items()):
         return None
     placement = Placement(
         unit.key,

@@ -120,7 +120,9 @@ class Preemptor:
         if taken is not None:
             return taken, False
         plan, unsettled = self._plan(unit, problem, leaving, now, rows)
-        return (self._nominate(unit, plan, now), False) if plan is not None else (None, unsettled)
+        if plan is None:
+            return None, unsettled
+        return self._nominate(unit, problem, plan, now), False
 
     def _take_over(
         self, unit: Unit, problem: Problem, leaving: Sequence[Member], now: float
@@ -137,7 +139,7 @@ class Preemptor:
         # They may not have been told to go yet; whoever was to tell them gives up now.
         victims = tuple(member for member in leaving if member.key in names)
         before = tuple(one.unit for one in taken)
-        return self._nominate(unit, Plan(unit.key, placement, victims), now, before)
+        return self._nominate(unit, problem, Plan(unit.key, placement, victims), now, before)
 
     def _plan(
         self,
@@ -171,7 +173,12 @@ class Preemptor:
         self.nominations.add(nomination)
 
     def _nominate(
-        self, unit: Unit, plan: Plan, now: float, instead_of: tuple[UnitKey, ...] = ()
+        self,
+        unit: Unit,
+        problem: Problem,
+        plan: Plan,
+        now: float,
+        instead_of: tuple[UnitKey, ...] = (),
     ) -> Eviction:
         placed = plan.placement.assignments
         nodes = {one.member.name: one.spot.node for one in placed}
@@ -189,6 +196,7 @@ class Preemptor:
                 instead_of=instead_of,
                 since=now,
                 version=self._cluster.table.version,
+                signature=problem.signature,
             )
         )
         told = _told(unit, self._cluster.priorities.of(unit))
@@ -264,7 +272,7 @@ class Preemptor:
                 return None, None
             plan, _ = self._plan(unit, problem, leaving, now, rows)
         self.nominations.drop(unit.key)
-        return None, self._nominate(unit, plan, now) if plan is not None else None
+        return None, self._nominate(unit, problem, plan, now) if plan is not None else None
 
 
 def _meet(one: Nomination, other: Nomination) -> bool:
