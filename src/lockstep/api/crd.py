@@ -19,10 +19,10 @@ from lockstep import __version__
 from lockstep.api.gang import GANGS, GangGroup, GangSpec
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import SCHEMA_ANNOTATION
-from lockstep.api.node_policy import NODE_POLICIES, NodeTier
+from lockstep.api.node_policy import NODE_POLICIES, NodePolicySpec
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
-from lockstep.api.topology import TOPOLOGIES, Tier
+from lockstep.api.topology import TOPOLOGIES, TopologySpec
 from lockstep.api.training import TRAINING_JOBS, Role, TrainingJobSpec
 
 Json = dict[str, Any]
@@ -120,6 +120,11 @@ def _bound(low: str, high: str, blamed: str, other: str, words: str) -> Rule:
     )
 
 
+_TIERS_DIFFER = Rule(
+    "self.tiers.all(t, self.tiers.exists_one(other, other.name == t.name))",
+    "each must have a name of its own",
+    ".tiers",
+)
 RULES: dict[type, tuple[Rule, ...]] = {
     GangSpec: (
         Rule(
@@ -145,15 +150,16 @@ RULES: dict[type, tuple[Rule, ...]] = {
             ".roles",
         ),
     ),
+    TopologySpec: (_TIERS_DIFFER,),
+    NodePolicySpec: (_TIERS_DIFFER,),
 }
 
-# Lists whose items are told apart by a key, so that appliers can own single items.
+# Lists whose items are told apart by a key, so that appliers can own single items. Tiers are not
+# among them: their order says something, and of two appliers' tiers it would be anybody's.
 LIST_KEYS: dict[type, str] = {
     Condition: "type",
     Role: "name",
     GangGroup: "name",
-    Tier: "name",
-    NodeTier: "name",
 }
 
 
@@ -304,8 +310,9 @@ def _of(type_: shapes.Type) -> Json:
 def _union(types: list[shapes.Type]) -> Json:
     if len(types) == 1:
         return _of(types[0])
-    # The only wider union among the kinds is a quantity.
-    return {"x-kubernetes-int-or-string": True}
+    # The only wider union among the kinds is a quantity; some must not be negative.
+    bounds = {key: value for one in types for key, value in _scalar(one).items() if key != "type"}
+    return {"x-kubernetes-int-or-string": True, **bounds}
 
 
 def _list(type_: shapes.ListType) -> Json:

@@ -31,6 +31,9 @@ _PATTERN = re.compile(
     r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d{1,3})|(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei))?"
 )
 
+NOT_NEGATIVE = r"^[+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3}|[numkMGTPE]|[KMGTPE]i)?$"
+"""Of those what is at least zero, as schemas say it."""
+
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Fraction:

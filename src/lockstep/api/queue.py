@@ -11,8 +11,16 @@ from lockstep.api.duration import Duration
 from lockstep.api.gang import Strategy
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.quantity import NOT_NEGATIVE
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
+
+Amount = (
+    Annotated[str, Meta(pattern=NOT_NEGATIVE)]
+    | Annotated[int, Meta(ge=0)]
+    | Annotated[float, Meta(ge=0)]
+)
+"""How much of a resource a queue has or may have."""
 
 
 class DefragmentationPolicy(Wire, frozen=True):
@@ -44,14 +52,14 @@ class QueueSpec(Wire, frozen=True):
         str | None, Meta(description="Queue that this one is part of; none for a top queue.")
     ] = None
     guaranteed: Annotated[
-        dict[str, Quantity],
+        dict[str, Amount],
         Meta(
             description="Amount of each resource that the queue always gets back; GPUs of one "
             "model are nvidia.com/gpu/MODEL, by the node label nvidia.com/gpu.product."
         ),
     ] = {}
     limit: Annotated[
-        dict[str, Quantity], Meta(description="Amount of each resource never exceeded.")
+        dict[str, Amount], Meta(description="Amount of each resource never exceeded.")
     ] = {}
     weight: Annotated[
         int, Meta(ge=0, description="Share of what is left over, against its siblings.")
@@ -61,11 +69,11 @@ class QueueSpec(Wire, frozen=True):
         Meta(description="Whether others may use the queue's guaranteed share while it is idle."),
     ] = "Always"
     lending_limit: Annotated[
-        dict[str, Quantity],
+        dict[str, Amount],
         Meta(description="Most of its guaranteed amount of a resource that others may use."),
     ] = {}
     borrowing_limit: Annotated[
-        dict[str, Quantity],
+        dict[str, Amount],
         Meta(description="Most of a resource that the queue may use beyond its guaranteed amount."),
     ] = {}
     preemption: Annotated[

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from lockstep.api import crd
+from lockstep.api.quantity import NOT_NEGATIVE
 
 DEPLOYED = Path(__file__).parents[3] / "deploy/chart/lockstep/files/crds.yaml"
 
@@ -32,10 +33,17 @@ def at(kind: str, path: str) -> dict[str, Any]:
         (
             "Queue",
             "spec.guaranteed",
-            {"additionalProperties": {"x-kubernetes-int-or-string": True}},
+            {
+                "additionalProperties": {
+                    "x-kubernetes-int-or-string": True,
+                    "pattern": NOT_NEGATIVE,
+                    "minimum": 0,
+                }
+            },
         ),
         ("Topology", "spec.tiers.[].name", {"type": "string", "minLength": 1}),
         ("Gang", "status.conditions", {"x-kubernetes-list-map-keys": ["type"]}),
+        ("Queue", "status.used", {"additionalProperties": {"x-kubernetes-int-or-string": True}}),
     ],
 )
 def test_a_field_carries_its_type_bounds_and_default(
@@ -50,6 +58,11 @@ def test_every_field_of_a_spec_is_described_or_structured() -> None:
             "properties"
         ].items():
             assert "description" in field, f"{shown.resource.kind}.spec.{name}"
+
+
+@pytest.mark.parametrize("kind", ["Topology", "NodePolicy"])
+def test_tiers_belong_to_one_applier_for_their_order_counts(kind: str) -> None:
+    assert "x-kubernetes-list-type" not in at(kind, "spec.tiers")
 
 
 def test_required_fields_are_those_without_a_default() -> None:

@@ -47,6 +47,12 @@ def test_amounts_rivals_and_what_waits_in_its_parts():
     ]
 
 
+def test_a_limit_that_limits_nothing_is_said():
+    condition = {"type": "Ready", "status": "True", "reason": "Ready", "message": "names gpu"}
+    odd = queue("q", {"conditions": [condition]})
+    assert explain_queue(odd, [odd], [], 0.0)[1:] == ["  note: names gpu"]
+
+
 def test_many_are_counted_and_what_is_odd_is_said():
     condition = {"type": "Ready", "status": "False", "reason": "Misplaced", "message": "no parent"}
     odd = queue("q", {"conditions": [condition]}, parent="gone")

@@ -88,3 +88,23 @@ def test_a_misplaced_queue_says_so(queues: dict[str, dict[str, Any]], message: s
     (condition,) = queue_status(cluster, "q", {})["conditions"]
     assert condition["status"] == ("False" if message else "True")
     assert condition["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("resource", "said"),
+    [
+        ("gpu", "its limit names gpu, which no pod can ask for: it has no domain before a slash"),
+        ("nvidia.com/gpu/A 100", "no node can have the label nvidia.com/gpu.product with 'A 100'"),
+        ("nvidia.com/gpu/", "no node can have the label nvidia.com/gpu.product with ''"),
+        ("nvidia.com/gpu/A-100", ""),
+        ("ephemeral-storage", ""),
+        ("hugepages-2Mi", ""),
+    ],
+)
+def test_a_queue_tells_of_a_limit_that_limits_nothing(resource: str, said: str):
+    cluster = cluster_with(WIDE, {"q": {"limit": {resource: 4}}})
+    Decider(cluster).decide(0.0)
+    (condition,) = queue_status(cluster, "q", {})["conditions"]
+    assert said in condition["message"]
+    assert bool(said) == bool(condition["message"])
+    assert condition["status"] == "True"

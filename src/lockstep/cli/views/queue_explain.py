@@ -28,9 +28,7 @@ def explain_queue(
         lines.append(f"  share beyond what is guaranteed, by weight {spec.weight}: {status.share}")
     lines += _rivals(queue, queues)
     lines += [
-        f"  note: {cell(c.message)}"
-        for c in status.conditions
-        if c.type == "Ready" and c.status == "False"
+        f"  note: {cell(c.message)}" for c in status.conditions if c.type == "Ready" and c.message
     ]
     return [*lines, *_waiting(_below(name, queues), members, now)]
 

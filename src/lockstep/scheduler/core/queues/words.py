@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lockstep.api import timestamp
-from lockstep.api.names import CPU, GPU, MEMORY
+from lockstep.api.label_syntax import value_problems
+from lockstep.api.names import CPU, GPU, GPU_MODEL_LABEL, MEMORY, PODS
+from lockstep.api.queue import QueueSpec
 from lockstep.api.wire import to_builtins
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.blocked import Verdict
@@ -21,6 +23,7 @@ from lockstep.scheduler.core.queues.share import share
 from lockstep.scheduler.core.units import Unit
 
 OVER_QUOTA = "OverQuota"
+_WITHOUT_DOMAIN = (CPU, MEMORY, "ephemeral-storage", PODS)
 _FIELDS = {
     "limit": "of its limit",
     "borrowingLimit": "that it may have with its borrowingLimit",
@@ -142,6 +145,7 @@ def queue_status(cluster: Cluster, name: str, pending: Mapping[str, int]) -> dic
     }
     beyond, part, _ = share(account, cluster.capacity())
     usual = cluster.memory.kept(name, queue.status.usual, cluster.ledger.specs)
+    remark = "; ".join(unknown_resources(queue.spec))
     return {
         "pending": sum(pending.get(one, 0) for one in _names(account)),
         "running": running(account),
@@ -156,10 +160,33 @@ def queue_status(cluster: Cluster, name: str, pending: Mapping[str, int]) -> dic
                 "type": "Ready",
                 "status": "False" if problem else "True",
                 "reason": "Misplaced" if problem else "Ready",
-                "message": problem or "",
+                "message": "; ".join(filter(None, (problem, remark))),
             }
         ],
     }
+
+
+def unknown_resources(spec: QueueSpec) -> Iterator[str]:
+    """Say of each resource that a queue names and no pod can ever ask for what is wrong with it."""
+    for field, amounts in (
+        ("guaranteed", spec.guaranteed),
+        ("limit", spec.limit),
+        ("borrowingLimit", spec.borrowing_limit),
+        ("lendingLimit", spec.lending_limit),
+    ):
+        for resource in amounts:
+            if wrong := _never_asked_for(resource):
+                yield f"its {field} names {resource}, which no pod can ask for: {wrong}"
+
+
+def _never_asked_for(resource: str) -> str:
+    if resource.startswith(MODEL_PREFIX):
+        model = resource.removeprefix(MODEL_PREFIX)
+        wrong = not model or value_problems(model)
+        return f"no node can have the label {GPU_MODEL_LABEL} with {model!r}" if wrong else ""
+    if "/" in resource or resource in _WITHOUT_DOMAIN or resource.startswith("hugepages-"):
+        return ""
+    return f"it has no domain before a slash, as {GPU} has"
 
 
 def _names(account: Account) -> list[str]:
