@@ -6,16 +6,11 @@ from typing import Any
 
 from lockstep.apiserver import status
 from lockstep.apiserver.addresses import carry_over
+from lockstep.apiserver.builtin.rules.others import SYSTEM_PRIORITIES
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.store import Key, Record, Store
 
 Json = dict[str, Any]
-
-_SYSTEM_PRIORITIES = {
-    "system-cluster-critical": 2_000_000_000,
-    "system-node-critical": 2_000_001_000,
-}
-
 
 _IMMORTAL = frozenset({"default", "kube-public", "kube-system"})
 _TOLERATED_SECONDS = 300
@@ -113,8 +108,8 @@ class Admission:
             if default is None:
                 return 0, "PreemptLowerPriority"
             name = spec["priorityClassName"] = default
-        if name in _SYSTEM_PRIORITIES:
-            return _SYSTEM_PRIORITIES[name], "PreemptLowerPriority"
+        if name in SYSTEM_PRIORITIES:
+            return SYSTEM_PRIORITIES[name], "PreemptLowerPriority"
         record = self._store.newest(Key("priorityclasses.scheduling.k8s.io", "", name))
         if record is None:
             raise _forbidden(pod, f"no PriorityClass with name {name} was found")

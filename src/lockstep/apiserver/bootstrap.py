@@ -9,6 +9,7 @@ from typing import Any
 from lockstep.apiserver.addresses import API_SERVER
 from lockstep.apiserver.auth import bootstrap as roles
 from lockstep.apiserver.auth.rbac import GROUP
+from lockstep.apiserver.builtin.rules.others import SYSTEM_PRIORITIES
 from lockstep.apiserver.objects import Objects, WriteOptions
 from lockstep.apiserver.store import Key
 
@@ -16,18 +17,12 @@ Json = dict[str, Any]
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
-CRITICAL = (
-    (
-        "system-cluster-critical",
-        2_000_000_000,
-        "must run in the cluster, but can be moved to another node if necessary.",
+CRITICAL = {
+    "system-cluster-critical": (
+        "must run in the cluster, but can be moved to another node if necessary."
     ),
-    (
-        "system-node-critical",
-        2_000_001_000,
-        "must not be moved from their current node.",
-    ),
-)
+    "system-node-critical": "must not be moved from their current node.",
+}
 """Priorities of what a cluster cannot do without."""
 
 _OPTIONS = WriteOptions(manager="kube-apiserver", validation="Ignore")
@@ -43,7 +38,9 @@ async def create_missing(objects: Objects) -> None:
         ("", "namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for name in NAMESPACES
     ]
-    wanted += [("scheduling.k8s.io", "priorityclasses", _priority(*one)) for one in CRITICAL]
+    wanted += [
+        ("scheduling.k8s.io", "priorityclasses", _priority(*one)) for one in CRITICAL.items()
+    ]
     wanted += [(GROUP, plural, obj) for plural, obj in roles.objects()]
     await asyncio.gather(*(_create(objects, *each) for each in wanted))
 
@@ -112,12 +109,12 @@ def _object(version: str, kind: str, labels: dict[str, str]) -> Json:
     return {"apiVersion": version, "kind": kind, "metadata": meta}
 
 
-def _priority(name: str, value: int, what: str) -> Json:
+def _priority(name: str, what: str) -> Json:
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
         "metadata": {"name": name},
-        "value": value,
+        "value": SYSTEM_PRIORITIES[name],
         "description": f"Used for system critical pods that {what}",
     }
 

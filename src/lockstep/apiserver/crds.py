@@ -6,7 +6,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lockstep.apiserver.builtin import Kind
+from lockstep.apiserver.builtin.kind import Validate
+from lockstep.apiserver.builtin.rules import validate_metadata
+from lockstep.apiserver.builtin.rules.names import dns_subdomain
 from lockstep.apiserver.catalog import Served
+from lockstep.apiserver.schema.causes import Cause
 
 Json = dict[str, Any]
 
@@ -49,6 +53,7 @@ def _served(crd: Json, version: Json, stored: str) -> Served:
         storage=(group, names["plural"]),
         counts_generation=True,
         verbs=_VERBS,
+        validate=_metadata_of(namespaced=spec["scope"] == "Namespaced"),
     )
     return Served(
         kind,
@@ -58,6 +63,17 @@ def _served(crd: Json, version: Json, stored: str) -> Served:
         crd=crd,
         version=version,
     )
+
+
+def _metadata_of(*, namespaced: bool) -> Validate:
+    """Return what checks of custom resources what their schema says nothing about."""
+
+    def validate(new: Json, old: Json | None) -> list[Cause]:
+        before = None if old is None else old.get("metadata") or {}
+        meta = new.get("metadata") or {}
+        return validate_metadata(meta, before, namespaced=namespaced, name=dns_subdomain)
+
+    return validate
 
 
 def establish(crd: Json, others: Iterable[Served], now: str) -> None:

@@ -8,6 +8,7 @@ import yaml
 
 from lockstep.api.crd import manifests
 from lockstep.apiserver.builtin import BUILTINS
+from lockstep.apiserver.crds import establish, served_versions
 from lockstep.apiserver.schema import Schema
 
 Json = dict[str, Any]
@@ -242,3 +243,21 @@ def test_our_own_definitions_are_in_order(manifest: Json) -> None:
     read = yaml.safe_load(yaml.safe_dump(manifest))
     assert Schema.builtin(KIND.schema_name).unknown_fields(read) == []
     assert said(read) == []
+
+
+@pytest.mark.parametrize(
+    ("meta", "said"),
+    [
+        ({"name": "a.b", "namespace": "n"}, ""),
+        ({"name": "Big_Q", "namespace": "n"}, 'metadata.name: Invalid value: "Big_Q": a lowercase'),
+        ({"name": "a"}, "metadata.namespace: Required value"),
+        ({"name": "a", "namespace": "n", "labels": {"a b": "c"}}, "metadata.labels: Invalid value"),
+    ],
+)
+def test_the_metadata_of_custom_resources_is_checked(meta: Json, said: str) -> None:
+    made = crd(OBJECT)
+    KIND.prepare(made, None)
+    establish(made, (), "2026-01-01T00:00:00Z")
+    (served,) = served_versions(made)
+    causes = "; ".join(map(str, served.kind.validate({"metadata": meta}, None)))
+    assert causes.startswith(said) and bool(causes) == bool(said)

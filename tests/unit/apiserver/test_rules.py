@@ -178,6 +178,30 @@ OTHERS: list[tuple[tuple[str, str], Json, Json | None, list[str]]] = [
         None,
         ["value: Forbidden: maximum allowed value of a user defined priority is 1000000000"],
     ),
+    *(
+        (
+            ("scheduling.k8s.io", "PriorityClass"),
+            {"metadata": {"name": name}, **fields},
+            None,
+            [
+                "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved "
+                f"for system use only. error: {wrong}"
+            ],
+        )
+        for name, fields, wrong in (
+            ("system-x", {"value": 3}, "system-x is not a known system priority class"),
+            (
+                "system-node-critical",
+                {"value": 3},
+                "value of system-node-critical PriorityClass must be 2000001000",
+            ),
+            (
+                "system-node-critical",
+                {"value": 2_000_001_000, "globalDefault": True},
+                "globalDefault of system-node-critical PriorityClass must be false",
+            ),
+        )
+    ),
     (
         ("rbac.authorization.k8s.io", "Role"),
         {"rules": [{"resources": ["pods"]}]},

@@ -32,6 +32,11 @@ Json = dict[str, Any]
 
 _LARGEST = 1024 * 1024
 _HIGHEST_PRIORITY = 1_000_000_000
+SYSTEM_PRIORITIES = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+"""The priority classes whose names may begin with ``system-``, and their values."""
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _RBAC = "rbac.authorization.k8s.io"
 _WHEN_SET = "field is immutable when `immutable` is set"
@@ -208,13 +213,26 @@ def priority_class(new: Json, old: Json | None) -> list[Cause]:
         return [*causes, *immutable(policy, old.get("preemptionPolicy"), "preemptionPolicy")]
     causes = []
     name = (new.get("metadata") or {}).get("name") or ""
-    if not name.startswith("system-") and value > _HIGHEST_PRIORITY:
+    if name.startswith("system-"):
+        if wrong := _not_of_the_system(name, value, bool(new.get("globalDefault"))):
+            text = "priority class names with 'system-' prefix are reserved for system use only."
+            causes.append(forbidden("metadata.name", f"{text} error: {wrong}"))
+    elif value > _HIGHEST_PRIORITY:
         text = f"maximum allowed value of a user defined priority is {_HIGHEST_PRIORITY}"
         causes.append(forbidden("value", text))
     choices = ("Never", "PreemptLowerPriority")
     if policy not in choices:
         causes.append(not_supported("preemptionPolicy", policy, choices))
     return causes
+
+
+def _not_of_the_system(name: str, value: int, everybodys: bool) -> str:
+    known = SYSTEM_PRIORITIES.get(name)
+    if known is None:
+        return f"{name} is not a known system priority class"
+    if value != known:
+        return f"value of {name} PriorityClass must be {known}"
+    return f"globalDefault of {name} PriorityClass must be false" if everybodys else ""
 
 
 def budget(new: Json, _old: Json | None) -> list[Cause]:
