@@ -99,7 +99,22 @@ PROMISE_BROKEN_BY_WHO_STARTS = told(
     ("j8: 2..4x1", "org", {"runs": 30}),
 )
 
+MEMBERS_ABOVE_WHERE_IT_WAS_PLANNED = told(
+    {"q": {"guaranteed": {GPU: 8}}, "r": {}, "t": {"guaranteed": {GPU: 4}}},
+    ("j0: 1x4", "t", {"at": 100, "runs": 30, "priorityClassName": "low"}),
+    ("j1: 1x1", "q", {"priorityClassName": "low"}),
+    ("j2: 1..5x1", "q", {"at": 100, "priorityClassName": "high"}),
+    ("j3: 1..3x2", "q", {"runs": 70}),
+    ("j4: 1x1", "q", {"priorityClassName": "low"}),
+    ("j5: 1x1", "q", {"priorityClassName": "low"}),
+    ("j6: 1x1", "q", {"priorityClassName": "low"}),
+    ("j7: 2x4", "q", {"runs": 70}),
+    ("j8: 1x4", "q", {"priorityClassName": "low"}),
+    ("j9: 1x1", "r", {"at": 100, "runs": 30, "priorityClassName": "low"}),
+)
 
+
+@example(MEMBERS_ABOVE_WHERE_IT_WAS_PLANNED, 0)
 @example(PROMISE_BROKEN_BY_WHO_STARTS, 0)
 @example(EXTRAS_BEFORE_A_CLAIM, 0)
 @example(FREED_MORE_THAN_IS_NEEDED, 0)

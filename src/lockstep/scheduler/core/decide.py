@@ -26,7 +26,7 @@ from lockstep.scheduler.core.problems import Problems
 from lockstep.scheduler.core.queues import admission
 from lockstep.scheduler.core.returning import Returning
 from lockstep.scheduler.core.round import Round
-from lockstep.scheduler.core.starts import Either, Starts
+from lockstep.scheduler.core.starts import Starts
 from lockstep.scheduler.core.streak import Streak
 from lockstep.scheduler.core.timeouts import TimeOuts
 from lockstep.scheduler.core.turns import Turns
@@ -81,7 +81,7 @@ class Decider:
 
         Units in *busy* (their bindings are under way) are left for later.
         """
-        result, busy = Round(), Either(busy, self.starts)
+        result = Round()
         self._absorb(result, busy, now)
         for key, verdict in self.timeouts.take(self.cluster, now):
             self._give_up(key, verdict, result)
@@ -157,8 +157,9 @@ class Decider:
     def _decide_one(self, key: UnitKey, now: float, result: Round) -> int:
         """Decide about one unit; return how many of its pods were placed."""
         unit = self.cluster.units[key]
+        stands = key in self.cluster.nominations
         with self.backfill.lifted(unit, now):
-            if key in self.cluster.nominations:
+            if stands:
                 placement = self._stand(unit, now, result)
                 if placement is None:
                     return 0
@@ -175,7 +176,7 @@ class Decider:
             return 0
         self._commit(placement, now)
         self.backfill.placed(unit, {one.spot.node for one in placement.assignments}, now)
-        self.starts.hold(placement, now)
+        self.starts.hold(placement, now, grows=stands and key in self._resting)
         self.broken.pop(key, None)
         return len(placement.assignments)
 

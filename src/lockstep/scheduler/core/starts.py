@@ -7,8 +7,8 @@ Why that comes to an end is told in ADR 0075.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.placement import Assignment, Placement
@@ -19,17 +19,6 @@ LONGEST = 1.0
 """Seconds for which a start is held back at most, where others go on making room all the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Either:
-    """What is in one container or in the other."""
-
-    one: Container[UnitKey]
-    other: Container[UnitKey]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self.one or key in self.other
-
-
 class Starts:
     """The placements that nobody has been told of yet."""
 
@@ -37,6 +26,7 @@ class Starts:
         self._cluster = cluster
         self._held: dict[UnitKey, Placement] = {}
         self._since = 0.0
+        self._grows = False
 
     def __contains__(self, key: object) -> bool:
         return key in self._held
@@ -44,11 +34,17 @@ class Starts:
     def __bool__(self) -> bool:
         return bool(self._held)
 
-    def hold(self, placement: Placement, now: float) -> None:
-        """Hold back a placement that is counted in the state already."""
+    def hold(self, placement: Placement, now: float, *, grows: bool = False) -> None:
+        """Hold back a placement that is counted in the state already.
+
+        A unit that *grows* stands where it was planned, and is asked next for the members above.
+        """
         if not self._held:
             self._since = now
-        self._held[placement.unit] = placement
+        self._grows |= grows
+        earlier = self._held.get(placement.unit)
+        before = earlier.assignments if earlier is not None else ()
+        self._held[placement.unit] = replace(placement, assignments=before + placement.assignments)
         for one in placement.assignments:
             one.member.tentative = True
 
@@ -93,6 +89,7 @@ class Starts:
         That may be until the decisions have *settled*, or while those who come back are waited for
         (until the Unix time *waits*): what is theirs may be among it.
         """
+        settled, self._grows = settled and not self._grows, False
         if not self._held:
             return
         if self._since <= now < self._since + LONGEST:
