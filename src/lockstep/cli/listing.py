@@ -13,6 +13,7 @@ import typer
 from lockstep.api.core import EVENTS, NODES, PODS, Event
 from lockstep.api.gang import GANGS, Gang
 from lockstep.api.names import GANG_LABEL, JOB_LABEL
+from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS
@@ -224,7 +225,10 @@ async def _describe(session: Session, ref: kinds.Reference) -> list[str]:
         return pages.describe_node(obj, pods.items, events, now)
     if res is PODS:
         return pages.describe_pod(obj, events, now)
-    return pages.describe_any(await _raw(session, ref), events, now)
+    page = pages.describe_any(await _raw(session, ref), events, now)
+    if res is NODE_POLICIES:
+        page += pages.policy_nodes(obj, (await client.list(NODES)).items)
+    return page
 
 
 async def find_gang(session: Session, name: str) -> Gang | None:

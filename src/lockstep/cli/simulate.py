@@ -15,6 +15,7 @@ from lockstep.api.names import API_VERSION
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.grouped import grouped
 from lockstep.cli.load import check, documents
+from lockstep.cli.output import note
 from lockstep.cli.simulate_fgd import fgd
 from lockstep.cli.simulate_options import Breakage, Clock, Input, Output, Showing, options
 from lockstep.cli.usage import usage
@@ -90,8 +91,11 @@ def _run(world: World, works: list[Workload], options: Options) -> Outcome:
     from lockstep.sim.communication import compared
     from lockstep.sim.engine import Simulation
     from lockstep.sim.figures import figures
+    from lockstep.sim.unmatched import unmatched
 
     simulation = Simulation(world, works, options)
+    for warning in unmatched(world, simulation.cluster, options.faults):
+        note(f"warning: {warning}")
     try:
         with _Progress(len(works)) as progress:
             result = simulation.run(progress)

@@ -6,9 +6,11 @@ import pytest
 from tests.support.simulated_jobs import job, training_job
 from typer.testing import CliRunner
 
-from lockstep.api.names import CHECKPOINT_ANNOTATION
+from lockstep.api.names import API_VERSION, CHECKPOINT_ANNOTATION
 from lockstep.cli.simulate import app
 from lockstep.cli.simulate_options import Breakage
+from lockstep.nodes.simulated.fleet import fleet, node_object
+from lockstep.nodes.simulated.spec import parse
 
 
 @pytest.fixture
@@ -93,3 +95,42 @@ def test_placements_name_the_nics_beside_the_gpus(tmp_path, made):
     assert done.exit_code == 0, done.output
     got = {p["job"]: (p["gpus"], p["nics"]) for p in json.loads(done.output)["placements"]}
     assert got == {"one": ([0], [0]), "two": ([2, 3], [2, 3])}
+
+
+def policy(*tiers):
+    chosen = [{"name": t, "selector": {"matchLabels": {"leaf": leaf}}} for t, leaf in tiers]
+    meta = {"name": "cheap"}
+    return {"apiVersion": API_VERSION, "kind": "NodePolicy", "metadata": meta} | {
+        "spec": {"tiers": chosen}
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "tiers", "said"),
+    [
+        ([], [("first", "leaf-0-0")], []),
+        (["--spot", "leaf=leaf-0-0"], [("first", "leaf-0-0")], []),
+        (
+            ["--spot", "pay=spot"],
+            [("first", "leaf-0-0")],
+            ["--spot pay=spot: none of the 4 nodes has such labels, so none is reclaimed"],
+        ),
+        ([], [("first", "leaf-9")], ["NodePolicy cheap: no node is in its tier first"]),
+        (
+            [],
+            [("first", "leaf-0-0"), ("again", "leaf-0-0")],
+            ["NodePolicy cheap: no node is in its tier again"],
+        ),
+    ],
+    ids=["nothing", "a spot leaf", "no spot node", "an empty tier", "nodes of an earlier tier"],
+)
+def test_what_chooses_no_node_is_named(scattered, tmp_path, options, tiers, said):
+    named = {"apiVersion": "v1", "kind": "Node"}
+    nodes = [named | node_object(node, 0.0) for node in fleet(parse("4x8")).values()]
+    file = tmp_path / "cluster.json"
+    objects = {"apiVersion": "v1", "kind": "List", "items": [*nodes, policy(*tiers)]}
+    file.write_text(json.dumps(objects))
+    done = CliRunner().invoke(app, ["--cluster", str(file), *scattered[2:], *options])
+    assert done.exit_code == 0, done.output
+    assert done.stderr.splitlines() == [f"warning: {line}" for line in said]
+    assert json.loads(done.stdout)["ended"] == 9

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from tests.unit.cli.objects import NOW, at, event, gang, job, node, pod, queue
 
 from lockstep.api.gang import Gang
+from lockstep.api.node_policy import NodePolicy
 from lockstep.api.training import TrainingJob
+from lockstep.api.wire import convert
 from lockstep.cli.views import amounts, catalog
-from lockstep.cli.views.describe import describe_job, describe_pod
+from lockstep.cli.views.describe import describe_job, describe_pod, policy_nodes
 from lockstep.cli.views.gangs import gang_table, minimum
 from lockstep.cli.views.jobs import job_table
 from lockstep.cli.views.nodes import natural, node_table
@@ -249,3 +251,21 @@ def test_the_page_of_a_pod_tells_its_devices():
     page = describe_pod(pod("p", annotations=held), [], NOW)
     shown = {line.split(":")[0]: line.split(":")[1].strip() for line in page if ":" in line}
     assert (shown["GPUs"], shown["NICs"], shown["NUMA node"]) == ("0,1", "2", "0")
+
+
+def test_a_page_about_a_policy_counts_the_nodes_of_each_tier() -> None:
+    leaves = {"first": ["l1", "l2"], "again": ["l2"], "rest": ["l3"]}
+    tiers = [
+        {
+            "name": tier,
+            "selector": {"matchExpressions": [{"key": "leaf", "operator": "In", "values": named}]},
+        }
+        for tier, named in leaves.items()
+    ]
+    policy = convert({"metadata": {"name": "p"}, "spec": {"tiers": tiers}}, NodePolicy)
+    nodes = [node("a", leaf="l1"), node("b", leaf="l2"), node("c", leaf="l3"), node("d")]
+    assert [line.split() for line in policy_nodes(policy, nodes)[3:]] == [
+        ["first", "2"],
+        ["again", "0"],
+        ["rest", "1"],
+    ]

@@ -9,12 +9,13 @@ from lockstep.api import names, roles
 from lockstep.api.core import Event, Node, Pod
 from lockstep.api.gang import Gang
 from lockstep.api.meta import Condition, ObjectMeta
+from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.training import Role, TrainingJob
 from lockstep.cli.views import amounts, gangs, jobs, nodes
 from lockstep.cli.views.pods import event_table, pod_table, state
 from lockstep.cli.views.queues import amounts as in_one_cell
-from lockstep.cli.views.table import Table, cell, plain, table
+from lockstep.cli.views.table import Column, Table, cell, plain, table
 from lockstep.cli.views.times import ago, between
 
 Fact = tuple[str, object]
@@ -144,6 +145,17 @@ def describe_any(obj: dict[str, Any], events: Iterable[Event], now: float) -> li
     facts: list[Fact] = [("Name", meta.get("name")), ("Namespace", meta.get("namespace"))]
     text = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=100)
     return [*_facts(facts), *text.splitlines(), *_events(events, now)]
+
+
+def policy_nodes(policy: NodePolicy, nodes: Iterable[Node]) -> list[str]:
+    """Return how many nodes are in each tier of a policy, as the scheduler sees it."""
+    # Only here are the scheduler's arrays needed, which take a while to load.
+    from lockstep.scheduler.core.offline import cluster_of
+
+    cluster = cluster_of(nodes=nodes, node_policies=[policy])
+    filled = cluster.policies.filled(policy.metadata.name, cluster.table)
+    shown = table(("Tier", Column("Nodes", number=True)), ((t.name, n) for t, n in filled))
+    return _section("Nodes", _table(shown))
 
 
 def _identity(meta: ObjectMeta, now: float) -> list[Fact]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from lockstep.api.core import NodeSelectorRequirement
 from lockstep.api.meta import LabelSelector
-from lockstep.api.node_policy import NodePolicy
+from lockstep.api.node_policy import NodePolicy, NodeTier
 from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.labels import matches
 from lockstep.scheduler.core.nodes import NodeTable
@@ -28,6 +30,10 @@ class NodePolicies:
         """Forget a policy."""
         self._known.pop(name, None)
         self._tiers.clear()
+
+    def names(self) -> list[str]:
+        """Return what the policies are called."""
+        return sorted(self._known)
 
     def __contains__(self, name: str) -> bool:
         return name in self._known
@@ -57,6 +63,17 @@ class NodePolicies:
                 tiers[_matching(table, tier.selector)] = number
             found = self._tiers[name] = table.version, tiers
         return found[1]
+
+    def filled(self, name: str, table: NodeTable) -> Iterator[tuple[NodeTier, int]]:
+        """Yield the tiers of a policy with how many nodes are in each, the first one first.
+
+        Raises:
+            KeyError: when there is no such policy.
+        """
+        tiers = self._known[name].spec.tiers
+        numbers = self.tiers(name, table)
+        for number, tier in enumerate(tiers):
+            yield tier, int(np.count_nonzero(table.live & (numbers == number)))
 
 
 def _matching(table: NodeTable, selector: LabelSelector) -> BoolArray:
