@@ -21,7 +21,7 @@ import msgspec
 
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.outlook import Estimate, Outlook
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.units import Unit, UnitKey
 from lockstep.scheduler.core.unsettled import Unsettled
 
 log = logging.getLogger(__name__)
@@ -79,13 +79,16 @@ class Forecaster:
             if not len(self._decider.line):
                 continue
             started, now = loop.time(), time.time()
-            waiting = list(self._decider.line.all())
+            units = self._decider.cluster.units
+            waiting = {key: units[key].uid for key in self._decider.line.all()}
             estimates, trouble = await self._look(now)
             if trouble:
                 log.error("looking ahead broke off: %s", trouble)
                 untold = Estimate(None, f"looking ahead broke off: {trouble}")
                 estimates = dict.fromkeys(waiting, untold) | estimates
-            self._found(estimates, now)
+            # What has gone meanwhile, and come again by the same name, is not what was looked at.
+            there = {k: one for k, one in estimates.items() if _same(units.get(k), waiting.get(k))}
+            self._found(there, now)
             pause = (loop.time() - started) * SPARING
             if trouble:
                 self.note()
@@ -135,6 +138,10 @@ class Forecaster:
             UnitKey(n.kind, n.namespace, n.name): Estimate(n.at, n.why, n.not_before) for n in lines
         }
         return found, _in_words(code)
+
+
+def _same(unit: Unit | None, uid: str | None) -> bool:
+    return unit is not None and unit.uid == uid
 
 
 def _exit_code(pid: int) -> int | None:

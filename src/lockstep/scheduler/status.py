@@ -109,23 +109,28 @@ class StatusWriter:
         """Take note of when what waits will start, as found at the Unix time *seen*."""
         before, self._foreseen = self._foreseen, {}
         for key, estimate in estimates.items():
-            one = Foreseen(estimate, seen)
             unit = self._cluster.units.get(key)
             if unit is None:
                 continue
+            one = Foreseen(estimate, seen, unit.uid)
             if unit.is_gang:
                 news = unit.gang is not None and not says_the_same(unit.gang.status, one)
             else:
                 # Reading what thousands of pods show would keep bindings waiting. What is much
                 # the same as before does not count as found, else it could creep away unseen.
                 old = before.get(key)
-                news = old is None or not alike(old.estimate, one)
+                news = old is None or old.uid != unit.uid or not alike(old.estimate, one)
                 one = one if old is None or news else old
             self._foreseen[key] = one
             if news:
                 self._drifted.add(key)
         if self._drifted:
             self._wake.set()
+
+    def _told(self, unit: Unit) -> Foreseen | None:
+        """Return what was found of a unit, not of one that had its name before."""
+        one = self._foreseen.get(unit.key)
+        return one if one is not None and one.uid == unit.uid else None
 
     @property
     def behind(self) -> bool:
@@ -246,7 +251,7 @@ class StatusWriter:
         gang = unit.gang
         if gang is None:
             return
-        foreseen = self._foreseen.get(unit.key)
+        foreseen = self._told(unit)
         status = gang_status(self._cluster, unit, verdict, place, now, foreseen=foreseen)
         change = difference(gang.status, status)
         if not change:
@@ -266,7 +271,7 @@ class StatusWriter:
                 continue
             shown = self._shown(member)
             if not unit.is_gang:
-                foreseen = self._foreseen.get(unit.key)
+                foreseen = self._told(unit)
                 why = replace(why, message=pod_message(why.message, shown, foreseen))
             outdated = not unit.is_gang and self._decider.preemptor.outdated(unit)
             if not outdated and not self._needs_words(member, why, shown):

@@ -8,6 +8,7 @@ import signal
 import time
 
 import pytest
+from msgspec.structs import replace
 from tests.support.running import Running
 from tests.support.waiting import eventually
 
@@ -17,6 +18,7 @@ from lockstep.scheduler.core.units import UnitKey
 from lockstep.scheduler.forecaster import Forecaster
 
 KNOWN = "gang x has no expected run time"
+Y = UnitKey("Gang", "default", "y")
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +52,8 @@ class Looking:
     @property
     def why(self) -> str:
         """What gang y, which waits, was told last of why it has no estimate."""
-        return self.looks[-1][UnitKey("Gang", "default", "y")].why if self.looks else ""
+        last = self.looks[-1] if self.looks else {}
+        return last[Y].why if Y in last else ""
 
     async def __aenter__(self) -> Looking:
         self._task = asyncio.create_task(self.forecaster.run())
@@ -91,9 +94,30 @@ async def test_what_is_found_comes_back_and_the_state_stays_as_it_was(
     before = world.places("x")
     async with Looking(world) as looking:
         await looking.see()
-    assert looking.looks[0] == {UnitKey("Gang", "default", "y"): Estimate(None, KNOWN)}
+    assert looking.looks[0] == {Y: Estimate(None, KNOWN)}
     assert world.places("x") == before
     assert forked and all(gone(pid) for pid in forked)
+
+
+async def test_one_that_took_its_name_meanwhile_is_not_told_what_was_found_of_it(
+    world: Running, monkeypatch: pytest.MonkeyPatch
+):
+    real, gang = os.fork, world.gangs["y"].gang
+
+    def fork() -> int:
+        pid = real()
+        if pid:  # it goes, and comes again, while it is looked ahead
+            meta = replace(gang.metadata, uid="another")
+            world.cluster.set_gang(replace(gang, metadata=meta))
+        return pid
+
+    async with Looking(world) as looking:
+        with monkeypatch.context() as once:
+            once.setattr(os, "fork", fork)
+            await looking.see()
+        assert looking.looks[0] == {}
+        looking.forecaster.note()
+        await eventually(lambda: looking.why == KNOWN)
 
 
 async def test_without_memory_for_it_the_scheduler_goes_on(
@@ -146,7 +170,7 @@ async def test_one_that_dies_while_it_tells_leaves_what_it_has_told(
         monkeypatch.setattr(module, "_work", work)
         await looking.see()
         assert looking.looks[0][UnitKey("Gang", "default", "z")] == Estimate(9.0)
-        assert "it was killed" in looking.looks[0][UnitKey("Gang", "default", "y")].why
+        assert "it was killed" in looking.looks[0][Y].why
 
 
 async def test_who_is_too_far_back_is_told_how_far_it_was_looked(

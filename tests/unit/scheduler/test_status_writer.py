@@ -15,7 +15,7 @@ from tests.support.drawn import add, draw, draw_gang, node, pod
 from tests.support.waiting import eventually
 
 from lockstep.api.core import PODS, Pod
-from lockstep.api.gang import Gang
+from lockstep.api.gang import Gang, GangStatus
 from lockstep.api.timestamp import show
 from lockstep.api.wire import convert, to_builtins
 from lockstep.kube.errors import ApiError, Conflict
@@ -341,6 +341,23 @@ async def test_when_it_starts_is_written_and_not_again_for_next_to_nothing():
     )
     assert world.gang("g1").status.no_estimate == ""
     assert world.server.gangs == before + Counter(g0=1, g1=1)
+
+
+async def test_what_was_found_of_a_gang_is_not_said_of_the_next_of_its_name():
+    world = World("s/l: a:8-8", 1)
+    world.decide()
+    key, first = world.gang_key("g0"), world.gang("g0")
+    async with world.writing():
+        world.writer.foresee({key: Estimate(5000.0)}, 1000.0)
+        await eventually(lambda: world.gang("g0").status.estimated_start)
+        world.cluster.remove_gang("default", "g0")
+        second = replace(first, metadata=replace(first.metadata, uid="another"))
+        world.cluster.set_gang(replace(second, status=GangStatus()))
+        world.decide()
+        await eventually(lambda: world.gang("g0").status.message)
+        assert world.gang("g0").status.estimated_start is None
+        world.writer.foresee({key: Estimate(7000.0)}, 2000.0)
+        await eventually(lambda: world.gang("g0").status.estimated_start == show(7000.0))
 
 
 async def test_a_single_pod_says_when_it_starts_and_not_again_for_next_to_nothing():

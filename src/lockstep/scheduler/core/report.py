@@ -29,6 +29,8 @@ class Foreseen:
 
     estimate: Estimate
     seen: float
+    uid: str = ""
+    """Of the unit that it is about."""
 
 
 def gang_status(

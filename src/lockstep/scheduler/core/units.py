@@ -177,6 +177,13 @@ class Unit:
         return self.key.kind == "Gang"
 
     @property
+    def uid(self) -> str:
+        """Return what tells the unit from one of the same name before or after it."""
+        if self.is_gang:
+            return self.gang.metadata.uid if self.gang is not None else ""
+        return next((m.uid for m in self.members.values()), "")
+
+    @property
     def wish(self) -> TopologyWish:
         """Return the wish for all members together."""
         return (self.gang.spec.topology if self.gang else None) or NO_WISH
