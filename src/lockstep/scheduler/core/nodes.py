@@ -232,12 +232,12 @@ class NodeTable:
         """
         self.used[columns, row] += amounts * times
         if last:
-            self._refresh(row)
+            self.refresh(row)
 
     def vacate(self, row: int) -> None:
         """Use nothing of a node, before its pods are counted afresh."""
         self.used[:, row] = 0
-        self._refresh(row)
+        self.refresh(row)
 
     def hold_devices(self, row: int, taken: Taken) -> None:
         """State which devices of a node are held whole, and of which shares are held."""
@@ -246,7 +246,7 @@ class NodeTable:
         if self.columns.cards:
             uses = device_columns.used(self.columns, self.layout(row), taken)
             device_columns.put(self.used, row, uses)
-        self._refresh(row)
+        self.refresh(row)
 
     def open_for(self, takes: Takes) -> None:
         """Give single devices the columns that a pod goes by, as many as any node has."""
@@ -268,7 +268,7 @@ class NodeTable:
         """Keep more (or, with a negative *times*, less) of a node free for somebody to come."""
         self._holds = True
         self.held[columns, row] += amounts * times
-        self._refresh(row)
+        self.refresh(row)
 
     def hold_grant(self, row: int, grant: Grant, takes: Takes, times: int = 1) -> None:
         """Keep more (or less) of single devices free for a pod to come."""
@@ -278,7 +278,7 @@ class NodeTable:
         amounts = device_columns.held(self.columns, self.layout(row), grant, takes)
         for column, amount in amounts.items():
             self.held[column, row] += amount * times
-        self._refresh(row)
+        self.refresh(row)
 
     def _begun(self, rows: int | IntArray) -> BoolArray:
         there = self.allocatable[:, rows] - self.used[:, rows]
@@ -289,7 +289,7 @@ class NodeTable:
         rows = np.flatnonzero(self.held.any(axis=0))
         self.held[:] = self.gpu_kept[:] = 0
         for row in rows:
-            self._refresh(int(row))
+            self.refresh(int(row))
 
     def emptied(self, rows: IntArray) -> IntArray:
         """Return what some nodes would have free with nobody on them; ill devices stay ill."""
@@ -328,7 +328,7 @@ class NodeTable:
             uses = device_columns.used(self.columns, self.layout(row), taken)
             self._offer_devices(row)
             device_columns.put(self.used, row, {column: uses[column] for column in new})
-            self._refresh(row)
+            self.refresh(row)
 
     def rank(self) -> IntArray:
         """Return each row's place in the natural order of node names, the last tie-breaker."""
@@ -346,14 +346,15 @@ class NodeTable:
             if is_port(name):
                 self.allocatable[column, row] = 1
         self._offer_devices(row)
-        self._refresh(row)
+        self.refresh(row)
 
     def _offer_devices(self, row: int) -> None:
         if self.columns.cards:
             offers = device_columns.offered(self.columns, self.layout(row))
             device_columns.put(self.allocatable, row, offers)
 
-    def _refresh(self, row: int) -> None:
+    def refresh(self, row: int) -> None:
+        """Count again what is free on a node."""
         self.free[:, row] = self.allocatable[:, row] - self.used[:, row]
         # A count alone would promise devices that are ill or held by index.
         layout = self.layout(row)

@@ -10,7 +10,7 @@ them. The plan is then placed once more, on the cluster without just these.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,14 +78,13 @@ class Planner:
         if self._place(state, (), rows) is not None:
             return None
         chunks = self._chunks()
-        for chunk in chunks:
-            state.vacate(chunk.members)
+        state.vacate(_members(chunks))
         placement = self._place(state, chunks, rows)
         if placement is None:
             return None
         number, placement = self._halve(state, chunks, placement, rows)
         kept, placement = self._needed(state, chunks[:number], placement, rows)
-        return self._verified(kept, placement, chunks[:number])
+        return self._verified(state, kept, placement, chunks[:number])
 
     def _place(
         self, state: Supposition, gone: Sequence[Chunk], rows: BoolArray | None
@@ -94,10 +93,17 @@ class Planner:
         with self._cluster.ledger.without(self._uncounted(gone)):
             return admission.place(self._cluster, self._unit, self._problem, rows, state=state)
 
+    def _allowed(self, gone: Sequence[Chunk]) -> bool:
+        """Return whether no limit forbids the unit every place once these (and who leaves) are gone.
+
+        It is asked before anything is moved for a search that would end there.
+        """
+        with self._cluster.ledger.without(self._uncounted(gone)):
+            return admission.over_quota(self._cluster, self._unit, self._problem) is None
+
     def _uncounted(self, gone: Sequence[Chunk]) -> list[Member]:
         """Return those who leave and who is to go, as far as they count in any queue."""
-        members = (member for chunk in gone for member in chunk.members)
-        return [m for m in (*self._leaving, *members) if m.account is not None]
+        return [m for m in (*self._leaving, *_members(gone)) if m.account is not None]
 
     def _lacking(self, placement: Placement) -> list[tuple[Account, str, int]]:
         """Return by queue and resource what must be given back before its ceilings are kept.
@@ -159,20 +165,16 @@ class Planner:
         low, high, there = 0, len(chunks), len(chunks)
         while low < high:
             middle = (low + high) // 2
-            for chunk in chunks[middle:there]:
-                state.restore(chunk.members)
-            for chunk in chunks[there:middle]:
-                state.vacate(chunk.members)
-            there = middle
-            found = self._place(state, chunks[:middle], rows)
+            found = None
+            if self._allowed(chunks[:middle]):
+                _move(state, chunks, there, middle)
+                there = middle
+                found = self._place(state, chunks[:middle], rows)
             if found is None:
                 low = middle + 1
             else:
                 high, placement = middle, found
-        for chunk in chunks[there:high]:
-            state.vacate(chunk.members)
-        for chunk in chunks[high:there]:
-            state.restore(chunk.members)
+        _move(state, chunks, there, high)
         return high, placement
 
     def _needed(
@@ -197,29 +199,57 @@ class Planner:
             if chunk.key not in whole and thoughts and chunk.size <= slack.idle:
                 thoughts -= 1
                 rest = [*chunks[:number], *kept]
-                state.restore(chunk.members)
-                other = self._place(state, rest, rows)
+                other = self._elsewhere(state, chunk, rest, rows)
                 if other is not None:
                     placement = other
                     slack = Slack(state.table, rest, placement, self._lacking(placement))
                     continue
-                state.vacate(chunk.members)
             kept.append(chunk)
             if chunk.whole:  # with the members that it could do without
                 whole.add(chunk.key)
         return kept, placement
 
+    def _elsewhere(
+        self, state: Supposition, chunk: Chunk, rest: Sequence[Chunk], rows: BoolArray | None
+    ) -> Placement | None:
+        """Return where the unit stands if just the *rest* goes, and have *chunk* back then."""
+        if not self._allowed(rest):
+            return None
+        state.restore(chunk.members)
+        found = self._place(state, rest, rows)
+        if found is None:
+            state.vacate(chunk.members)
+        return found
+
     def _verified(
-        self, kept: list[Chunk], placement: Placement, chunks: list[Chunk]
+        self,
+        state: Supposition,
+        kept: list[Chunk],
+        placement: Placement,
+        chunks: list[Chunk],
     ) -> Plan | None:
-        """Return the plan once the unit has been placed where just the victims have gone."""
+        """Return the plan once the unit has been placed where just the victims have gone.
+
+        Just those that are *kept* on the list are gone now.
+        """
+        rows = np.zeros(self._cluster.table.capacity, dtype=bool)
+        rows[[self._cluster.table.rows[a.spot.node] for a in placement.assignments]] = True
         for chosen in (kept, chunks):
-            victims = tuple(m for chunk in chosen for m in chunk.members)
-            state = Supposition(self._cluster, (*self._leaving, *victims))
-            rows = np.zeros(self._cluster.table.capacity, dtype=bool)
-            rows[[self._cluster.table.rows[a.spot.node] for a in placement.assignments]] = True
+            victims = tuple(_members(chosen))
+            if chosen is chunks:
+                state.vacate([m for m in victims if m.key not in state.gone])
             found = self._place(state, chosen, rows)
             if found is not None and victims:
                 violated = dict.fromkeys(one for chunk in chosen for one in chunk.violates)
                 return Plan(self._unit.key, found, victims, tuple(violated))
         return None
+
+
+def _members(chunks: Sequence[Chunk]) -> Iterator[Member]:
+    return (member for chunk in chunks for member in chunk.members)
+
+
+def _move(state: Supposition, chunks: Sequence[Chunk], there: int, number: int) -> None:
+    """Have the first *number* of *chunks* gone instead of the first so many that were."""
+    state.restore(_members(chunks[number:there]))
+    state.vacate(_members(chunks[there:number]))

@@ -19,7 +19,8 @@ class Supposition:
         self.fits = cluster.fits.fork(self.table)
         self.policies = cluster.policies
         self._cluster = cluster
-        self._gone: set[PodKey] = set()
+        self.gone: set[PodKey] = set()
+        """Whoever is supposed to be gone."""
         self._come: dict[str, list[Member]] = {}
         """By node, whoever is supposed to stand there with devices."""
         self.vacate(gone)
@@ -44,19 +45,23 @@ class Supposition:
                 self._hold_devices(spot.node)
 
     def _charge(self, members: Iterable[Member], times: int) -> None:
-        table, with_devices = self.table, set[str]()
-        change = self._gone.add if times < 0 else self._gone.discard
+        table, rows, with_devices = self.table, set[int](), set[str]()
+        change = self.gone.add if times < 0 else self.gone.discard
         for member in members:
             change(member.key)
             row = table.rows.get(member.node)
             if row is not None:
-                table.charge(row, member.shape.columns, member.shape.amounts, times)
+                shape = member.shape
+                table.charge(row, shape.columns, shape.amounts, times, last=False)
+                rows.add(row)
                 if member.grant:
                     with_devices.add(member.node)
         for node in with_devices:
             self._hold_devices(node)
+        for row in rows.difference(map(table.rows.__getitem__, with_devices)):
+            table.refresh(row)
 
     def _hold_devices(self, node: str) -> None:
-        there = (m for m in self._cluster.on_node(node) if m.key not in self._gone)
+        there = (m for m in self._cluster.on_node(node) if m.key not in self.gone)
         come = self._come.get(node, ())
         self.table.hold_devices(self.table.rows[node], held_by((*there, *come)))
