@@ -72,6 +72,16 @@ def test_a_queue_that_forgets_shows_nothing():
     assert history(QueueStatus(), one, 5.0, CAPACITY) == {"averageUse": {}, "averageAt": None}
 
 
+def test_what_ran_until_this_moment_counts_for_all_the_time_that_it_ran():
+    world = Running.on("s/l: a:8 b:8", {"q": {"usageHalfLife": "10m"}})
+    world.run("x: 2x8", "q")
+    world.now += 3600
+    world.end("x")
+    world.settle()
+    average = world.cluster.ledger.accounts["q"].average[GPU]
+    assert average == pytest.approx(16_000 * (1 - 0.5**6), rel=0.01)
+
+
 def test_after_a_restart_the_same_queue_is_served_next():
     spec = {"usageHalfLife": "10m"}
     world = Running.on("s/l: a:8 b:8", {"q": spec, "r": spec})

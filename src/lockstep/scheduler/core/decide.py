@@ -114,6 +114,7 @@ class Decider:
         for due in (self.backfill.wake_at, self.timeouts.next, self.preemptor.wake_at(now)):
             if due is not None:
                 result.wake(due)
+        self.cluster.ledger.rest()
         return result
 
     def _gathers(self, key: UnitKey, now: float, result: Round) -> bool:

@@ -86,6 +86,8 @@ class Account:
     """How many of them there are of each priority."""
     average: dict[str, float] = field(default_factory=dict)
     """Decayed use, where past use counts."""
+    lasting: Amounts = field(default_factory=dict)
+    """What was used when the last round was over, and so until something happened."""
 
     @classmethod
     def of(cls, name: str, spec: QueueSpec) -> Account:
@@ -122,6 +124,16 @@ class Account:
         """Return the seconds in which past use counts half; None where it does not count."""
         stated = self.spec.usage_half_life if self.spec is not None else None
         return duration.parse(stated) or None if stated is not None else None
+
+    def rest(self) -> None:
+        """Take note of what is used until anything happens, where past use counts."""
+        if self.half_life is not None:
+            self.lasting = dict(self.used)
+
+    def succeed(self, old: Account | None) -> None:
+        """Take over what the account that stood for the queue until now knows of its past."""
+        if old is not None:
+            self.average, self.lasting = old.average, old.lasting
 
     @property
     def preempts(self) -> bool:

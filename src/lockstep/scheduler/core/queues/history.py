@@ -28,6 +28,16 @@ def decayed(
     }
 
 
+def later(account: Account, passed: float) -> dict[str, float]:
+    """Return an account's average *passed* seconds later, at the end of which something happened.
+
+    What is used now may already be without what has just ended, so it is no measure of that time.
+    """
+    if account.half_life is None:
+        return account.average
+    return decayed(account.average, account.lasting, passed, account.half_life)
+
+
 def recalled(status: QueueStatus, account: Account, now: float) -> dict[str, float]:
     """Return the average that follows from what a queue shows; empty where it shows none."""
     at = timestamp.read(status.average_at)

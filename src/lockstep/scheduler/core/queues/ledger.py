@@ -15,7 +15,7 @@ from lockstep.api.names import GPU, PODS
 from lockstep.api.queue import DefragmentationPolicy, Queue, QueueSpec
 from lockstep.scheduler.core.queues.account import ITSELF, Account, Amounts, Card
 from lockstep.scheduler.core.queues.guarantee import MODEL_PREFIX, bears_on, holds
-from lockstep.scheduler.core.queues.history import decayed, recalled
+from lockstep.scheduler.core.queues.history import later, recalled
 from lockstep.scheduler.core.resources import is_port
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Member, UnitKey
@@ -100,10 +100,10 @@ class Ledger:
 
     def rebuild(self, members: Iterable[Member], count: Callable[[Member], None]) -> None:
         """Build all accounts from the queues, and count *members* again."""
-        averages = {name: account.average for name, account in self.accounts.items()}
+        before = self.accounts
         self._build()
         for name, account in self.accounts.items():
-            account.average = averages.get(name, account.average)
+            account.succeed(before.get(name))
         for member in members:
             member.account = None
             count(member)
@@ -172,7 +172,7 @@ class Ledger:
         return parent
 
     def age(self, now: float) -> None:
-        """Let time pass where past use counts: the average moves towards the present use."""
+        """Let time pass where past use counts: the average moves towards what was used in it."""
         passed = now - self.aged if self.aged is not None else 0.0
         self.aged = now
         for name, account in self.accounts.items():
@@ -182,7 +182,12 @@ class Ledger:
                 self._recalled.add(name)
                 account.average = recalled(self.specs[name].status, account, now)
             elif passed > 0:
-                account.average = decayed(account.average, account.used, passed, account.half_life)
+                account.average = later(account, passed)
+
+    def rest(self) -> None:
+        """Take note of what is used until anything happens: past use is counted by that."""
+        for account in self.accounts.values():
+            account.rest()
 
     # Pods.
 
