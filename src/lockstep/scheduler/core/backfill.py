@@ -233,12 +233,13 @@ class Backfill:
         """Promise nothing in this round any more: it would not be the first in line who got it."""
         self._withheld = True
 
+    def may_reserve(self, now: float) -> bool:
+        """Return whether a time and a place may be told now: none is yet, and runs state theirs."""
+        free = self.reservation is None and not self._withheld and self._cluster.timed
+        return free and now >= self._retry_at
+
     def reserve(self, unit: Unit, problem: Problem, now: float) -> None:
-        """Tell the time and place of a unit that has just not fitted, if none is told already."""
-        if self.reservation is not None or self._withheld or not self._cluster.timed:
-            return
-        if now < self._retry_at:
-            return
+        """Tell the time and place of a unit that has just not fitted, where that may be told."""
         found = self._earliest(unit, problem, now)
         if found is None:
             self._retry_at = now + RETRY_SECONDS

@@ -355,20 +355,18 @@ class NodeTable:
 
     def refresh(self, row: int) -> None:
         """Count again what is free on a node."""
-        self.free[:, row] = self.allocatable[:, row] - self.used[:, row]
+        free = self.allocatable[:, row] - self.used[:, row]
         # A count alone would promise devices that are ill or held by index.
-        layout = self.layout(row)
-        if layout.cards:
-            whole = self.free_devices(row).bit_count()
-            self.free[GPU_COLUMN, row] = min(self.free[GPU_COLUMN, row], whole)
+        if self.layout(row).cards:
+            free[GPU_COLUMN] = min(free[GPU_COLUMN], self.free_devices(row).bit_count())
         if self.nic_used[row]:
-            whole = self.free_nics(row).bit_count()
-            self.free[NIC_COLUMN, row] = min(self.free[NIC_COLUMN, row], whole)
-        if self._holds and self.held[:, row].any():
-            self.free[:, row] -= self.held[:, row]
-            if self.columns.cards:
-                self.free[self.columns.card_ids["whole"], row] -= (begun := self._begun(row))
-                self.free[GPU_COLUMN, row] -= begun.sum()
+            free[NIC_COLUMN] = min(free[NIC_COLUMN], self.free_nics(row).bit_count())
+        if self._holds:
+            free -= self.held[:, row]
+            if self.columns.cards and self.held[:, row].any():
+                free[self.columns.card_ids["whole"]] -= (begun := self._begun(row))
+                free[GPU_COLUMN] -= begun.sum()
+        self.free[:, row] = free
         self.journal.note(row)
 
     def _compact(self) -> None:

@@ -34,7 +34,11 @@ class Priorities:
         stated = self.stated(unit)
         if stated is not None:
             return stated
-        return max((m.priority for m in unit.members.values()), default=0)
+        members = unit.members.values()
+        if len(members) == 1:  # most units are one pod
+            (only,) = members
+            return only.priority
+        return max((m.priority for m in members), default=0)
 
     def stated(self, unit: Unit) -> int | None:
         """Return the value of the class that a unit's gang names; None where there is none."""

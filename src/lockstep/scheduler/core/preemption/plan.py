@@ -94,7 +94,7 @@ class Planner:
             return admission.place(self._cluster, self._unit, self._problem, rows, state=state)
 
     def _allowed(self, gone: Sequence[Chunk]) -> bool:
-        """Return whether no limit forbids the unit every place once these (and who leaves) are gone.
+        """Return whether no limit forbids the unit every place with these gone, and who leaves.
 
         It is asked before anything is moved for a search that would end there.
         """

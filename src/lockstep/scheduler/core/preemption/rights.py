@@ -132,7 +132,7 @@ class Rights:
                 continue
             if not self._ledger.claims(side, self._asked):
                 continue
-            contested = [r for r in side.managed() if self._asked.get(r)]
+            contested = [r for r in side.managed if self._asked.get(r)]
             for other in above.parts:
                 if other is not side and any(other.over(r) for r in contested):
                     yield other
@@ -159,7 +159,7 @@ class Rights:
         return len(self._protecting())
 
     def _would_be_secured(self, node: Account) -> bool:
-        contested = node.managed()
+        contested = node.managed
         if not any(node.guaranteed.get(name) for name in contested):
             return False
         taken = taken_before(self._cluster, node, self._priority)
@@ -189,7 +189,7 @@ class _Hold:
 
     def __init__(self, node: Account) -> None:
         self._guaranteed = node.guaranteed
-        self._contested = node.managed() if any(node.guaranteed.values()) else set[str]()
+        self._contested = node.managed if any(node.guaranteed.values()) else set[str]()
         self.taken: Amounts = {}
 
     def minimums(self, there: Iterable[Holder]) -> list[Holder]:

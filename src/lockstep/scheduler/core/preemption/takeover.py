@@ -42,6 +42,8 @@ def weaker(cluster: Cluster, unit: Unit) -> list[Nomination]:
 
 def least(problem: Problem) -> Problem:
     """Return a problem without the members that the unit can do without."""
+    if not problem.elastic:
+        return problem
     return replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
 
 

@@ -71,6 +71,8 @@ class Account:
     parts: list[Account] = field(default_factory=list)
     chain: tuple[Account, ...] = ()
     """The account and those that it is part of, the outermost last."""
+    managed: frozenset[str] = frozenset()
+    """The resources that this queue or a sibling is guaranteed."""
     guaranteed: Amounts = field(default_factory=dict)
     ceilings: dict[str, Ceiling] = field(default_factory=dict)
     kept: Amounts = field(default_factory=dict)
@@ -176,10 +178,9 @@ class Account:
         """Return the models of GPUs, as resources, of which this queue is guaranteed some."""
         return [r for r, amount in self.guaranteed.items() if amount and r.startswith(MODEL_PREFIX)]
 
-    def managed(self) -> set[str]:
-        """Return the resources that this queue or a sibling is guaranteed."""
-        siblings = self.parent.parts if self.parent is not None else [self]
-        return {name for one in siblings for name, amount in one.guaranteed.items() if amount}
+    def guaranteed_below(self) -> frozenset[str]:
+        """Return the resources that a part of this queue is guaranteed."""
+        return frozenset(r for one in self.parts for r, amount in one.guaranteed.items() if amount)
 
 
 def _ceilings(spec: QueueSpec, guaranteed: Amounts) -> dict[str, Ceiling]:

@@ -125,6 +125,10 @@ class Ledger:
         self.accounts = accounts
         for account in accounts.values():
             account.chain = tuple(account.outward(self.top))
+        for account in (self.top, *accounts.values()):
+            managed = account.guaranteed_below()
+            for part in account.parts:
+                part.managed = managed
         self._begin()
 
     def _begin(self) -> None:
@@ -196,7 +200,7 @@ class Ledger:
         found = self.accounts.get(f"{queue}{ITSELF}") or self.accounts.get(queue)
         if found is None:
             found = self.accounts[queue] = Account(queue, parent=self.top)
-            found.chain = (found,)
+            found.chain, found.managed = (found,), self.top.guaranteed_below()
             found.claimed = {} if self.keeps else found.used
             self.top.parts.append(found)
         return found
@@ -376,7 +380,7 @@ class Ledger:
         """Return whether a queue may claim what is *asked* from its siblings: it stays within its
         guaranteed amounts with it, in all that it or one of them is guaranteed.
         """
-        contested = account.managed()
+        contested = account.managed
         if not bears_on(asked, contested):
             return False
         return holds(account.guaranteed, self.spoken_for(account, contested), asked, contested)
@@ -386,12 +390,15 @@ class Ledger:
         return {r: account.used.get(r, 0) + self.promised(account, r) for r in resources}
 
     def _kept_off(self, account: Account, resource: str) -> int:
-        return self.promised(account, resource) + self.reserved.get(account.name, {}).get(
-            resource, 0
-        )
+        kept = self.promised(account, resource)
+        if self.reserved:
+            kept += self.reserved.get(account.name, {}).get(resource, 0)
+        return kept
 
     def promised(self, account: Account, resource: str) -> int:
         """Return how much of a resource is spoken for in a queue and its parts."""
+        if not self.promises:
+            return 0
         total = 0
         for queue, amounts in self.promises.values():
             if account is self.top or account in self.account(queue).chain:
