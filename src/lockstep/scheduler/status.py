@@ -204,7 +204,7 @@ class StatusWriter:
             verdict = self._verdict(unit, known)
         if unit.gang is not None:
             self._plan_gang(writes, unit, verdict, place, now)
-        if unit.key not in self._binder.busy:
+        if unit.key not in self._binder.busy and not _about_to_fail(unit, verdict):
             self._plan_pods(writes, unit, verdict, now)
 
     def _plan_stumbled(self, writes: _Writes, gang: Gang | None, verdict: Verdict) -> None:
@@ -319,6 +319,8 @@ class StatusWriter:
         async with self._slots:
             try:
                 await write_gang_status(self._client, self._cluster, seen, change)
+                if change.get("phase") == "Failed":
+                    self._again(key)  # its pods are next
             except NotFound:
                 return
             except Conflict:
@@ -366,3 +368,13 @@ class StatusWriter:
     def _again(self, key: UnitKey) -> None:
         self._news.add(key)
         self._wake.set()
+
+
+def _about_to_fail(unit: Unit, verdict: Verdict | None) -> bool:
+    """Return whether a gang gives up and does not say so yet.
+
+    Its pods fail after it has: of a gang whose pods have ended a leader that knows no more than
+    the API server would say that it ran.
+    """
+    gives_up = verdict is not None and verdict.reason == MAX_WAIT_EXCEEDED
+    return gives_up and not unit.failed

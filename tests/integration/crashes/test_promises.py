@@ -222,3 +222,8 @@ STORIES = {
 @pytest.mark.parametrize("story", STORIES)
 async def test_it_ends_the_same_wherever_the_scheduler_ends(arena: Arena, story: str) -> None:
     await arena.endures(STORIES[story])
+
+
+@pytest.mark.parametrize("story", STORIES)
+async def test_it_ends_the_same_in_any_weather(arena: Arena, story: str) -> None:
+    await arena.weathers(STORIES[story], range(arena.seeds))
