@@ -366,8 +366,8 @@ class Search:
         best = appeal.max(initial=-np.inf)
         if best == -np.inf:
             return None
-        rows = np.flatnonzero(appeal == best)
-        row = int(rows[np.argmin(self.table.rank()[rows])]) if len(rows) > 1 else int(rows[0])
+        (rows,) = (appeal == best).nonzero()
+        row = int(rows[self.table.rank()[rows].argmin()]) if len(rows) > 1 else int(rows[0])
         preference = self.cluster.fits.preference(self.problem.strategy)
         return place_on(self.table, row, unit, self.problem.members[0][0], preference)
 

@@ -78,7 +78,7 @@ class Fullest:
     def rate(self, shape: PodShape, rows: IntArray) -> FloatArray:
         """Return how full nodes are: those with the fewest free GPUs first, then the fullest."""
         table, weighed = self._table, shape.weighed
-        here = np.ix_(weighed, rows)  # of many columns: those of single devices are not weighed
+        here = weighed[:, None], rows  # of many columns: those of single devices are not weighed
         share = table.used[here] / np.maximum(table.allocatable[here], 1)
         packed: FloatArray = np.add.reduce(share, axis=0) / len(share)
         wanted = shape.share

@@ -86,7 +86,7 @@ class Problem:
         """Return whether the members are to use many nodes."""
         return self.strategy == "Spread"
 
-    @property
+    @cached_property
     def single(self) -> bool:
         """Return whether this is one pod that may stand anywhere."""
         return (
@@ -98,7 +98,7 @@ class Problem:
             and not self.policy
         )
 
-    @property
+    @cached_property
     def elastic(self) -> bool:
         """Return whether more members are wanted than needed."""
         return self.needs != self.wants
@@ -286,6 +286,8 @@ def _places(sizes: Sequence[int], members: int) -> int:
 def _bounds(
     cluster: Cluster, required: str | None, preferred: str | None, bound: Sequence[Member]
 ) -> Bounds:
+    if not (required or preferred or bound):
+        return _FREE
     tiers, rows = cluster.table.tiers, cluster.table.rows
     standing: tuple[int, ...] = ()
     if bound:

@@ -37,6 +37,9 @@ def asked(cluster: Cluster, problem: Problem) -> Amounts:
 
     Where members of a group differ, each resource is taken from those that ask least of it.
     """
+    if len(problem.items) == 1 == len(problem.needs):
+        charged, number = cluster.ledger.charges(problem.items[0].shape), problem.needs[0].need
+        return {name: amount * number for name, amount in charged.items()}
     total: Amounts = {}
     for group, quota in enumerate(problem.needs):
         charges = [
