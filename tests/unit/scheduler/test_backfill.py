@@ -100,6 +100,27 @@ def test_an_unknown_run_time_is_never_assumed_to_end():
     assert world.there() == {"x", "small"}
 
 
+@pytest.mark.parametrize("later", [0.5, 5.0], ids=["within a second", "some time later"])
+def test_who_comes_behind_one_whose_time_nobody_knows_is_told_its_own(later: float):
+    world = Running.on("s/l: a:8 b:8 c:8 d:8")
+    world.run("ends: 1x8", **runs(600))
+    world.run("goes-on: 1x8")
+    world.run("all: 4x8", **runs(100))
+    assert world.cluster.reservation is None
+    world.now += later - 1.0  # a second goes by as it is submitted
+    world.submit("most: 3x8", **runs(100))
+    due = world.step().wake_at
+    if later < 1.0:
+        assert due is not None
+        world.now = due
+        assert {key.name for key in world.step().touched} == {"most"}
+    held = world.cluster.reservation
+    assert held is not None and held.unit.name == "most"
+    world.now += 10.0
+    world.run("small: 1x8")
+    assert "small" not in world.there()
+
+
 def test_words_and_the_end():
     world = busy()
     reason, message = world.why("big")

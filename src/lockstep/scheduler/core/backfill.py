@@ -37,6 +37,9 @@ class Backfill:
         self._cluster = cluster
         self._problem_of = problem_of
         self._retry_at = float("-inf")
+        self._put_off: tuple[UnitKey, int] | None = None
+        """Who could not be told a time because somebody else had just been looked at in vain, and
+        what was free then; nothing else may happen that would have it tried again."""
         self._moment: tuple[int, ...] = ()
         """That for which the promise was last found to be one that can be kept."""
         self._next_end: float | None = None
@@ -61,6 +64,7 @@ class Backfill:
         self._withheld = False
         held = self.reservation
         if held is None:
+            self._make_up_for(now)
             return
         if released:
             held.kept = {}
@@ -69,6 +73,30 @@ class Backfill:
         if moment != self._moment or self._cluster.touched or late or self._taken():
             self._moment = moment
             self._look_again(held, now)
+
+    def _make_up_for(self, now: float) -> None:
+        """Tell the time of whom that was put off for, unless all are tried again anyhow."""
+        if self._put_off is None or now < self._retry_at:
+            return
+        (key, freed), self._put_off = self._put_off, None
+        unit = self._cluster.units.get(key)
+        if unit is None or not unit.open or freed != self._cluster.freed:
+            return
+        if key in self._cluster.nominations:  # others make way for it meanwhile
+            return
+        problem = self._asked(unit)
+        if problem is None or not any(quota.need for quota in problem.needs):
+            return
+        if admission.over_quota(self._cluster, unit, problem) is None:
+            self.reserve(unit, problem, now)
+            self._cluster.touched.add(key)  # it has more to show
+
+    def _asked(self, unit: Unit) -> Problem | None:
+        """Return what a unit asks for; None where that cannot be told."""
+        try:
+            return self._problem_of(unit)
+        except Exception:  # it will be met again, and told of, when the unit is decided about
+            return None
 
     def _taken(self) -> bool:
         """Return whether the nodes of the place are used as they were not when last looked at."""
@@ -94,10 +122,7 @@ class Backfill:
             return None
         if unit.key in self._cluster.nominations:  # it starts when others have made way
             return None
-        try:
-            problem = self._problem_of(unit)
-        except Exception:  # it will be met again, and told of, when the unit is decided about
-            return None
+        problem = self._asked(unit)
         ending = Ending.on(self._cluster, held, now)
         if problem is None or not can_be_kept(self._cluster, unit, problem, held, ending):
             return None
@@ -123,7 +148,7 @@ class Backfill:
         """Return when to look again whether a promise is kept, even if nothing happens."""
         held = self.reservation
         if held is None:
-            return None
+            return self._retry_at if self._put_off is not None else None
         return min(held.at, held.at if self._next_end is None else self._next_end) + 2 * GRACE
 
     @property
@@ -233,10 +258,18 @@ class Backfill:
         """Promise nothing in this round any more: it would not be the first in line who got it."""
         self._withheld = True
 
-    def may_reserve(self, now: float) -> bool:
-        """Return whether a time and a place may be told now: none is yet, and runs state theirs."""
-        free = self.reservation is None and not self._withheld and self._cluster.timed
-        return free and now >= self._retry_at
+    def may_reserve(self, unit: Unit, now: float) -> bool:
+        """Return whether a time and a place may be told now: none is yet, and runs state theirs.
+
+        Where another unit has just been looked at in vain, that is put off for a moment.
+        """
+        if self.reservation is not None or self._withheld or not self._cluster.timed:
+            return False
+        if now >= self._retry_at:
+            return True
+        if self._put_off is None and now > self._retry_at - RETRY_SECONDS:
+            self._put_off = unit.key, self._cluster.freed
+        return False
 
     def reserve(self, unit: Unit, problem: Problem, now: float) -> None:
         """Tell the time and place of a unit that has just not fitted, where that may be told."""

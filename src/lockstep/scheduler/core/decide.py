@@ -183,7 +183,7 @@ class Decider:
 
     def _reserve(self, unit: Unit, now: float) -> None:
         """Tell when a unit that has no room can start, and keep its place until then."""
-        if not self.backfill.may_reserve(now):
+        if not self.backfill.may_reserve(unit, now):
             return
         problem = self.problem(unit)
         if problem is None or not any(quota.need for quota in problem.needs):
