@@ -46,8 +46,11 @@ class Alignment(NamedTuple):
     @classmethod
     def of(cls, annotations: Mapping[str, str]) -> Alignment:
         """Read it from a pod's annotations."""
-        required = _words(annotations.get(ALIGN_REQUIRED_ANNOTATION, ""))
-        preferred = _words(annotations.get(ALIGN_PREFERRED_ANNOTATION, ""))
+        must_be = annotations.get(ALIGN_REQUIRED_ANNOTATION, "")
+        had_better_be = annotations.get(ALIGN_PREFERRED_ANNOTATION, "")
+        if not (must_be or had_better_be):
+            return NO_ALIGNMENT
+        required, preferred = _words(must_be), _words(had_better_be)
         if not required and not preferred:
             return NO_ALIGNMENT
         unknown = sorted({word for word in (*required, *preferred) if word not in RELATIONS})

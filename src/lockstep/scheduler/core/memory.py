@@ -112,7 +112,10 @@ class Memory:
         return _shown(tally)
 
     def _tally(self, name: str) -> Tally:
-        return self._gone.setdefault(name, Tally(KINDS))
+        found = self._gone.get(name)
+        if found is None:
+            found = self._gone[name] = Tally(KINDS)
+        return found
 
     def _take_in(self, queues: Container[str]) -> None:
         for name in [n for n in self._gone if n != DEFAULT_QUEUE and n not in queues]:

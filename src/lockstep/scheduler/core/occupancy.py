@@ -37,8 +37,9 @@ class Occupancy:
         """Count a pod on its node no more."""
         self._drop(member)
         if member.node in self._table.rows:
-            self._charge(member, -1, last=not member.grant)
-            if member.grant:
+            with_devices = bool(member.grant)
+            self._charge(member, -1, last=not with_devices)
+            if with_devices:
                 self.hold(member.node)
 
     def renew(self, member: Member) -> None:

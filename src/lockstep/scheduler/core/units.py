@@ -169,6 +169,8 @@ class Unit:
         self._awaited: set[str] | None = None
         """Members whose nodes the API server does not show yet, once they have been counted."""
         self._groups, self.unreadable = groups_of(None, alone=key.kind == "Pod")
+        self.aligns = False
+        """Whether the gang says of any members how their devices are to be aligned."""
         self.strays: list[Member] = []
 
     @property
@@ -282,12 +284,8 @@ class Unit:
             self._whole = True
         self.gang = gang
         self._groups, self.unreadable = groups
+        self.aligns = any(group.alignment != NO_ALIGNMENT for group in self._groups)
         self.changed()
-
-    @property
-    def aligns(self) -> bool:
-        """Return whether the gang says of any members how their devices are to be aligned."""
-        return any(group.alignment != NO_ALIGNMENT for group in self._groups)
 
     def alignment_for(self, member: Member) -> Alignment:
         """Return what the gang says of how a member's devices are to be aligned."""
