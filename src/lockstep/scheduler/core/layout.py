@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from lockstep.scheduler.core.arrays import FloatArray, IntArray
+from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.traffic import Collective
 
 
@@ -101,14 +102,14 @@ def _members(rows: IntArray) -> list[IntArray]:
     """Return the different units of each row, which is sorted."""
     if (np.diff(rows, axis=1) != 0).all():
         return list(rows)
-    return [np.unique(row) for row in rows]
+    return [distinct(row) for row in rows]
 
 
 def spanned(talk: Talk, domains: IntArray) -> IntArray:
     """Return how many domains of one tier each group touches, given each unit's domain."""
     number, unit = talk.pairs
     width = int(domains.max(initial=0)) + 1
-    touched = np.unique(number * width + domains[unit])
+    touched = distinct(number * width + domains[unit])
     found: IntArray = np.bincount(touched // width, minlength=len(talk.edges) + 1)
     return found
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from lockstep.scheduler.core.arrays import BoolArray, FloatArray, IntArray
+from lockstep.scheduler.core.distinct import distinct, numbered
 from lockstep.scheduler.core.layout import Links, Talk, cost, tier_cost
 
 POURED = 3072
@@ -122,7 +123,7 @@ def _poured(task: Task) -> Iterator[IntArray]:
     for skipped, way, order in islice(ways, max(6, POURED // max(1, task.talk.units))):
         place = task.start.copy()
         pour = _Pour(task.slots.ids[tiers[skipped:]], order, way)
-        for kind in np.unique(task.kind[~task.fixed]):
+        for kind in distinct(task.kind[~task.fixed]):
             units = np.flatnonzero((task.kind == kind) & ~task.fixed)
             slots = np.flatnonzero(task.slots.kind == kind)
             pour.pour(units, slots[~np.isin(slots, task.start[task.fixed])], place)
@@ -142,7 +143,7 @@ def _axes(keys: Sequence[IntArray]) -> list[IntArray]:
 
 def _divides(slots: Slots, level: int) -> bool:
     """Return whether a tier has several domains and some of them several slots."""
-    domains = len(np.unique(slots.ids[level]))
+    domains = len(distinct(slots.ids[level]))
     return 1 < domains < len(slots.kind)
 
 
@@ -164,7 +165,7 @@ class _Pour:
             place[units] = slots[: len(units)]
             return
         ids = self._ids[level, slots]
-        by_domain = {int(domain): slots[ids == domain] for domain in np.unique(ids)}
+        by_domain = {int(domain): slots[ids == domain] for domain in distinct(ids)}
         for domain, taken in self._share(units, by_domain).items():
             self._fill(level + 1, taken, by_domain[domain], place)
 
@@ -203,7 +204,9 @@ class Climber:
 
     def __init__(self, task: Task, place: IntArray) -> None:
         self._talk, self._links = task.talk, task.links
-        spare = np.setdiff1d(np.arange(len(task.slots.kind)), place)
+        left = np.ones(len(task.slots.kind), dtype=bool)
+        left[place] = False
+        spare = np.flatnonzero(left)
         units = task.talk.units
         self.place = np.concatenate([place, spare])
         """By unit its slot; slots left over hold units that talk to nobody."""
@@ -216,9 +219,9 @@ class Climber:
         self._of = np.concatenate([task.talk.of_unit, idle])
         # A tier that has all slots in one domain, or each in its own, is the same for all layouts.
         self._tiers = [
-            (level, np.unique(task.slots.ids[level], return_inverse=True)[1])
-            for level in range(len(task.slots.ids))
-            if 1 < len(np.unique(task.slots.ids[level])) < len(task.slots.kind)
+            (level, numbered(ids)[1])
+            for level, ids in enumerate(task.slots.ids)
+            if 1 < len(distinct(ids)) < len(task.slots.kind)
         ]
         self._count = [self._counted(ids) for _, ids in self._tiers]
         self._task = task

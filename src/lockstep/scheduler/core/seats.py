@@ -15,6 +15,7 @@ import numpy as np
 
 from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.dealing import left_after
+from lockstep.scheduler.core.distinct import numbered
 from lockstep.scheduler.core.fabric import domain_ids, links_of
 from lockstep.scheduler.core.fit import Fit, members_fit
 from lockstep.scheduler.core.layout import Talk, holders
@@ -198,9 +199,9 @@ def _task(
     unit_of: IntArray,
     slots: _Seats,
 ) -> Task:
-    units, firsts = np.unique(unit_of, return_index=True)
+    firsts, _ = numbered(unit_of)
     return Task(
-        talk=Talk(len(units), talking, unit_of),
+        talk=Talk(len(firsts), talking, unit_of),
         kind=slots.kind[slots.start],
         keys=axes_of(ranked, firsts, len(unit_of), talking),
         slots=Slots(domain_ids(table, slots.rows), slots.kind),
