@@ -108,3 +108,23 @@ def test_a_queue_tells_of_a_limit_that_limits_nothing(resource: str, said: str):
     assert said in condition["message"]
     assert bool(said) == bool(condition["message"])
     assert condition["status"] == "True"
+
+
+@pytest.mark.parametrize(
+    ("guaranteed", "limit", "said"),
+    [
+        (16, 8, "guarantees 16 nvidia.com/gpu, but its limit lets it use 8; raise the limit"),
+        ("8500m", 8, "guarantees 8500m nvidia.com/gpu, but its limit lets it use 8"),
+        (8, 8, ""),
+    ],
+)
+def test_a_queue_tells_of_a_guarantee_beyond_its_limit(
+    guaranteed: int | str, limit: int, said: str
+):
+    gpus = {"guaranteed": {GPU: guaranteed}, "limit": {GPU: limit}}
+    cluster = cluster_with(WIDE, {"q": gpus})
+    Decider(cluster).decide(0.0)
+    (condition,) = queue_status(cluster, "q", {})["conditions"]
+    assert condition["message"].startswith(said)
+    assert bool(said) == bool(condition["message"])
+    assert condition["status"] == "True"

@@ -8,6 +8,7 @@ from typing import Any
 from lockstep.api import timestamp
 from lockstep.api.label_syntax import value_problems
 from lockstep.api.names import CPU, GPU, GPU_MODEL_LABEL, MEMORY, PODS
+from lockstep.api.quantity import parse
 from lockstep.api.queue import QueueSpec
 from lockstep.api.wire import to_builtins
 from lockstep.scheduler.core import words
@@ -145,7 +146,7 @@ def queue_status(cluster: Cluster, name: str, pending: Mapping[str, int]) -> dic
     }
     beyond, part, _ = share(account, cluster.capacity())
     usual = cluster.memory.kept(name, queue.status.usual, cluster.ledger.specs)
-    remark = "; ".join(unknown_resources(queue.spec))
+    remark = "; ".join((*unknown_resources(queue.spec), *beyond_limits(queue.spec)))
     return {
         "pending": sum(pending.get(one, 0) for one in _names(account)),
         "running": running(account),
@@ -177,6 +178,17 @@ def unknown_resources(spec: QueueSpec) -> Iterator[str]:
         for resource in amounts:
             if wrong := _never_asked_for(resource):
                 yield f"its {field} names {resource}, which no pod can ask for: {wrong}"
+
+
+def beyond_limits(spec: QueueSpec) -> Iterator[str]:
+    """Say of each resource of which more is guaranteed to a queue than its limit lets it use."""
+    for resource in sorted(spec.guaranteed.keys() & spec.limit.keys()):
+        guaranteed, limit = spec.guaranteed[resource], spec.limit[resource]
+        if parse(str(guaranteed)) > parse(str(limit)):
+            yield (
+                f"guarantees {guaranteed} {resource}, but its limit lets it use {limit}; "
+                "raise the limit, or guarantee no more than it"
+            )
 
 
 def _never_asked_for(resource: str) -> str:
