@@ -47,6 +47,11 @@ def is_ending(answer: Answer) -> bool:
     return b'"deletionTimestamp"' in answer.body
 
 
+def is_counted(answer: Answer) -> bool:
+    """Whether an answer shows a budget whose pods have been counted."""
+    return b'"DisruptionAllowed"' in answer.body
+
+
 def get(name: str, path: str, **more: Any) -> Ask:
     """Return a read."""
     return Ask(name, "GET", path, **more)

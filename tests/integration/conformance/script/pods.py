@@ -11,6 +11,7 @@ from tests.integration.conformance.script.ask import (
     core,
     delete,
     get,
+    is_counted,
     json_patch,
     merge,
     namespace,
@@ -315,6 +316,7 @@ SCRIPT: Final[tuple[Ask, ...]] = (
             "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "p"}}},
         },
     ),
+    get("budget, of which a controller knows", f"{BUDGETS}/b", until=is_counted),
     merge(
         "budget, counted",
         f"{BUDGETS}/b/status",
