@@ -21,6 +21,7 @@ from lockstep.scheduler.core.blocked import Verdict, passed_over
 from lockstep.scheduler.core.decide import Decider
 from lockstep.scheduler.core.explain import FITS, explain
 from lockstep.scheduler.core.failures import stumbled
+from lockstep.scheduler.core.kept_quota import promised
 from lockstep.scheduler.core.outlook import Estimate
 from lockstep.scheduler.core.report import (
     Foreseen,
@@ -230,11 +231,10 @@ class StatusWriter:
         if unit.key in self._binder.busy:
             return None
         problem = self._decider.problem(unit)
-        held = self._cluster.reservation
-        kept = held is not None and held.unit == unit.key
+        held = promised(self._cluster, unit.key)
         # Words name what is in the unit's own namespace, and say what is kept for it.
         signature = (
-            (problem.signature, unit.queue, unit.key.namespace, kept)
+            (problem.signature, unit.queue, unit.key.namespace, held and held.at)
             if problem is not None
             else None
         )

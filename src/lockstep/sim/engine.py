@@ -145,7 +145,8 @@ class Simulation:
         """Return what differs once a job has moved others, or taken room kept for one of them."""
         moved = len(self._result.evictions), len(self._result.rearrangements)
         kept = self.cluster.reservation
-        return *moved, kept and (kept.unit, kept.at, kept.place)
+        quota = [(held.unit, held.at) for held in self.cluster.ledger.firsts.values()]
+        return *moved, kept and (kept.unit, kept.at, kept.place), quota
 
     def _moments(self) -> Iterator[float]:
         """Yield the times at which something happens; several events may share one."""
@@ -167,6 +168,8 @@ class Simulation:
         if self._more or self._down or self._clock.undecided:
             return False
         if self.cluster.reservation is not None:
+            return False
+        if self.cluster.ledger.firsts:
             return False
         bounded = self._options.until != inf
         if any(run.standing and (run.finite or bounded) for run in self._runs.values()):

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from math import ceil
 
 import numpy as np
 
 from lockstep.scheduler.core.arrays import BoolArray, IntArray
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.kept_room import GRACE, Ending, end_of, hold, keep, reserved
-from lockstep.scheduler.core.preemption.claims import claims_from
-from lockstep.scheduler.core.preemption.supposition import Supposition
+from lockstep.scheduler.core.earliest import earliest
+from lockstep.scheduler.core.kept_room import GRACE, Ending, hold, keep, reserved
+from lockstep.scheduler.core.passing import Passing, ends_by_then
+from lockstep.scheduler.core.placement import Placement
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.promises import can_be_kept
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.reservation import Reservation, turn_of
+from lockstep.scheduler.core.quota_backfill import QuotaBackfill
+from lockstep.scheduler.core.reservation import Reservation
 from lockstep.scheduler.core.succession import recorded
-from lockstep.scheduler.core.units import Member, Unit, UnitKey
+from lockstep.scheduler.core.units import Unit, UnitKey
 
 RETRY_SECONDS = 1.0
 """Time after which a unit whose time could not be told is looked at again."""
@@ -36,6 +37,8 @@ class Backfill:
         """*problem_of* says what a unit asks for; None where it is blocked by itself."""
         self._cluster = cluster
         self._problem_of = problem_of
+        self._passing = Passing(cluster, problem_of)
+        self._quota = QuotaBackfill(cluster, problem_of, self._passing)
         self._retry_at = float("-inf")
         self._put_off: tuple[UnitKey, int] | None = None
         """Who could not be told a time because somebody else had just been looked at in vain, and
@@ -50,7 +53,7 @@ class Backfill:
         """Whether this round promises nothing any more: it has given the place to others while the
         first in line may be through with, or somebody further in front is still to be decided."""
         self._begun = False
-        self._passing: UnitKey | None = None
+        self._passer: UnitKey | None = None
         """Who was last let use what is kept."""
 
     def refresh(self, now: float, *, released: bool) -> None:
@@ -62,10 +65,15 @@ class Backfill:
             self._begun = True
             self._take_up(now)
         self._withheld = False
-        held = self.reservation
-        if held is None:
+        self._quota.refresh(now)
+        for key in self._quota.due(now):
+            self._tell(key, now)
+        if self.reservation is not None:
+            self._refresh(self.reservation, now, released=released)
+        else:
             self._make_up_for(now)
-            return
+
+    def _refresh(self, held: Reservation, now: float, *, released: bool) -> None:
         if released:
             held.kept = {}
         moment = self._cluster.freed, self._cluster.table.version, self._cluster.ledger.version
@@ -79,15 +87,16 @@ class Backfill:
         if self._put_off is None or now < self._retry_at:
             return
         (key, freed), self._put_off = self._put_off, None
+        if freed == self._cluster.freed:
+            self._tell(key, now)
+
+    def _tell(self, key: UnitKey, now: float) -> None:
+        """Tell the time of a unit that has not been tried again since it did not fit."""
         unit = self._cluster.units.get(key)
-        if unit is None or not unit.open or freed != self._cluster.freed:
-            return
-        if key in self._cluster.nominations:  # others make way for it meanwhile
-            return
+        if unit is None or not unit.open or key in self._cluster.nominations:
+            return  # there is no such unit any more, or others make way for it meanwhile
         problem = self._asked(unit)
-        if problem is None or not any(quota.need for quota in problem.needs):
-            return
-        if admission.over_quota(self._cluster, unit, problem) is None:
+        if problem is not None and any(quota.need for quota in problem.needs):
             self.reserve(unit, problem, now)
             self._cluster.touched.add(key)  # it has more to show
 
@@ -112,6 +121,7 @@ class Backfill:
             self._keep(held, ending)
         else:
             self.drop()
+            self._quota.drop_later(held)
 
     def _in_time(self, held: Reservation, now: float) -> Ending | None:
         """Return who ends on a place in time, while nothing is kept for it; None where the unit
@@ -133,9 +143,13 @@ class Backfill:
         for found in recorded(self._cluster):
             ending = self._in_time(found, now)
             if ending is not None:
-                self._cluster.reservation = found
-                self._keep(found, ending)
+                self._promise(found, ending)
                 return
+
+    def _promise(self, held: Reservation, ending: Ending) -> None:
+        self._cluster.reservation = held
+        self._quota.note(held, ending.now)
+        self._keep(held, ending)
 
     def _keep(self, held: Reservation, ending: Ending) -> None:
         self._next_end = ending.next
@@ -146,10 +160,12 @@ class Backfill:
     @property
     def wake_at(self) -> float | None:
         """Return when to look again whether a promise is kept, even if nothing happens."""
-        held = self.reservation
+        held, quota = self.reservation, self._quota.wake_at
         if held is None:
-            return self._retry_at if self._put_off is not None else None
-        return min(held.at, held.at if self._next_end is None else self._next_end) + 2 * GRACE
+            due = self._retry_at if self._put_off is not None else None
+        else:
+            due = min(held.at, held.at if self._next_end is None else self._next_end) + 2 * GRACE
+        return min((time for time in (due, quota) if time is not None), default=None)
 
     @property
     def reservation(self) -> Reservation | None:
@@ -170,22 +186,20 @@ class Backfill:
             hold(self._cluster, self.reservation, -1)
             self._cluster.touched.add(self.reservation.unit)  # what is shown of it is not so
             self._cluster.reservation = None
+            self._quota.settle()
             self._cluster.freed += 1
             self._retry_at = float("-inf")  # it is made anew at once, where that can be
 
     def release(self, key: UnitKey) -> None:
         """Keep nothing any more for a unit that does not wait any longer."""
+        self._quota.release(key)
         if self.reservation is not None and self.reservation.unit == key:
             self.drop()
 
     def exempt(self, unit: Unit, now: float) -> bool:
-        """Return whether a unit need not heed the reservation: it is its own, it goes before, it
-        will have ended by then, or others have gone for its place by now.
-        """
+        """Return whether a unit need not heed the reservation."""
         held = self.reservation
-        if held is None or unit.key == held.unit or unit.key in self._cluster.nominations:
-            return True
-        return self._before(unit, held) or _ends_in_time(unit, held, now)
+        return held is None or self._passing.may(unit, held, now)
 
     def open_to(self, unit: Unit, now: float) -> BoolArray | None:
         """Return the rows on which others may go for a unit's sake; None where that is all.
@@ -200,56 +214,41 @@ class Backfill:
         rows[[self._rows[node] for node in held.wanted]] = False
         return rows
 
-    def _before(self, unit: Unit, held: Reservation) -> bool:
-        """Return whether a unit's turn comes before that of the one waited for, whatever is kept.
-
-        Of its own queue that may also be an older one, which has lost its place and waits again. Of
-        another queue it may be one that claims what is guaranteed there from who would borrow it.
-        """
-        priority = self._cluster.priorities.of(unit)
-        if unit.queue != held.queue:
-            return priority > held.priority or self._claims(unit, held)
-        if priority != held.priority:
-            return priority > held.priority
-        return turn_of(unit) < held.turn
-
-    def _claims(self, unit: Unit, held: Reservation) -> bool:
-        """Return whether a unit claims where the one waited for would borrow."""
-        waits = self._cluster.units.get(held.unit)
-        return self._claims_from(unit, held.queue) and (
-            waits is None or not self._claims_from(waits, unit.queue)
-        )
-
-    def _claims_from(self, unit: Unit, queue: str) -> bool:
-        problem = self._problem_of(unit)
-        return problem is not None and claims_from(self._cluster, unit, problem, queue)
-
     @contextmanager
     def lifted(self, unit: Unit, now: float) -> Iterator[None]:
-        """Let a unit that need not heed the reservation use what is kept."""
-        held = self.reservation
-        self._passing = None
-        if held is None or not self.exempt(unit, now):
+        """Let a unit that need not heed what is kept for others use that."""
+        self._passer = None
+        if self._nothing_kept():
             yield
             return
-        self._passing = unit.key
-        hold(self._cluster, held, -1)
-        try:
-            yield
-        finally:
-            if self.reservation is held:
-                hold(self._cluster, held, 1)
+        held = self.reservation if self.exempt(unit, now) else None
+        self._passer = None if held is None else unit.key
+        with self._quota.lifted(unit, now):
+            if held is not None:
+                hold(self._cluster, held, -1)
+            try:
+                yield
+            finally:
+                if held is not None and self.reservation is held:
+                    hold(self._cluster, held, 1)
 
-    def placed(self, unit: Unit, nodes: set[str], now: float) -> None:
+    def _nothing_kept(self) -> bool:
+        return self._cluster.reservation is None and not self._cluster.ledger.firsts
+
+    def placed(self, unit: Unit, placement: Placement, now: float) -> None:
         """Take note of a placement; one that goes before the reservation may bring it to naught."""
+        if self._nothing_kept():
+            return
+        self._withheld |= self._quota.placed(unit, now)
         held = self.reservation
         if held is None:
             return
+        nodes = {one.spot.node for one in placement.assignments}
         inside = not nodes.isdisjoint(held.wanted)
-        stays = unit.key == self._passing and not _ends_in_time(unit, held, now)
+        stays = unit.key == self._passer and not ends_by_then(unit, held, now)
         if unit.key == held.unit or (inside and stays):
             self.drop()
-            self._withheld = unit.key != held.unit
+            self._withheld |= unit.key != held.unit
         elif inside:
             hold(self._cluster, held, -1)
             self._keep(held, Ending.on(self._cluster, held, now))
@@ -258,12 +257,20 @@ class Backfill:
         """Promise nothing in this round any more: it would not be the first in line who got it."""
         self._withheld = True
 
-    def may_reserve(self, unit: Unit, now: float) -> bool:
-        """Return whether a time and a place may be told now: none is yet, and runs state theirs.
+    def may_promise(self, unit: Unit, now: float) -> bool:
+        """Return whether a unit that has just not fitted may be told a time now."""
+        held = self.reservation
+        if self._withheld or not self._cluster.timed or (held and held.unit == unit.key):
+            return False
+        room = self._may_reserve(unit, now)
+        return room or self._quota.wanted(unit, now)
+
+    def _may_reserve(self, unit: Unit, now: float) -> bool:
+        """Return whether a time and a place may be told now: none is yet.
 
         Where another unit has just been looked at in vain, that is put off for a moment.
         """
-        if self.reservation is not None or self._withheld or not self._cluster.timed:
+        if self.reservation is not None:
             return False
         if now >= self._retry_at:
             return True
@@ -272,47 +279,22 @@ class Backfill:
         return False
 
     def reserve(self, unit: Unit, problem: Problem, now: float) -> None:
-        """Tell the time and place of a unit that has just not fitted, where that may be told."""
-        found = self._earliest(unit, problem, now)
+        """Tell the time and place of a unit that has just not fitted, where that may be told.
+
+        One that is over quota is told a time alone.
+        """
+        with self.lifted(unit, now):
+            over = admission.over_quota(self._cluster, unit, problem)
+        if over is not None:
+            self._quota.promise(unit, problem, over, now)
+        elif self._may_reserve(unit, now):
+            self._reserve(unit, problem, now)
+
+    def _reserve(self, unit: Unit, problem: Problem, now: float) -> None:
+        found = earliest(self._cluster, unit, problem, now, self._quota.later(unit, now))
         if found is None:
             self._retry_at = now + RETRY_SECONDS
             return
-        self._cluster.reservation = found
-        self._keep(found, Ending.on(self._cluster, found, now))
-
-    def _earliest(self, unit: Unit, problem: Problem, now: float) -> Reservation | None:
-        """Find by halving after how many of the stated ends the unit fits."""
-        by_end: dict[float, list[Member]] = {}
-        for member in self._cluster.pods.values():
-            end = end_of(self._cluster, member) if member.holds else None
-            if end is not None and end > now:
-                by_end.setdefault(end, []).append(member)
-        ends = sorted(by_end)
-        state = Supposition(self._cluster, self._cluster.leaving.values())
-        for end in ends:
-            state.vacate(by_end[end])
-        placement = admission.place(self._cluster, unit, problem, state=state)
-        if placement is None:
-            return None
-        low, high, there = 0, len(ends), len(ends)
-        while low < high:
-            middle = (low + high) // 2
-            for end in ends[middle:there]:
-                state.restore(by_end[end])
-            for end in ends[there:middle]:
-                state.vacate(by_end[end])
-            there = middle
-            found = admission.place(self._cluster, unit, problem, state=state)
-            if found is None:
-                low = middle + 1
-            else:
-                high, placement = middle, found
-        at = ceil(ends[high - 1] if high else now)
-        place = {one.member: one.spot.node for one in placement.assignments}
-        return reserved(self._cluster, unit, at, place)
-
-
-def _ends_in_time(unit: Unit, held: Reservation, now: float) -> bool:
-    """Return whether a unit will have ended by the time that was told, if it starts now."""
-    runtime = unit.runtime
-    return runtime is not None and (unit.since or now) + runtime <= held.at
+        self._quota.release(unit.key)
+        held = reserved(self._cluster, unit, found.at, found.place)
+        self._promise(held, Ending.on(self._cluster, held, now))

@@ -176,19 +176,17 @@ class Decider:
             self.broken.pop(key, None)
             return 0
         self._commit(placement, now)
-        self.backfill.placed(unit, {one.spot.node for one in placement.assignments}, now)
+        self.backfill.placed(unit, placement, now)
         self.starts.hold(placement, now, grows=stands and key in self._resting)
         self.broken.pop(key, None)
         return len(placement.assignments)
 
     def _reserve(self, unit: Unit, now: float) -> None:
-        """Tell when a unit that has no room can start, and keep its place until then."""
-        if not self.backfill.may_reserve(unit, now):
+        """Tell when a unit that does not fit can start, and keep what it needs until then."""
+        if not self.backfill.may_promise(unit, now):
             return
         problem = self.problem(unit)
-        if problem is None or not any(quota.need for quota in problem.needs):
-            return
-        if admission.over_quota(self.cluster, unit, problem) is None:
+        if problem is not None and any(quota.need for quota in problem.needs):
             self.backfill.reserve(unit, problem, now)
 
     def _stand(self, unit: Unit, now: float, result: Round) -> Placement | None:

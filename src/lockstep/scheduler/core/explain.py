@@ -15,7 +15,7 @@ from lockstep.scheduler.core import words
 from lockstep.scheduler.core.blocked import Verdict, blocked
 from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.holders import holders
-from lockstep.scheduler.core.kept_room import own_place
+from lockstep.scheduler.core.kept_quota import own_promise
 from lockstep.scheduler.core.obstacles import ALIGNED, Obstacles, obstacles
 from lockstep.scheduler.core.packing import Packing
 from lockstep.scheduler.core.placement import EVERYWHERE, Domain, Search
@@ -41,7 +41,7 @@ def explain(cluster: Cluster, unit: Unit) -> Verdict:
     if found is None and nomination is not None:
         return Verdict(nomination.purpose, in_words(nomination, cluster))
     if found is None:
-        with own_place(cluster, unit.key):
+        with own_promise(cluster, unit.key):
             found = _Inquiry(cluster, unit).verdict()
     return with_remedy(found)
 

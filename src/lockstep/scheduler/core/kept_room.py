@@ -5,9 +5,9 @@ Of its place so much is kept free as those that end there in time will not free 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from lockstep.scheduler.core.occupancy import held_by
 from lockstep.scheduler.core.queues.account import Amounts
 from lockstep.scheduler.core.reservation import Reservation, turn_of
 from lockstep.scheduler.core.resources import GPU_COLUMN
-from lockstep.scheduler.core.units import Member, Unit, UnitKey
+from lockstep.scheduler.core.units import Member, Unit
 
 GRACE = 0.5
 """Seconds for which an end is awaited past its time: ends are seen a moment after they come."""
@@ -31,33 +31,37 @@ def reserved(cluster: Cluster, unit: Unit, at: float, place: dict[Member, str]) 
         total = wanted.setdefault(node, _nothing(cluster))
         total[member.shape.columns] += member.shape.amounts
     names = {member.name: node for member, node in place.items()}
-    priority = cluster.priorities.of(unit)
-    return Reservation(unit.key, at, unit.queue, priority, turn_of(unit), names, wanted)
+    priority, asked = cluster.priorities.of(unit), charged(cluster, place)
+    turn, until = turn_of(unit), until_of(unit, at)
+    return Reservation(unit.key, at, unit.queue, priority, turn, names, wanted, asked, until)
+
+
+def until_of(unit: Unit, at: float) -> float:
+    """Return when a unit will have ended that starts as promised, or a moment after; infinity where
+    nobody knows.
+    """
+    return inf if unit.runtime is None else at + unit.runtime + GRACE
+
+
+def charged(cluster: Cluster, place: Mapping[Member, str]) -> Amounts:
+    """Return what pods count for on their nodes."""
+    total: Amounts = {}
+    for member, node in place.items():
+        for name, amount in cluster.ledger.charged(member.shape, cluster.card(node)).items():
+            total[name] = total.get(name, 0) + amount
+    return total
 
 
 def end_of(cluster: Cluster, member: Member) -> float | None:
     """Return when a pod that has a node will have ended; None where that is not known."""
-    since, runtime = member.since, _runtime(cluster, member)
+    since, runtime = member.since, runtime_of(cluster, member)
     return since + runtime if since is not None and runtime is not None else None
 
 
-def _runtime(cluster: Cluster, member: Member) -> float | None:
+def runtime_of(cluster: Cluster, member: Member) -> float | None:
+    """Return the seconds that a pod is expected to run: its gang's, else its own."""
     unit = cluster.units.get(member.unit) if member.unit is not None else None
     return unit.runtime if unit is not None and unit.is_gang else member.runtime
-
-
-@contextmanager
-def own_place(cluster: Cluster, key: UnitKey) -> Iterator[None]:
-    """Let what is kept for a unit be free for a moment, as it is for the unit itself."""
-    held = cluster.reservation
-    if held is None or held.unit != key:
-        yield
-        return
-    hold(cluster, held, -1)
-    try:
-        yield
-    finally:
-        hold(cluster, held, 1)
 
 
 def hold(cluster: Cluster, held: Reservation, times: int) -> None:
@@ -66,7 +70,6 @@ def hold(cluster: Cluster, held: Reservation, times: int) -> None:
         row = cluster.table.rows.get(node)
         if row is not None:
             cluster.table.hold(row, columns, amounts, times)
-    cluster.ledger.reserved = held.quota if times > 0 else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +123,8 @@ def _freed(cluster: Cluster, node: str, going: Collection[Member], cards: int) -
 
 
 def keep(cluster: Cluster, held: Reservation, ending: Ending) -> None:
-    """Keep of the place, and of quota, what those that end in time do not free."""
-    held.kept, held.quota = {}, kept_quota(cluster, held, ending)
+    """Keep of the place what those that end in time do not free."""
+    held.kept = {}
     for node, wanted in held.wanted.items():
         missing = np.maximum(_as_wide(cluster, wanted) - ending.freed[node], 0)
         for column, amount in _shares_of(cluster, held, ending, node).items():
@@ -130,42 +133,6 @@ def keep(cluster: Cluster, held: Reservation, ending: Ending) -> None:
         if len(columns):
             held.kept[node] = columns, missing[columns]
     hold(cluster, held, 1)
-
-
-def kept_quota(cluster: Cluster, held: Reservation, ending: Ending) -> dict[str, Amounts]:
-    """Return by queue what of its ceilings the unit takes beyond what is given back in time.
-
-    Of queues around its own nothing is kept where some queue lends not all: what counts there then
-    depends on what its parts use.
-    """
-    ledger, unit = cluster.ledger, cluster.units.get(held.unit)
-    if not ledger.specs or unit is None:
-        return {}
-    asked = _charged(cluster, unit, held)
-    own, found = ledger.account(held.queue), {}
-    for account in own.chain:
-        left = {name: asked[name] for name in asked if name in account.ceilings}
-        if not left or (ledger.keeps and account.queue != own.queue):
-            continue
-        for member in ledger.counted(account):
-            if max(left.values()) <= 0:
-                break
-            if ends_in_time(cluster, member, held, ending.now):
-                left = {name: n - member.charged.get(name, 0) for name, n in left.items()}
-        found[account.name] = {name: n for name, n in left.items() if n > 0}
-    return found
-
-
-def _charged(cluster: Cluster, unit: Unit, held: Reservation) -> Amounts:
-    """Return what the pods of a place count for on their nodes."""
-    total: Amounts = {}
-    for member in (member for muster in unit.musters for member in muster.pending):
-        node = held.place.get(member.name)
-        if node is not None:
-            charged = cluster.ledger.charged(member.shape, cluster.card(node))
-            for name, amount in charged.items():
-                total[name] = total.get(name, 0) + amount
-    return total
 
 
 def _shares_of(cluster: Cluster, held: Reservation, ending: Ending, node: str) -> dict[int, int]:
@@ -201,7 +168,7 @@ def ends_in_time(cluster: Cluster, member: Member, held: Reservation, now: float
         return True
     if member.since is None:
         # An earlier leader has bound it and knew since when; until it says so, that is believed.
-        return _runtime(cluster, member) is not None
+        return runtime_of(cluster, member) is not None
     end = end_of(cluster, member)
     return end is not None and now <= end + GRACE and end <= held.at
 

@@ -16,6 +16,7 @@ from lockstep.scheduler.core.distinct import distinct
 from lockstep.scheduler.core.headroom import Headroom
 from lockstep.scheduler.core.musters import Muster
 from lockstep.scheduler.core.packing import Block, Item, Quota
+from lockstep.scheduler.core.queues.inherited import strategy
 from lockstep.scheduler.core.roll import Bundle, Roll, call
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.spots import Ids
@@ -146,7 +147,7 @@ def problem_of(cluster: Cluster, unit: Unit) -> Problem:
 
 def strategy_of(cluster: Cluster, unit: Unit) -> Strategy | None:
     """Return the strategy that a unit names, else its queue."""
-    return unit.strategy or cluster.ledger.strategy(unit.queue)
+    return unit.strategy or strategy(cluster.ledger.specs, unit.queue)
 
 
 class _Builder:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import numpy as np
 
 from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.kept_room import Ending, comes_about, ends_in_time, reserved
+from lockstep.scheduler.core.kept_quota import others_then, promises
+from lockstep.scheduler.core.kept_room import Ending, charged, comes_about, ends_in_time, reserved
 from lockstep.scheduler.core.preemption.supposition import Supposition
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
@@ -23,23 +22,40 @@ def can_be_kept(
 
     Who is to end ends in time, and nobody comes who would not heed the promise.
     """
-    if not _still_asked(cluster, held, unit) or not comes_about(cluster, held, ending):
+    if not still_asked(cluster, held, unit) or not comes_about(cluster, held, ending):
         return False
     rows = np.zeros(cluster.table.capacity, dtype=bool)
     rows[[cluster.table.rows[node] for node in held.wanted]] = True
     state = Supposition(cluster, ending.members)
+
+    def placed(gone: list[Member]) -> bool:
+        with others_then(cluster, unit, gone, held.at):
+            found = admission.place(cluster, unit, problem, rows, state=state)
+        return found is not None and len(found.assignments) >= len(held.place)
+
     account = admission.limited(cluster, unit)
-    counted = [m for m in ending.members if m.account is not None]
-    with cluster.ledger.without(counted) if account is not None else nullcontext():
-        placement = admission.place(cluster, unit, problem, rows, state=state)
-    if placement is None and account is not None:
-        # Only now, as it takes a look at all that counts in the queue or around it.
-        with cluster.ledger.without(_counted(cluster, account, held, ending.now)):
-            placement = admission.place(cluster, unit, problem, rows, state=state)
-    return placement is not None and len(placement.assignments) >= len(held.place)
+    if placed(ending.members):
+        return True
+    # Only now, as it takes a look at all that counts in the queue or around it.
+    return account is not None and placed(_counted(cluster, account, held, ending.now))
 
 
-def _still_asked(cluster: Cluster, held: Reservation, unit: Unit) -> bool:
+def quota_comes_about(cluster: Cluster, held: Reservation) -> bool:
+    """Return whether a unit's queue may use what is promised in time, whatever room there is."""
+    there = [one for one in promises(cluster) if one.at <= held.at < one.until]
+    for account in cluster.ledger.account(held.queue).chain:
+        for name, given in held.given.get(account.name, {}).items():
+            ceiling = account.ceilings.get(name)
+            if ceiling is None:
+                continue
+            load = account.claimed.get(name, 0) + cluster.ledger.promised(account, name) - given
+            load += sum(one.asked.get(name, 0) for one in there if account.name in one.given)
+            if load > ceiling.amount:
+                return False
+    return True
+
+
+def still_asked(cluster: Cluster, held: Reservation, unit: Unit) -> bool:
     """Return whether a unit still waits in its turn for what the place was chosen for."""
     turn = unit.queue, cluster.priorities.of(unit), turn_of(unit)
     if turn != (held.queue, held.priority, held.turn):
@@ -51,6 +67,8 @@ def _still_asked(cluster: Cluster, held: Reservation, unit: Unit) -> bool:
         if sum(member.name in held.place for member in muster.pending) < muster.need:
             return False
     place = {waiting[pod]: node for pod, node in held.place.items()}
+    if not held.wanted:
+        return charged(cluster, place) == held.asked
     return reserved(cluster, unit, held.at, place).same_amounts(held)
 
 

@@ -1,4 +1,4 @@
-"""What is kept for the first that does not fit: when and where it starts, how much of it now."""
+"""What is kept for a unit that does not fit: when and where it starts, how much of it now."""
 
 from __future__ import annotations
 
@@ -27,12 +27,17 @@ class Reservation:
     place: dict[str, str]
     """By pod, its node."""
     wanted: dict[str, IntArray]
-    """By node, what the unit takes there: an amount for each column of the table."""
+    """By node, what the unit takes there: an amount for each column of the table. Nothing where no
+    room is kept, but quota alone."""
+    asked: dict[str, int]
+    """What the unit counts for on its place: an amount for each resource of accounts."""
+    until: float
+    """Unix time at which the unit will have ended that starts so; infinity where nobody knows."""
     kept: dict[str, tuple[IntArray, IntArray]] = field(default_factory=dict)
     """By node where anything is kept free now: the columns of the table, and how much of each."""
 
-    quota: dict[str, dict[str, int]] = field(default_factory=dict)
-    """By queue, what of its ceilings is kept now: an amount for each resource of accounts."""
+    given: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By account whose ceilings count for it, what is given back of them in time."""
 
     def same_amounts(self, other: Reservation) -> bool:
         """Return whether as much is wanted of each node; columns that came since do not count."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lockstep.api import duration, timestamp
 from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.queues.inherited import defragmentation
 from lockstep.scheduler.core.units import Unit, UnitKey
 
 LOOK_AGAIN, AT_LATEST = 60.0, 960.0
@@ -43,7 +44,7 @@ class Due:
 
     def policy(self, queue: str) -> DefragmentationPolicy | None:
         """Return the policy for the gangs of a queue."""
-        return self._cluster.ledger.defragmentation(queue) or self._default
+        return defragmentation(self._cluster.ledger.specs, queue) or self._default
 
     @property
     def in_use(self) -> bool:

@@ -183,6 +183,25 @@ class Account:
         return frozenset(r for one in self.parts for r, amount in one.guaranteed.items() if amount)
 
 
+@dataclass(frozen=True, slots=True)
+class OverQuota:
+    """A resource of which a queue may not use as much as is asked for."""
+
+    account: Account
+    resource: str
+    field: str
+    """What says so: ``limit``, ``borrowingLimit``, or ``lending`` of other queues."""
+    amount: int
+    """The most that may be used."""
+    used: int
+    asked: int
+
+    @property
+    def short(self) -> int:
+        """Return how much is missing."""
+        return self.used + self.asked - self.amount
+
+
 def _ceilings(spec: QueueSpec, guaranteed: Amounts) -> dict[str, Ceiling]:
     found = {name: Ceiling(most, "limit") for name, most in amounts_of(spec.limit).items()}
     for name, most in amounts_of(spec.borrowing_limit).items():

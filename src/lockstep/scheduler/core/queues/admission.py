@@ -20,8 +20,7 @@ from lockstep.scheduler.core.headroom import Headroom, affordable
 from lockstep.scheduler.core.packing import Quota
 from lockstep.scheduler.core.placement import Placement, Search, State
 from lockstep.scheduler.core.problem import Problem
-from lockstep.scheduler.core.queues.account import Account, Amounts
-from lockstep.scheduler.core.queues.ledger import OverQuota
+from lockstep.scheduler.core.queues.account import Account, Amounts, OverQuota
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Unit
 

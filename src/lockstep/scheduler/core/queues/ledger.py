@@ -8,36 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-from lockstep.api.gang import Strategy
 from lockstep.api.names import GPU, PODS
-from lockstep.api.queue import DefragmentationPolicy, Queue, QueueSpec
-from lockstep.scheduler.core.queues.account import ITSELF, Account, Amounts, Card
+from lockstep.api.queue import Queue
+from lockstep.scheduler.core.queues.account import ITSELF, Account, Amounts, Card, OverQuota
 from lockstep.scheduler.core.queues.guarantee import MODEL_PREFIX, bears_on, holds
 from lockstep.scheduler.core.queues.history import later, recalled
+from lockstep.scheduler.core.reservation import Reservation
 from lockstep.scheduler.core.resources import is_port
 from lockstep.scheduler.core.shapes import PodShape
 from lockstep.scheduler.core.units import Member, UnitKey
-
-
-@dataclass(frozen=True, slots=True)
-class OverQuota:
-    """A resource of which a queue may not use as much as is asked for."""
-
-    account: Account
-    resource: str
-    field: str
-    """What says so: ``limit``, ``borrowingLimit``, or ``lending`` of other queues."""
-    amount: int
-    """The most that may be used."""
-    used: int
-    asked: int
-
-    @property
-    def short(self) -> int:
-        """Return how much is missing."""
-        return self.used + self.asked - self.amount
 
 
 class Ledger:
@@ -60,7 +40,14 @@ class Ledger:
         self.promises: dict[UnitKey, tuple[str, Amounts]] = {}
         """By unit: its queue, and what of it is spoken for because places are made free for it."""
         self.reserved: dict[str, Amounts] = {}
-        """By queue, what of its ceilings is kept for the first in line, for whom others wait."""
+        """By account, what of its ceilings is kept for those to whom a time is promised."""
+        self.firsts: dict[str, Reservation] = {}
+        """By queue, what quota is promised to its first unit that limits keep waiting."""
+        self.moved: set[tuple[str, UnitKey]] = set()
+        """By account, units of which pods have come, gone or changed; whoever goes by it clears it.
+        """
+        self.built = 0
+        """Moves whenever the accounts have been built anew."""
         self.aged: float | None = None
         """The time for which the averages of past use hold."""
         self._recalled: set[str] = set()
@@ -102,6 +89,8 @@ class Ledger:
         """Build all accounts from the queues, and count *members* again."""
         before = self.accounts
         self._build()
+        self.moved.clear()
+        self.built += 1
         for name, account in self.accounts.items():
             account.succeed(before.get(name))
         for member in members:
@@ -138,24 +127,6 @@ class Ledger:
             account.claimed = {} if self.keeps else account.used
         if self.keeps:
             self.top.claim_kept()
-
-    def strategy(self, name: str) -> Strategy | None:
-        """Return how the pods of a queue choose nodes: as it says, or the next one above it."""
-        return next((s.strategy for s in self._upward(name) if s.strategy is not None), None)
-
-    def defragmentation(self, name: str) -> DefragmentationPolicy | None:
-        """Return when others move for a queue's gangs: as it says, or the next one above it."""
-        stated = (spec.defragmentation for spec in self._upward(name))
-        return next((policy for policy in stated if policy is not None), None)
-
-    def _upward(self, name: str) -> Iterator[QueueSpec]:
-        """Yield what a queue says and then those that it is part of, by name alone."""
-        seen: set[str] = set()
-        while name in self.specs and name not in seen:
-            seen.add(name)
-            spec = self.specs[name].spec
-            yield spec
-            name = spec.parent or ""
 
     def _parent(self, name: str) -> str:
         """Return the parent that a queue really has; empty for a top queue."""
@@ -242,6 +213,7 @@ class Ledger:
         key = member.unit or UnitKey("Pod", member.namespace, member.name)
         new = key not in account.holding
         account.holding.setdefault(key, {})[member.key] = member
+        self.moved.add((account.name, key))
         member.account, member.charged = account.name, charged
         self._add(account, charged, 1)
         return account if new else None
@@ -258,6 +230,7 @@ class Ledger:
             return
         account = self._counted_in(member)
         key = member.unit or UnitKey("Pod", member.namespace, member.name)
+        self.moved.add((account.name, key))
         there = account.holding[key]
         del there[member.key]
         if not there:
@@ -272,6 +245,7 @@ class Ledger:
             new.account, new.charged, old.account = old.account, old.charged, None
             key = new.unit or UnitKey("Pod", new.namespace, new.name)
             self._counted_in(new).holding[key][new.key] = new
+            self.moved.add((new.account, key))
 
     def _counted_in(self, member: Member) -> Account:
         if member.account is None:
@@ -313,6 +287,17 @@ class Ledger:
         finally:
             for member in members:
                 self._add(self._counted_in(member), member.charged, 1)
+
+    @contextmanager
+    def less(self, given: Mapping[str, Amounts]) -> Iterator[None]:
+        """Suppose for a moment that in accounts, by name, as much is counted less."""
+        for name, amounts in given.items():
+            self._add(self.accounts[name], amounts, -1)
+        try:
+            yield
+        finally:
+            for name, amounts in given.items():
+                self._add(self.accounts[name], amounts, 1)
 
     @contextmanager
     def alone(self, members: Iterable[Member]) -> Iterator[None]:

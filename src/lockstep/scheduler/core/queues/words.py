@@ -14,12 +14,18 @@ from lockstep.api.wire import to_builtins
 from lockstep.scheduler.core import words
 from lockstep.scheduler.core.blocked import Verdict
 from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.kept_quota import promises
 from lockstep.scheduler.core.problem import Problem
 from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.queues.account import Account, Amounts, in_all, in_thousandths
+from lockstep.scheduler.core.queues.account import (
+    Account,
+    Amounts,
+    OverQuota,
+    in_all,
+    in_thousandths,
+)
 from lockstep.scheduler.core.queues.guarantee import MODEL_PREFIX
 from lockstep.scheduler.core.queues.history import history
-from lockstep.scheduler.core.queues.ledger import OverQuota
 from lockstep.scheduler.core.queues.share import share
 from lockstep.scheduler.core.units import Unit
 
@@ -62,7 +68,10 @@ def quota_verdict(cluster: Cluster, unit: Unit, problem: Problem) -> Verdict | N
     needs = words.listing([amount(n, v) for n, v in _first(admission.asked(cluster, problem))])
     short = amount(over.resource, over.short)
     kept = cluster.ledger.reserved.get(over.account.name, {}).get(over.resource, 0)
-    used, most = amount(over.resource, over.used - kept), amount(over.resource, over.amount)
+    used, most = (
+        amount(over.resource, over.used - kept),
+        amount(over.resource, over.amount),
+    )
     if over.field == "lending":
         return Verdict(
             OVER_QUOTA,
@@ -75,7 +84,7 @@ def quota_verdict(cluster: Cluster, unit: Unit, problem: Problem) -> Verdict | N
     return Verdict(
         OVER_QUOTA,
         f"needs {needs}; queue {queue} uses {used.partition(' ')[0]} of the {most} {of}: "
-        f"{short} short" + _holders(cluster, over, unit) + _kept(cluster, over, kept, unit),
+        f"{short} short" + _holders(cluster, over, unit) + _kept(cluster, over, unit),
         _remedy(over, admission.asked(cluster, problem), short),
     )
 
@@ -112,15 +121,23 @@ def _holders(cluster: Cluster, over: OverQuota, unit: Unit) -> str:
     return f"; held by {words.listing(parts)}" if parts else ""
 
 
-def _kept(cluster: Cluster, over: OverQuota, kept: int, unit: Unit) -> str:
-    """Return for whom of those in line some of it is kept, with the name in its own namespace."""
-    held = cluster.reservation
-    if held is None or not kept:
-        return ""
-    own = held.unit.namespace == unit.key.namespace
-    whom = f"{held.unit.kind.lower()} {held.unit.name}" if own else "another namespace"
-    until = timestamp.show(held.at)
-    return f"; {amount(over.resource, kept)} kept for {whom} until {until} from what may run longer"
+def _kept(cluster: Cluster, over: OverQuota, unit: Unit) -> str:
+    """Return when the unit itself has quota by promise, and for whom of those in line some of the
+    limit is kept, with the names in its own namespace.
+    """
+    said, name = "", over.account.name
+    for held in sorted(promises(cluster), key=lambda one: one.at):
+        until = timestamp.show(held.at)
+        given = held.given.get(name, {}).get(over.resource, 0)
+        kept = held.asked.get(over.resource, 0) - given if name in held.given else 0
+        if held.unit == unit.key:
+            said += f"; by the run times stated enough is given back by {until}, and kept for it"
+        elif kept > 0:
+            own = held.unit.namespace == unit.key.namespace
+            whom = f"{held.unit.kind.lower()} {held.unit.name}" if own else "another namespace"
+            some = amount(over.resource, kept)
+            said += f"; {some} kept for {whom} until {until} from what may run longer"
+    return said
 
 
 def _first(amounts: Mapping[str, int]) -> list[tuple[str, int]]:
