@@ -80,7 +80,8 @@ class Forecaster:
                 continue
             started, now = loop.time(), time.time()
             units = self._decider.cluster.units
-            waiting = {key: units[key].uid for key in self._decider.line.all()}
+            # The line is brought up to date by decisions: somebody in it may have gone since.
+            waiting = {key: units[key].uid for key in self._decider.line.all() if key in units}
             estimates, trouble = await self._look(now)
             if trouble:
                 log.error("looking ahead broke off: %s", trouble)

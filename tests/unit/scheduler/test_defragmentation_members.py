@@ -133,6 +133,21 @@ def test_the_others_stay_while_it_moves(leaders: int) -> None:
     assert not len(world.cluster.nominations)
 
 
+def test_a_leader_that_finds_all_in_place_looks_again_by_itself() -> None:
+    world = moving()
+    world.cluster.remove_pod("default", "y-1")
+    world.settle()
+    world.renew("y-1")
+    shown = statuses(world)
+    world.settle()
+    assert steps(world) == ("Done", ["Standing"])
+    new_leader(world, THREE, shown)  # the last one has ended before it said so
+    result = world.step()
+    assert result.wake_at == world.now, "nothing else may happen that would have it look"
+    world.step()
+    assert steps(world) == ("Done", ["Standing"])
+
+
 def test_one_whose_new_place_is_lost_is_back_in_line_and_the_gang_goes_on() -> None:
     world = moving()
     world.cluster.remove_node("a")

@@ -120,6 +120,17 @@ async def test_one_that_took_its_name_meanwhile_is_not_told_what_was_found_of_it
         await eventually(lambda: looking.why == KNOWN)
 
 
+async def test_one_that_has_gone_since_the_last_decision_is_left_out(world: Running):
+    drawn = world.gangs["y"]
+    world.cluster.remove_gang("default", "y")
+    for pod in drawn.pods:
+        world.cluster.remove_pod("default", pod.metadata.name)
+    assert Y in world.decider.line and Y not in world.cluster.units
+    async with Looking(world) as looking:
+        await looking.see()
+        assert looking.looks[0] == {}
+
+
 async def test_without_memory_for_it_the_scheduler_goes_on(
     world: Running, monkeypatch: pytest.MonkeyPatch
 ):

@@ -285,6 +285,8 @@ class Decider:
                     result.failed.append(key)
             except Exception as error:
                 self._set_aside(key, error, result)
+        if result.rearrangements:  # of an earlier leader: how far they are is looked at next
+            result.wake(now)
         if self.cluster.freed != self._freed:
             self._freed = self.cluster.freed
             self._failed.clear()
