@@ -291,7 +291,7 @@ class Backfill:
             self._reserve(unit, problem, now)
 
     def _reserve(self, unit: Unit, problem: Problem, now: float) -> None:
-        found = earliest(self._cluster, unit, problem, now, self._quota.later(unit, now))
+        found = earliest(self._cluster, unit, problem, now, later=self._quota.later(unit, now))
         if found is None:
             self._retry_at = now + RETRY_SECONDS
             return

@@ -31,11 +31,12 @@ class Earliest:
         return {one.member: one.spot.node for one in self.placement.assignments}
 
 
-def earliest(  # noqa: PLR0917
+def earliest(
     cluster: Cluster,
     unit: Unit,
     problem: Problem,
     now: float,
+    *,
     later: Later | None = None,
     first: float | None = None,
 ) -> Earliest | None:
@@ -92,4 +93,4 @@ def earliest_quota(
         placement = admission.place(cluster, unit, problem)
     if placement is not None:
         return Earliest(ceil(first), placement)
-    return earliest(cluster, unit, problem, now, later, first)
+    return earliest(cluster, unit, problem, now, later=later, first=first)

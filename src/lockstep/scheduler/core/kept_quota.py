@@ -52,20 +52,17 @@ def note(cluster: Cluster, held: Reservation, back: GivingBack) -> None:
     held.given = {one.name: back.by(one, held.at, names) for one, names in accounts.items()}
 
 
-def shift(held: Reservation, moved: Moved) -> bool:
-    """Bring what is given back in time up to date; return whether that concerns a promise."""
-    concerned = False
+def shift(held: Reservation, moved: Moved) -> None:
+    """Bring up to date what is given back in time for a promise."""
     for account in moved.account.chain:
         given = held.given.get(account.name)
         if given is None:
             continue
-        concerned = True
         for backs, sign in ((moved.before, -1), (moved.after, 1)):
             for end, amounts in backs:
                 if end <= held.at:
                     for name in given:
                         given[name] += sign * amounts.get(name, 0)
-    return concerned
 
 
 def needed(
@@ -87,14 +84,22 @@ def needed(
         there = [one for one in held if name in one.given]
         back = gone.get(name, {})
         found[name] = {
-            resource: _needed(there, name, resource, start, end, back.get(resource, 0))
+            resource: _needed(
+                there, name, resource, start=start, end=end, back=back.get(resource, 0)
+            )
             for resource in {resource for one in there for resource in one.given[name]}
         }
     return found
 
 
-def _needed(  # noqa: PLR0917
-    there: Sequence[Reservation], name: str, resource: str, start: float, end: float, back: int
+def _needed(
+    there: Sequence[Reservation],
+    name: str,
+    resource: str,
+    *,
+    start: float,
+    end: float,
+    back: int,
 ) -> int:
     most = sum(one.asked.get(resource, 0) for one in there if one.at <= start < one.until)
     for moment in there:

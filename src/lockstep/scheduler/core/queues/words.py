@@ -68,10 +68,7 @@ def quota_verdict(cluster: Cluster, unit: Unit, problem: Problem) -> Verdict | N
     needs = words.listing([amount(n, v) for n, v in _first(admission.asked(cluster, problem))])
     short = amount(over.resource, over.short)
     kept = cluster.ledger.reserved.get(over.account.name, {}).get(over.resource, 0)
-    used, most = (
-        amount(over.resource, over.used - kept),
-        amount(over.resource, over.amount),
-    )
+    used, most = amount(over.resource, over.used - kept), amount(over.resource, over.amount)
     if over.field == "lending":
         return Verdict(
             OVER_QUOTA,
