@@ -74,13 +74,21 @@ async def let_go(stage: Stage, *names: str) -> None:
     await stage.until(look, f"{names} are gone")
 
 
-async def queued_gang(client: Client, name: str, queue: str, members: int) -> None:
+async def queued_gang(
+    client: Client,
+    name: str,
+    queue: str | None,
+    members: int,
+    annotations: dict[str, str] | None = None,
+) -> None:
     """Create a gang in a queue, each of its pods with a whole node, and labelled for the audit."""
-    meta = {"name": name, "namespace": "default"}
-    await client.create(GANGS, {"metadata": meta, "spec": {"minMember": members, "queue": queue}})
+    meta = {"name": name, "namespace": "default", "annotations": annotations or {}}
+    spec = {"minMember": members} | ({"queue": queue} if queue else {})
+    await client.create(GANGS, {"metadata": meta, "spec": spec})
     for i in range(members):
         body = pod_body(f"{name}-{i}", gang=name)
-        body["metadata"]["labels"][QUEUE_LABEL] = queue
+        if queue:
+            body["metadata"]["labels"][QUEUE_LABEL] = queue
         await client.create(PODS, body)
 
 
@@ -102,6 +110,25 @@ async def limits_bind(stage: Stage) -> None:
     # What one pod leaves is enough for one of the gangs that wait, and not for the other.
     await let_go(stage, "a1-0")
     await stand(stage, "b2-0")
+
+
+async def quota_is_kept(stage: Stage) -> None:
+    """Of three nodes a queue uses two; the third is kept for the first that waits for all three."""
+    client = stage.client
+    stage.audit.limits = {frozenset({"q"}): 24}
+    await add_nodes(client, [f"n{i}" for i in range(6)])
+    await add_queue(client, "q", limit={GPU: 24})
+    stage.start()
+    await timed(client, "runs", 2, 3600, "q")
+    await stand(stage, "runs-0", "runs-1")
+    await placed(stage, "runs")
+    await timed(client, "first", 3, None, "q")
+    await estimate(stage, "first")
+    await timed(client, "long", 1, 36_000, "q")
+    await reason(stage, "long", "OverQuota")
+    await timed(client, "short", 1, 600, "q")
+    await stand(stage, "short-0")
+    await placed(stage, "short")
 
 
 def share(name: str, compute: int, memory: int, **spec: Any) -> dict[str, Any]:
@@ -133,13 +160,12 @@ async def cards_are_shared(stage: Stage) -> None:
     await stand(stage, "left", "right")
 
 
-async def timed(client: Client, name: str, members: int, seconds: int | None) -> None:
+async def timed(
+    client: Client, name: str, members: int, seconds: int | None, queue: str | None = None
+) -> None:
     """Create a gang of whole nodes that says how long it runs, where it does."""
     known = {} if seconds is None else {RUNTIME_ANNOTATION: str(seconds)}
-    meta = {"name": name, "namespace": "default", "annotations": known}
-    await client.create(GANGS, {"metadata": meta, "spec": {"minMember": members}})
-    for i in range(members):
-        await client.create(PODS, pod_body(f"{name}-{i}", gang=name))
+    await queued_gang(client, name, queue, members, known)
 
 
 async def started(stage: Stage, gang: str) -> float:
@@ -213,6 +239,7 @@ def scenario(story: Story, outcome: Callable[[Stage], Awaitable[object]], *besid
 
 STORIES = {
     "limits of queues bind": scenario(limits_bind, end_of),
+    "quota is kept for the first": scenario(quota_is_kept, end_of),
     "cards are shared": scenario(cards_are_shared, end_of, parts.cards),
     "a place and a time are kept": scenario(a_place_is_kept, kept, parts.nodes),
     "ranks are laid out": scenario(ranks_are_laid_out, laid_out),
