@@ -55,7 +55,9 @@ class BindWatch:
         """
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.times) >= count, deadline):
-                raise TimeoutError(f"only {len(self.times)} of {count} pods were bound")
+                there = self._list()[0] - self._before
+                text = f"saw {len(self.times)} of {count} pods bound; the server holds {there}"
+                raise TimeoutError(text)
             return self.times[count - 1]
 
     def _list(self) -> tuple[int, str]:
@@ -77,7 +79,7 @@ class BindWatch:
             rest = b""
             while chunk := _read_some(answer):
                 self._note((rest + chunk).count(mark))
-                rest = chunk[-(len(mark) - 1) :]
+                rest = (rest + chunk)[-(len(mark) - 1) :]
             if not self._ending:
                 # The server ends the watch of whoever falls behind, as this may for once.
                 bound, version = self._list()
