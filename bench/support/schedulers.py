@@ -11,6 +11,9 @@ from pathlib import Path
 
 from tests.support import kube_binaries
 
+LAST = 8_000
+"""Characters of a scheduler's log that are shown when what is measured fails."""
+
 
 @contextlib.contextmanager
 def lockstep(kubeconfig: Path) -> Iterator[subprocess.Popen[bytes]]:
@@ -53,6 +56,10 @@ def _running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=output)
         try:
             yield process
+        except Exception:
+            # Its folder goes with the server, and what failed may not do so again.
+            sys.stderr.write(log.read_text(errors="replace")[-LAST:])
+            raise
         finally:
             process.kill()
             process.wait()
