@@ -12,10 +12,10 @@ from enum import Enum
 from lockstep.api.core import PODS
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, Conflict, NotFound, NotLeading, Unreachable
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.grants import annotations_of
-from lockstep.scheduler.core.placement import Assignment, Placement
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.model.decisions import Assignment, Placement
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.resources.device_allocation import annotations_of
+from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ CONCURRENCY = 64
 MOMENT = 5.0
 """Seconds for which nobody needs to be told how far bindings are."""
 FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
-"""Seconds for which a unit rests after a binding of it failed, doubled each time."""
+"""Seconds for which a workload rests after a binding of it failed, doubled each time."""
 
 
 CONFLICTS = 3
@@ -45,7 +45,7 @@ class Outcome(Enum):
 class Batch:
     """The bindings of one placement that are under way."""
 
-    unit: UnitKey
+    workload: WorkloadKey
     left: int
     failed: int = 0
     since: float = 0.0
@@ -55,14 +55,14 @@ class Batch:
 class Binder:
     """Binds placements in the order in which they were decided, with bounded concurrency.
 
-    A unit is in ``busy`` until all its bindings have ended one way or the other. What failed is
+    A workload is in ``busy`` until all its bindings have ended one way or the other. What failed is
     taken back from the cluster's state only once it is certain that it did not happen.
     """
 
     def __init__(
         self, client: Client, cluster: Cluster, metrics: Metrics, wake: Callable[[], None]
     ) -> None:
-        self.busy: dict[UnitKey, Batch] = {}
+        self.busy: dict[WorkloadKey, Batch] = {}
         self._client = client
         self._cluster = cluster
         self._metrics = metrics
@@ -71,7 +71,7 @@ class Binder:
         self._queue: asyncio.Queue[tuple[Assignment, Batch, float]] = asyncio.Queue()
         self._lull = asyncio.Event()
         self._lull.set()
-        self._failures: dict[UnitKey, int] = {}
+        self._failures: dict[WorkloadKey, int] = {}
 
     async def lull(self) -> None:
         """Return when no binding waits for its turn, but after a moment at the latest.
@@ -83,9 +83,11 @@ class Binder:
             async with asyncio.timeout(MOMENT):
                 await self._lull.wait()
 
-    def just_began(self, unit: UnitKey) -> bool:
-        """Return whether a unit's bindings are under way and will most likely end in a moment."""
-        batch = self.busy.get(unit)
+    def just_began(self, workload: WorkloadKey) -> bool:
+        """Return whether a workload's bindings are under way and will most likely end in a
+        moment.
+        """
+        batch = self.busy.get(workload)
         now = asyncio.get_running_loop().time()
         return batch is not None and now - batch.since < MOMENT
 
@@ -93,7 +95,7 @@ class Binder:
         """Queue the bindings of a placement."""
         now = asyncio.get_running_loop().time()
         count = len(placement.assignments)
-        batch = self.busy[placement.unit] = Batch(placement.unit, count, since=now)
+        batch = self.busy[placement.workload] = Batch(placement.workload, count, since=now)
         for assignment in placement.assignments:
             self._lull.clear()
             self._queue.put_nowait((assignment, batch, now))
@@ -122,17 +124,17 @@ class Binder:
 
     def _finish(self, batch: Batch) -> None:
         if not batch.failed:
-            self._failures.pop(batch.unit, None)
-            del self.busy[batch.unit]
+            self._failures.pop(batch.workload, None)
+            del self.busy[batch.workload]
             self._wake()
             return
-        failures = self._failures[batch.unit] = self._failures.get(batch.unit, 0) + 1
+        failures = self._failures[batch.workload] = self._failures.get(batch.workload, 0) + 1
         delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (failures - 1))
-        asyncio.get_running_loop().call_later(delay, self._release, batch.unit)
+        asyncio.get_running_loop().call_later(delay, self._release, batch.workload)
 
-    def _release(self, unit: UnitKey) -> None:
-        self.busy.pop(unit, None)
-        self._cluster.touched.add(unit)
+    def _release(self, workload: WorkloadKey) -> None:
+        self.busy.pop(workload, None)
+        self._cluster.touched.add(workload)
         self._wake()
 
     async def _bind_surely(self, assignment: Assignment) -> Outcome:

@@ -14,13 +14,12 @@ from lockstep.api.core import PODS
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.defrag.defragmenter import Note
-from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
-from lockstep.scheduler.core.preemption.preemptor import Eviction
-from lockstep.scheduler.core.report import in_full
-from lockstep.scheduler.core.units import Member, UnitKey
-from lockstep.scheduler.gang_status import write as write_gang_status
+from lockstep.scheduler.core.defrag.migration import Rearrangement
+from lockstep.scheduler.core.model.decisions import Eviction, Note
+from lockstep.scheduler.core.model.workload import Member, WorkloadKey
+from lockstep.scheduler.core.runtime.gang_status import in_full
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.status_patch import write as write_gang_status
 
 log = logging.getLogger(__name__)
 
@@ -33,10 +32,9 @@ MOST_REMEMBERED = 4096
 class Evictor:
     """Carries evictions out, in an order that a crash cannot turn into a loss.
 
-    First it is written down where the unit is to stand; a leader that finds that written goes on
-    from there. Then it is written on the victims' gangs which of their pods end: a pod may be gone
-    before anybody has seen why. Only then the victims are told, and ended, gracefully.
-    """
+    First it is written down where the workload is to stand; a leader that finds that written goes
+    on from there. Then it is written on the victims' gangs which of their pods end: a pod may be
+    gone before anybody has seen why. Only then the victims are told, and ended, gracefully."""
 
     def __init__(self, client: Client, cluster: Cluster, recorder: Recorder) -> None:
         self._client = client
@@ -56,7 +54,7 @@ class Evictor:
 
     async def rearrange(self, one: Rearrangement) -> None:
         """Write a whole plan of moves down on the gang that waits, then let the others move."""
-        key, nominations = one.unit, self._cluster.nominations
+        key, nominations = one.workload, self._cluster.nominations
         record = self._cluster.defragmentations.get(key)
         if record is not None and key in nominations:
             status = {"nominated": one.nodes, "defragmentation": in_full(record)}
@@ -70,16 +68,16 @@ class Evictor:
 
     async def carry_out(self, eviction: Eviction) -> None:
         """Write the place down and end the victims, trying again until it is done or moot."""
-        seen = self._version(eviction.unit)
+        seen = self._version(eviction.workload)
         while not await self._note_down(eviction):
             if self._moot(eviction):
                 self._pass_on(eviction)
                 return
-            seen = await self._newer(eviction.unit, seen)
+            seen = await self._newer(eviction.workload, seen)
         self._pass_on(eviction)
         self._announce(eviction)
-        units = _by_unit(eviction.victims).items()
-        await asyncio.gather(*(self._end_all(*one, eviction) for one in units))
+        workloads = _by_unit(eviction.victims).items()
+        await asyncio.gather(*(self._end_all(*one, eviction) for one in workloads))
 
     def unknown(self, members: Iterable[Member]) -> list[Member]:
         """Return those that are not being ended already."""
@@ -95,32 +93,32 @@ class Evictor:
 
     def _pass_on(self, eviction: Eviction) -> None:
         """Let those show their place no more whose it was."""
-        nomination = self._cluster.nominations.get(eviction.unit)
+        nomination = self._cluster.nominations.get(eviction.workload)
         if nomination is not None:
             nomination.instead_of = ()
         self._cluster.touched.update(eviction.instead_of)
 
     def _moot(self, eviction: Eviction) -> bool:
         """Return whether the place is not to be freed any more."""
-        nomination = self._cluster.nominations.get(eviction.unit)
+        nomination = self._cluster.nominations.get(eviction.workload)
         return nomination is None or nomination.nodes != eviction.nodes
 
     async def _note_down(self, eviction: Eviction) -> bool:
-        key = eviction.unit
+        key = eviction.workload
         if key.kind == "Gang":
             return await self._write(key, {"nominated": eviction.nodes})
         return await self._write(key, {"nominatedNodeName": eviction.nodes[key.name]})
 
-    def _version(self, key: UnitKey) -> str:
+    def _version(self, key: WorkloadKey) -> str:
         """Return the version in which a gang, or a pod on its own, is known."""
         if key.kind == "Gang":
-            unit = self._cluster.units.get(key)
-            gang = unit.gang if unit is not None else None
+            workload = self._cluster.workloads.get(key)
+            gang = workload.gang if workload is not None else None
             return gang.metadata.resource_version or "" if gang is not None else ""
         member = self._cluster.pods.get((key.namespace, key.name))
         return str(member.version) if member is not None else ""
 
-    async def _newer(self, key: UnitKey, seen: str) -> str:
+    async def _newer(self, key: WorkloadKey, seen: str) -> str:
         """Wait until an object is known in another version than was *seen*; return that version.
 
         A write that conflicts with another one may be tried again as soon as that is known; what
@@ -133,14 +131,14 @@ class Evictor:
                     await self._news.wait()
         return self._version(key)
 
-    async def _write(self, key: UnitKey, status: dict[str, Any]) -> bool:
+    async def _write(self, key: WorkloadKey, status: dict[str, Any]) -> bool:
         """Write into the status of a gang, or of a pod on its own; return whether it is there."""
         try:
             if key.kind == "Gang":
-                unit = self._cluster.units.get(key)
-                if unit is None or unit.gang is None:
+                workload = self._cluster.workloads.get(key)
+                if workload is None or workload.gang is None:
                     return False
-                await write_gang_status(self._client, self._cluster, unit.gang, status)
+                await write_gang_status(self._client, self._cluster, workload.gang, status)
             else:
                 member = self._cluster.pods.get((key.namespace, key.name))
                 if member is None:
@@ -153,37 +151,37 @@ class Evictor:
 
     def _announce(self, eviction: Eviction) -> None:
         """Say on the gangs concerned what happens to them."""
-        hit = Counter(member.unit for member in eviction.victims if member.unit is not None)
-        if eviction.unit in hit:
-            self.tell(Note(eviction.unit, "Moving", f"its pods end, as {eviction.message}"))
+        hit = Counter(member.workload for member in eviction.victims if member.workload is not None)
+        if eviction.workload in hit:
+            self.tell(Note(eviction.workload, "Moving", f"its pods end, as {eviction.message}"))
             return
         for key, number in hit.items():
             words = f"{number} of its pods end: {eviction.message}"
             self.tell(Note(key, "Preempted", words, "Warning"))
         words = f"{len(eviction.victims)} pods of {len(hit)} gangs or pods end to make room"
-        self.tell(Note(eviction.unit, "Preempting", words))
+        self.tell(Note(eviction.workload, "Preempting", words))
 
     def tell(self, note: Note) -> None:
         """Say something on a gang, as an Event."""
-        unit = self._cluster.units.get(note.unit)
-        if unit is not None and unit.gang is not None:
-            self._recorder.event(unit.gang, note.kind, note.reason, note.message)
+        workload = self._cluster.workloads.get(note.workload)
+        if workload is not None and workload.gang is not None:
+            self._recorder.event(workload.gang, note.kind, note.reason, note.message)
 
     async def _end_all(
-        self, key: UnitKey | None, members: list[Member], eviction: Eviction
+        self, key: WorkloadKey | None, members: list[Member], eviction: Eviction
     ) -> None:
-        """End the pods of one unit; once a gang has been told, they all go."""
+        """End the pods of one workload; once a gang has been told, they all go."""
         self._remember(members)
-        unit = self._cluster.units.get(key) if key is not None else None
+        workload = self._cluster.workloads.get(key) if key is not None else None
         seen = self._version(key) if key is not None else ""
-        while unit is not None and unit.gang is not None:
+        while workload is not None and workload.gang is not None:
             preempted = {member.name: member.uid for member in members}
-            if await self._write(unit.key, {"preempted": preempted}):
+            if await self._write(workload.key, {"preempted": preempted}):
                 break
             if self._moot(eviction):
                 self._ending.difference_update(preempted.values())
                 return
-            seen = await self._newer(unit.key, seen)
+            seen = await self._newer(workload.key, seen)
         await self._end_surely(members, eviction)
 
     def _remember(self, members: Iterable[Member]) -> None:
@@ -234,8 +232,8 @@ class Evictor:
         )
 
 
-def _by_unit(members: Iterable[Member]) -> dict[UnitKey | None, list[Member]]:
-    found: defaultdict[UnitKey | None, list[Member]] = defaultdict(list)
+def _by_unit(members: Iterable[Member]) -> dict[WorkloadKey | None, list[Member]]:
+    found: defaultdict[WorkloadKey | None, list[Member]] = defaultdict(list)
     for member in members:
-        found[member.unit].append(member)
+        found[member.workload].append(member)
     return dict(found)

@@ -19,10 +19,11 @@ from typing import Literal, NoReturn
 
 import msgspec
 
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.outlook import Estimate, Outlook
-from lockstep.scheduler.core.units import Unit, UnitKey
-from lockstep.scheduler.core.unsettled import Unsettled
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.model.decisions import Estimate
+from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
+from lockstep.scheduler.core.runtime.errors import NotConverged
+from lockstep.scheduler.core.runtime.start_estimates import StartEstimates
 
 log = logging.getLogger(__name__)
 
@@ -32,23 +33,23 @@ PATIENCE = 5.0
 """Seconds after which one is taken although changes go on."""
 SPARING = 10
 """Times as long as a look took until the next one: it costs at most a tenth of a processor."""
-LONGEST = 30.0
+LONGEST_LOOK = 30.0
 """Seconds after which a look is broken off; who is further back in line is told no more than how
 far it came."""
 TOO_FAR = "looking further ahead takes too long"
-STUCK = LONGEST + 15.0
+STUCK = LONGEST_LOOK + 15.0
 """Seconds after which a look is ended from outside: it was forked beside threads, and one of them
 may have held a lock that nobody holds there."""
 NICE = 19
 RETRY = 30.0
 """Seconds after which it is looked again, at the earliest, if a look came to no good end."""
 
-Found = Callable[[dict[UnitKey, Estimate], float], None]
+Found = Callable[[dict[WorkloadKey, Estimate], float], None]
 """Takes what was found, and the Unix time for which it holds."""
 
 
 class _Line(msgspec.Struct, array_like=True):
-    """What the forked process says of one unit."""
+    """What the forked process says of one workload."""
 
     kind: Literal["Gang", "Pod"]
     namespace: str
@@ -76,19 +77,25 @@ class Forecaster:
         while True:
             await self._wake.wait()
             await self._calm()
-            if not len(self._decider.line):
+            if not len(self._decider.pending_queue):
                 continue
             started, now = loop.time(), time.time()
-            units = self._decider.cluster.units
+            workloads = self._decider.cluster.workloads
             # The line is brought up to date by decisions: somebody in it may have gone since.
-            waiting = {key: units[key].uid for key in self._decider.line.all() if key in units}
+            waiting = {
+                key: workloads[key].uid
+                for key in self._decider.pending_queue.all()
+                if key in workloads
+            }
             estimates, trouble = await self._look(now)
             if trouble:
                 log.error("looking ahead broke off: %s", trouble)
                 untold = Estimate(None, f"looking ahead broke off: {trouble}")
                 estimates = dict.fromkeys(waiting, untold) | estimates
             # What has gone meanwhile, and come again by the same name, is not what was looked at.
-            there = {k: one for k, one in estimates.items() if _same(units.get(k), waiting.get(k))}
+            there = {
+                k: one for k, one in estimates.items() if _same(workloads.get(k), waiting.get(k))
+            }
             self._found(there, now)
             pause = (loop.time() - started) * SPARING
             if trouble:
@@ -105,7 +112,7 @@ class Forecaster:
             await asyncio.sleep(PACE)
         self._wake.clear()
 
-    async def _look(self, now: float) -> tuple[dict[UnitKey, Estimate], str]:
+    async def _look(self, now: float) -> tuple[dict[WorkloadKey, Estimate], str]:
         """Return what a forked process finds out about the present state.
 
         Beside it stands why that is not all, where the process came to no good end.
@@ -136,13 +143,14 @@ class Forecaster:
         whole, _, _ = text.rpartition(b"\n")  # it may have been killed in the middle of a line
         lines = (msgspec.json.decode(line, type=_Line) for line in whole.splitlines())
         found = {
-            UnitKey(n.kind, n.namespace, n.name): Estimate(n.at, n.why, n.not_before) for n in lines
+            WorkloadKey(n.kind, n.namespace, n.name): Estimate(n.at, n.why, n.not_before)
+            for n in lines
         }
         return found, _in_words(code)
 
 
-def _same(unit: Unit | None, uid: str | None) -> bool:
-    return unit is not None and unit.uid == uid
+def _same(workload: Workload | None, uid: str | None) -> bool:
+    return workload is not None and workload.uid == uid
 
 
 def _exit_code(pid: int) -> int | None:
@@ -186,7 +194,7 @@ def _work(decider: Decider, now: float, pipe: int) -> NoReturn:
     status = 1
     try:
         _cut_loose(pipe)
-        outlook = Outlook(decider, now)
+        outlook = StartEstimates(decider, now)
         _play(outlook)
         with os.fdopen(pipe, "wb") as out:
             for key, one in outlook.found.items():
@@ -198,16 +206,16 @@ def _work(decider: Decider, now: float, pipe: int) -> NoReturn:
         os._exit(status)
 
 
-def _play(outlook: Outlook) -> None:
+def _play(outlook: StartEstimates) -> None:
     """Play as far as time allows; what starts later is told that it does."""
-    deadline, parent = time.monotonic() + LONGEST, os.getppid()
+    deadline, parent = time.monotonic() + LONGEST_LOOK, os.getppid()
     try:
         while outlook.advance():
             if time.monotonic() > deadline:
                 outlook.break_off(TOO_FAR)
             elif os.getppid() != parent:
                 return
-    except Unsettled as error:
+    except NotConverged as error:
         log.exception("looking ahead broke off")
         outlook.break_off(f"looking ahead broke off ({error}); please report it")
 

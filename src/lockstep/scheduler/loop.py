@@ -12,17 +12,18 @@ from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.scheduler.binder import Batch, Binder
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.patience import PATIENCE
-from lockstep.scheduler.core.round import Rollback, Round
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.cycle.result import CycleResult
+from lockstep.scheduler.core.cycle.rollback_timer import ROLLBACK_SECONDS
+from lockstep.scheduler.core.model.decisions import Rollback
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.event_handlers import EventHandlers
 from lockstep.scheduler.evictor import Evictor
-from lockstep.scheduler.feed import Feed
 from lockstep.scheduler.forecaster import Forecaster
-from lockstep.scheduler.hypernodes import HyperNodeDoor
+from lockstep.scheduler.hypernode_source import HyperNodeSource
 from lockstep.scheduler.metrics import Metrics
-from lockstep.scheduler.queues import QueueWriter
-from lockstep.scheduler.status import StatusWriter
+from lockstep.scheduler.queue_status_writer import QueueStatusWriter
+from lockstep.scheduler.status_writer import StatusWriter
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,9 @@ PODS_PER_ROUND = 256
 class Scheduler:
     """One term of leadership: a state built from the informers alone, and what acts on it."""
 
-    def __init__(self, client: Client, feed: Feed, recorder: Recorder, metrics: Metrics) -> None:
+    def __init__(
+        self, client: Client, feed: EventHandlers, recorder: Recorder, metrics: Metrics
+    ) -> None:
         self.cluster = Cluster()
         self._client = client
         self._feed = feed
@@ -51,8 +54,8 @@ class Scheduler:
             client, recorder, self._decider, feed.informer(PODS), self._binder
         )
         self._forecaster = Forecaster(self._decider, self._status.foresee)
-        self._door = HyperNodeDoor(client, self.cluster, self._changed.set)
-        self._queues = QueueWriter(client, recorder, self._decider, feed.informer(QUEUES))
+        self._door = HyperNodeSource(client, self.cluster, self._changed.set)
+        self._queues = QueueStatusWriter(client, recorder, self._decider, feed.informer(QUEUES))
 
     async def run(self, led_since: float) -> None:
         """Schedule until cancelled; *led_since* is the event loop's time when the lead was won."""
@@ -110,14 +113,14 @@ class Scheduler:
                 alarm = loop.call_later(delay, self._changed.set)
             await asyncio.sleep(ROUND_PAUSE)
 
-    def _act(self, result: Round, group: asyncio.TaskGroup) -> None:
+    def _act(self, result: CycleResult, group: asyncio.TaskGroup) -> None:
         for placement in result.placements:
             self._binder.submit(placement)
         for key, error in result.errors.items():
             where = f"{key.namespace}/{key.name}"
             log.error("deciding about %s %s failed", key.kind, where, exc_info=error)
         for rollback in result.rollbacks:
-            self._binder.busy[rollback.unit] = Batch(rollback.unit, len(rollback.members))
+            self._binder.busy[rollback.workload] = Batch(rollback.workload, len(rollback.members))
             group.create_task(self._roll_back(rollback))
         for eviction in result.evictions:
             group.create_task(self._evictor.carry_out(eviction))
@@ -134,20 +137,21 @@ class Scheduler:
         attempts.labels("defragmenting").inc(len(result.rearrangements))
         attempts.labels("error").inc(len(result.errors))
         attempts.labels("unschedulable").inc(len(result.failed))
-        self._metrics.pending.set(len(self._decider.line))
+        self._metrics.pending.set(len(self._decider.pending_queue))
         self._status.take(result)
         if result.touched or result.failed:
             self._forecaster.note()
 
     async def _roll_back(self, rollback: Rollback) -> None:
         """Give a gang's nodes back; what cannot be deleted now is tried again in a later round."""
-        unit = self.cluster.units.get(rollback.unit)
-        if unit is not None and unit.gang is not None:
+        workload = self.cluster.workloads.get(rollback.workload)
+        if workload is not None and workload.gang is not None:
             message = (
-                f"could not be completed within {PATIENCE:g} s: its {len(rollback.members)} pods "
-                "with nodes are deleted so that nothing half-placed remains"
+                f"could not be completed within {ROLLBACK_SECONDS:g} s: its "
+                f"{len(rollback.members)} pods with nodes are deleted so that nothing half-placed "
+                "remains"
             )
-            self._recorder.event(unit.gang, "Warning", "RolledBack", message)
+            self._recorder.event(workload.gang, "Warning", "RolledBack", message)
         for member in rollback.members:
             try:
                 await self._client.delete(PODS, member.name, member.namespace, uid=member.uid)
@@ -155,6 +159,6 @@ class Scheduler:
                 continue
             except Exception as error:
                 log.warning("delete %s/%s: %r", member.namespace, member.name, error)
-        self._binder.busy.pop(rollback.unit, None)
-        self.cluster.touched.add(rollback.unit)
+        self._binder.busy.pop(rollback.workload, None)
+        self.cluster.touched.add(rollback.workload)
         self._changed.set()

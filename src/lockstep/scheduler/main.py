@@ -11,7 +11,7 @@ from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds
 from lockstep.kube.endpoints import Ports
 from lockstep.kube.manager import Manager
-from lockstep.scheduler.feed import Feed
+from lockstep.scheduler.event_handlers import EventHandlers
 from lockstep.scheduler.loop import Scheduler
 from lockstep.scheduler.metrics import Metrics
 
@@ -50,7 +50,7 @@ async def run(
 
 def add_scheduler(manager: Manager) -> None:
     """Schedule while *manager* leads; each term begins with nothing but what the server says."""
-    feed, metrics = Feed(manager), Metrics(manager.metrics.registry)
+    feed, metrics = EventHandlers(manager), Metrics(manager.metrics.registry)
     recorder = manager.recorder()
 
     async def term() -> None:

@@ -21,7 +21,7 @@ from lockstep.kube.crds import ensure_crds
 from lockstep.kube.credentials import Credential
 from lockstep.kube.manager import Manager
 from lockstep.kube.transport import Request, Response, Stream
-from lockstep.scheduler.feed import WATCHED, Feed
+from lockstep.scheduler.event_handlers import WATCHED, EventHandlers
 from lockstep.scheduler.loop import Scheduler
 from lockstep.scheduler.metrics import Metrics
 
@@ -56,9 +56,9 @@ class SlowLists:
 
 
 @contextlib.asynccontextmanager
-async def following(manager: Manager) -> AsyncIterator[Feed]:
+async def following(manager: Manager) -> AsyncIterator[EventHandlers]:
     """Run the informers that the scheduler decides by, as one does that does not lead yet."""
-    feed = Feed(manager)
+    feed = EventHandlers(manager)
     informers = [feed.informer(res) for res in WATCHED]
     tasks = [asyncio.create_task(one.run()) for one in informers]
     try:
@@ -76,7 +76,7 @@ async def end(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def leading(manager: Manager, feed: Feed) -> AsyncIterator[None]:
+async def leading(manager: Manager, feed: EventHandlers) -> AsyncIterator[None]:
     """Let a term begin now, later than the informers."""
     metrics = Metrics(CollectorRegistry())
     scheduler = Scheduler(manager.client, feed, manager.recorder(), metrics)

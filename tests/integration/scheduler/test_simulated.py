@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Awaitable
 
-from tests.support.scheduler import PartProcess, add_gang, add_nodes, nodes_of
+from tests.support.scheduler import PartProcess, add_gang, add_nodes, nodes_of, pod_body
 from tests.support.waiting import eventually
 
 from lockstep.api.core import CRDS, PODS
@@ -154,7 +154,7 @@ async def test_a_pod_is_told_the_aligned_devices_that_it_got(any_server):
                     "annotations": {"lockstep.dev/align-required": "pcie,numa"},
                 }
                 container = {"name": "main", "image": "none", "resources": resources}
-                spec = {"schedulerName": "lockstep", "containers": [container]}
+                spec = pod_body(name)["spec"] | {"containers": [container]}
                 await client.create(PODS, {"metadata": meta, "spec": spec})
                 await eventually(lambda name=name: annotations(name))
             for name, indices, names in (

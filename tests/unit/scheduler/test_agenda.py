@@ -5,7 +5,7 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.scheduler.core.agenda import Agenda
+from lockstep.scheduler.core.runtime.event_queue import EventQueue
 
 TIMES = st.sampled_from([0.0, 1.0, 2.0, 3.5, inf])
 STEPS = st.lists(
@@ -20,7 +20,7 @@ STEPS = st.lists(
 
 @given(STEPS, TIMES)
 def test_what_is_due_comes_in_order_and_what_was_replaced_never(steps, until):
-    agenda = Agenda()
+    agenda = EventQueue()
     happened: list[int] = []
     planned: list[tuple[float, int, str | None]] = []
     for number, (how, key, at) in enumerate(steps):
@@ -43,7 +43,7 @@ def test_what_is_due_comes_in_order_and_what_was_replaced_never(steps, until):
 
 
 def test_what_happened_can_be_planned_anew():
-    agenda, happened = Agenda(), []
+    agenda, happened = EventQueue(), []
     for at in (1.0, 2.0):
         agenda.replace("a", at, happened.append, at)
         entry = agenda.take(at)

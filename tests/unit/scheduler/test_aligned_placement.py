@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from tests.support.aligned import aligned, cluster_of, machine, placed, shown
 from tests.support.drawn import gang, node, pod
 
-from lockstep.scheduler.core.alignment import Alignment
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.grants import Grant, annotations_of, granted
-from lockstep.scheduler.core.masks import indices_of
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.resources.alignment import Alignment
+from lockstep.scheduler.core.resources.device_allocation import Grant, annotations_of, granted
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.util.bitmask import indices_of
 
 ONE_NODE = [
     # what is shown, pods as they come (GPUs, NICs, CPUs, required), what they get
@@ -289,3 +289,23 @@ def test_nics_that_a_node_counts_and_does_not_describe_are_equal_ones(devices):
     Decider(cluster).decide(0.0)
     assert [shown(cluster, f"p{number}")[1:3] for number in range(2)] == [("01", "0"), ("23", "1")]
     assert placed(cluster, aligned("late", 0, 1))["late"][0] == ""
+
+
+ONLY_DEVICES = [{"index": i, "nvlink": 0, "numa": i // 2, "pcie": i} for i in range(4)]
+"""What a node states of its GPUs that states no NUMA nodes."""
+NOWHERE = ("", "", "", -1)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cpu", "devices", "expected"),
+    [
+        (2, 0, ONLY_DEVICES, ("n", "01", "", 0)),
+        (3, 0, ONLY_DEVICES, NOWHERE),  # more than one NUMA node has
+        (2, 1, ONLY_DEVICES, NOWHERE),  # whose CPUs they would be is not known
+        (2, 0, [{"index": i, "nvlink": 0, "pcie": i} for i in range(4)], NOWHERE),
+    ],
+)
+def test_devices_alone_say_their_numa_nodes(gpus, cpu, devices, expected):
+    cluster = cluster_of(node("n", gpus=4, devices=devices))
+    found = placed(cluster, aligned("p", gpus, 0, cpu, must="numa"))
+    assert found["p"] == expected

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep.scheduler.core.alignment import Ask, Stock, capacity, even
-from lockstep.scheduler.core.inventory import Layout, layout_of
-from lockstep.scheduler.core.picks import choices
+from lockstep.scheduler.core.resources.aligned_selection import choices
+from lockstep.scheduler.core.resources.alignment import DeviceAsk, Stock, capacity, even
+from lockstep.scheduler.core.resources.device_inventory import Layout, layout_of
 
 RELATIONS = ("nvlink", "numa", "pcie")
 
@@ -33,7 +33,7 @@ def layout(
 
 
 @st.composite
-def nodes_and_asks(draw: st.DrawFn, *, shared: bool = False) -> tuple[Stock, Ask]:
+def nodes_and_asks(draw: st.DrawFn, *, shared: bool = False) -> tuple[Stock, DeviceAsk]:
     """Draw a small node, partly in use, and what pods ask of it."""
     place = st.integers(0, 1)
     gpus = draw(st.lists(st.tuples(place, place, st.integers(0, 2)), min_size=1, max_size=5))
@@ -47,10 +47,10 @@ def nodes_and_asks(draw: st.DrawFn, *, shared: bool = False) -> tuple[Stock, Ask
         tuple(draw(st.integers(0, 3)) for _ in here.sockets),
     )
     relations = frozenset(draw(st.sets(st.sampled_from(RELATIONS))))
-    return stock, Ask(draw(st.integers(0, 3)), draw(st.integers(0, 3)), relations, shared)
+    return stock, DeviceAsk(draw(st.integers(0, 3)), draw(st.integers(0, 3)), relations, shared)
 
 
-def holdings(stock: Stock, ask: Ask):
+def holdings(stock: Stock, ask: DeviceAsk):
     """Yield every set of devices (cards, NICs, NUMA node) that one pod may be given."""
     cards = [c for c, room in zip(stock.layout.cards, stock.rooms, strict=True) if room > 0]
     nics = [nic for nic in stock.layout.nics if stock.nics >> nic.number & 1]
@@ -88,7 +88,7 @@ def without(stock: Stock, cards, nics, socket: int) -> Stock:
     )
 
 
-def most_by_trying(stock: Stock, ask: Ask, enough: int) -> int:
+def most_by_trying(stock: Stock, ask: DeviceAsk, enough: int) -> int:
     best = 0
     for held in holdings(stock, ask):
         best = max(best, 1 + most_by_trying(without(stock, *held), ask, enough - 1))
@@ -157,7 +157,7 @@ def test_capacity(case):
     where, cards, nics, relations, free, free_nics, pods = case
     rooms = tuple(free >> card.number & 1 for card in where.cards)
     stock = Stock(where, rooms, free_nics, (9, 9))
-    assert capacity(stock, Ask(cards, nics, frozenset(relations.split()))) == pods
+    assert capacity(stock, DeviceAsk(cards, nics, frozenset(relations.split()))) == pods
 
 
 CHOICES = [
@@ -176,7 +176,7 @@ CHOICES = [
 def test_choice(case):
     _, where, cards, nics, relations, free, free_nics, gpus, held = case
     rooms = tuple(free >> card.number & 1 for card in where.cards)
-    ask = Ask(cards, nics, frozenset(relations.split()))
+    ask = DeviceAsk(cards, nics, frozenset(relations.split()))
     grant = choices(Stock(where, rooms, free_nics, (9, 9)), ask, 0)[0]
     assert (bin(grant.gpus), bin(grant.nics)) == (bin(gpus), bin(held))
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.running import Running
 
-from lockstep.scheduler.core.kept_room import end_of
+from lockstep.scheduler.core.reservations.reserved_nodes import end_of
 
 TWO = "s/l: a:8 b:8"
 
@@ -115,7 +115,7 @@ def test_who_comes_behind_one_whose_time_nobody_knows_is_told_its_own(later: flo
         world.now = due
         assert {key.name for key in world.step().touched} == {"most"}
     held = world.cluster.reservation
-    assert held is not None and held.unit.name == "most"
+    assert held is not None and held.workload.name == "most"
     world.now += 10.0
     world.run("small: 1x8")
     assert "small" not in world.there()
@@ -132,8 +132,35 @@ def test_words_and_the_end():
     world.settle()
     assert world.there() == {"big"}
     assert world.cluster.reservation is not None
-    assert world.cluster.reservation.unit.name == "small", "it is the first that waits now"
+    assert world.cluster.reservation.workload.name == "small", "it is the first that waits now"
     assert world.cluster.table.held.sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("weights", "first", "next_one"),
+    [
+        pytest.param({"q": 1, "r": 1}, "q", "r", id="the queue that holds less"),
+        pytest.param({"q": 9, "r": 1}, "q", "q", id="the queue that holds less for its weight"),
+        pytest.param({"q": 0, "r": 1}, "q", "r", id="weight 0 comes last"),
+    ],
+)
+def test_the_next_reservation_is_for_the_smallest_share(
+    weights: dict[str, int], first: str, next_one: str
+):
+    world = Running.on("s/l: a:8 b:8 c:8 d:8", {q: {"weight": w} for q, w in weights.items()})
+    world.run("q1: 1x8", "q", **runs(1000))
+    world.run("q2: 1x8", "q", **runs(600))
+    world.run("q3: 1x8", "q", **runs(4000))
+    world.run("r1: 1x8", "r", **runs(2000))
+    world.run("qw1: 1x8", first, **runs(3000))
+    assert world.cluster.reservation is not None
+    for name, queue in (("rw1", "r"), ("qw2", "q"), ("rw2", "r"), ("qw3", "q")):
+        world.run(f"{name}: 1x8", queue, **runs(3000))
+    world.now = world.cluster.reservation.at
+    world.end("q2")
+    world.settle()
+    assert "qw1" in world.there()
+    assert world.cluster.workloads[world.cluster.reservation.workload].queue == next_one
 
 
 def test_the_more_important_goes_before_it():
@@ -155,7 +182,7 @@ def test_an_older_one_of_its_queue_that_lost_its_place_goes_before_it():
     world.run("new: 2x8", "r", **runs(500))
     held = world.cluster.reservation
     assert held is not None
-    assert held.unit.name == "new"
+    assert held.workload.name == "new"
     world.run("owner: 2x8", "q", **runs(50))
     assert world.evicted == ["old"]
     world.end("owner")
@@ -173,7 +200,7 @@ def borrowing() -> Running:
     world.run("big: 2x8", "r", **runs(100))
     held = world.cluster.reservation
     assert held is not None
-    assert held.unit.name == "big"
+    assert held.workload.name == "big"
     return world
 
 
@@ -231,7 +258,7 @@ def test_who_passes_does_not_lose_the_place_while_others_leave_it():
     assert world.there() == {"x", "small"}
     held = world.cluster.reservation
     assert held is not None
-    assert held.unit.name == "y", "what was told to the other does not hold any more"
+    assert held.workload.name == "y", "what was told to the other does not hold any more"
 
 
 def test_nobody_goes_for_room_that_is_kept_for_another():
@@ -277,7 +304,7 @@ def test_backfill_never_moves_the_time_of_the_first(passing, ends):
         world.run(f"p{number}: 1x{gpus}", **runs(runtime))
         now = world.cluster.reservation
         assert now is not None
-        assert (now.unit.name, now.at) == ("big", due)
+        assert (now.workload.name, now.at) == ("big", due)
     while "big" not in world.there():
         ending = {
             end: member.labels["lockstep.dev/gang"]

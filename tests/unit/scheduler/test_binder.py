@@ -15,8 +15,8 @@ from lockstep.api.core import Pod
 from lockstep.kube.errors import ApiError, Conflict, Forbidden, NotFound, Unreachable
 from lockstep.scheduler import binder as module
 from lockstep.scheduler.binder import Binder
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.metrics import Metrics
 
 
@@ -79,7 +79,7 @@ async def test_outcome(what, answers, reads, expected, monkeypatch):
     running = asyncio.create_task(binder.run())
     try:
         binder.submit(placement)
-        assert placement.unit in binder.busy
+        assert placement.workload in binder.busy
         await eventually(lambda: not binder.busy, 5.0)
         assert woken.is_set()
     finally:

@@ -11,8 +11,8 @@ from lockstep.api.core import PodDisruptionBudget
 from lockstep.api.timestamp import show
 from lockstep.api.wire import convert
 from lockstep.scheduler.core.defrag.defragmenter import RETURN_SECONDS, Look
-from lockstep.scheduler.core.defrag.plan import Plan
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.defrag.planner import MovePlan
+from lockstep.scheduler.core.model.workload import WorkloadKey
 
 SAVED = "lockstep.dev/checkpoint"
 ASKED = "lockstep.dev/defragment"
@@ -23,8 +23,8 @@ There = dict[str, tuple[str, int | None]]
 """By drawing of a gang: its nodes, and how many seconds ago it saved its work, None for never."""
 
 
-def key(name: str) -> UnitKey:
-    return UnitKey("Gang", "default", name)
+def key(name: str) -> WorkloadKey:
+    return WorkloadKey("Gang", "default", name)
 
 
 def standing(drawing: str, there: There, queues: dict[str, Any] | None = None) -> Running:
@@ -41,12 +41,12 @@ def standing(drawing: str, there: There, queues: dict[str, Any] | None = None) -
     return world
 
 
-def proposed(world: Running, name: str) -> Plan | str:
+def proposed(world: Running, name: str) -> MovePlan | str:
     """Return what the scheduler would propose for a gang that waits."""
-    unit = world.cluster.units[key(name)]
-    problem = world.decider.problem(unit)
+    workload = world.cluster.workloads[key(name)]
+    problem = world.decider.problem(workload)
     assert problem is not None
-    return world.decider.defragmenter.propose(Look(unit, problem, world.now))
+    return world.decider.defragmenter.propose(Look(workload, problem, world.now))
 
 
 def pods_moved(drawing: str, there: There, waits: str) -> dict[str, int]:
@@ -138,7 +138,7 @@ def test_the_cheapest_move_that_can(case: tuple[str, There, str, str]) -> None:
 def test_the_price_is_the_work_since_the_last_save_and_a_restart() -> None:
     world = standing(THREE, {"x: 2x2": ("a b", 40), "y: 1x2": ("c", 70)})
     plan = proposed(world, world.submit("w: 2x8"))
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, MovePlan)
     gone = {m.mover.key.name: m.mover.price for m in plan.moves}
     assert gone == {"x": (41 + RESTART) * 4} or gone == {"y": (71 + RESTART) * 2}
     assert plan.price == sum(gone.values())
@@ -150,7 +150,7 @@ def test_a_gang_that_promises_to_save_its_work_may_move_at_the_price_of_what_it_
     world.stand(name, ["a"])
     world.now = LATER + 1000
     plan = proposed(world, world.submit("w: 1x8"))
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, MovePlan)
     assert [move.mover.key.name for move in plan.moves] == ["x"]
     assert plan.price == (600 + RESTART) * 4
 
@@ -225,7 +225,7 @@ def test_a_guarantee_protects_from_those_who_borrow(waits: str, moved: str) -> N
     world = standing(THREE, there, {**QUEUES, "t": {}})
     text, _, queue = waits.partition(" in ")
     plan = proposed(world, world.submit(text, queue))
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, MovePlan)
     assert [move.mover.key.name for move in plan.moves] == [moved]
 
 
@@ -235,8 +235,19 @@ def test_nobody_moves_whom_a_budget_protects() -> None:
     body = {"metadata": {"name": "b", "namespace": "default"}, "spec": spec}
     world.cluster.budgets.set(convert(body, PodDisruptionBudget))
     plan = proposed(world, world.submit("w: 1x8"))
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, MovePlan)
     assert [move.mover.key.name for move in plan.moves] == ["y"]
+
+
+@pytest.mark.parametrize(("waited", "moved"), [(3000, True), (3700, False)])
+def test_nothing_moves_for_a_gang_that_gives_up(waited: int, moved: bool) -> None:
+    world = standing(THREE, {"x: 1x4": ("a", 10), "y: 1x4": ("b", 20), "z: 1x4": ("c", 30)})
+    world.run("w: 1x8", maxWait="1h")
+    world.now += waited
+    ask(world, "w", "100h")
+    world.settle()
+    assert bool(world.rearranged) == moved
+    assert (key("w") in world.decider.broken) != moved
 
 
 TIGHT: There = {
@@ -280,7 +291,9 @@ def test_one_whose_new_place_is_lost_on_the_way_is_back_in_line_and_says_so() ->
     world.cluster.remove_node("c")
     world.renew("x-0")
     notes = world.step().notes + world.step().notes + world.step().notes
-    assert [(n.unit, n.reason) for n in notes if n.kind == "Warning"] == [(key("x"), "PlaceLost")]
+    assert [(n.workload, n.reason) for n in notes if n.kind == "Warning"] == [
+        (key("x"), "PlaceLost")
+    ]
     assert steps(world) == ("Done", ["Waiting"])
     assert world.why("x")[0] == "NotEnoughRoom"
 

@@ -24,11 +24,11 @@ from tests.unit.scheduler.test_defragmentation_properties import Scene
 from lockstep.api.core import PodDisruptionBudget
 from lockstep.api.timestamp import show
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.defrag import plan as planning
-from lockstep.scheduler.core.defrag.choices import cheapest_first
-from lockstep.scheduler.core.defrag.movers import Mover
-from lockstep.scheduler.core.defrag.plan import Plan
-from lockstep.scheduler.core.units import Unit
+from lockstep.scheduler.core.defrag import planner as planning
+from lockstep.scheduler.core.defrag.candidates import MoveCandidate
+from lockstep.scheduler.core.defrag.cheapest_sets import cheapest_first
+from lockstep.scheduler.core.defrag.planner import MovePlan
+from lockstep.scheduler.core.model.workload import Workload
 
 FIVE = "s/x: a:8 b:8 c:8 d:8 e:8"
 HELD: There = {"v: 1x4": ("d", None), "u: 1x4": ("e", None)}
@@ -71,7 +71,7 @@ def test_how_many_pods_of_whom_move(case: tuple[str, There, str, dict[str, int]]
 def test_a_mixed_plan_costs_the_work_of_the_one_and_a_pause_of_the_other() -> None:
     world = standing(FIVE, MIXED)
     plan = proposed(world, world.submit("w: 2x8"))
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, MovePlan)
     assert {m.mover.key.name: m.mover.price for m in plan.moves} == {
         "y": 8 * (6 + RESTART),
         "z": 8 * RESTART,
@@ -104,13 +104,58 @@ def test_budgets_count_the_members_of_a_gang_once(allowed: int, moves: bool) -> 
     world.settle()
     world.cluster.budgets.set(convert(budget, PodDisruptionBudget))
     plan = proposed(world, world.submit("w: 1x8"))
-    assert isinstance(plan, Plan) == moves
+    assert isinstance(plan, MovePlan) == moves
+
+
+SPENT: dict[str, tuple[There, int, set[str]]] = {
+    # what stands on three nodes of 4 GPUs, how many pods of c and p may go, who moves for 4 GPUs
+    "the cheap one is of no use and would use the budget up": (
+        {"c: 1x4": ("n2", 0), "p: 2x2": ("n0 n1", 500)},
+        2,
+        {"p"},
+    ),
+    "both may go, only one has to": (
+        {"c: 1x4": ("n2", 0), "p: 2x2": ("n0 n1", 500)},
+        3,
+        {"p"},
+    ),
+    "too little for the one that would do": (
+        {"c: 1x4": ("n2", 0), "p: 2x2": ("n0 n1", 500)},
+        1,
+        set(),
+    ),
+    "the cheaper of two that would do": (
+        {"c: 1x2": ("n2", 10), "p: 1x2": ("n1", 500), "k: 1x4": ("n0", None)},
+        1,
+        {"c"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("there", "allowed", "moved"), SPENT.values(), ids=SPENT)
+def test_a_budget_is_spent_on_gangs_that_make_room(
+    there: There, allowed: int, moved: set[str]
+) -> None:
+    world = standing("s/l: n0:4 n1:4 n2:4", there)
+    expression = {"key": "lockstep.dev/gang", "operator": "In", "values": ["c", "p"]}
+    budget = {
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"selector": {"matchExpressions": [expression]}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+    world.cluster.budgets.set(convert(budget, PodDisruptionBudget))
+    plan = proposed(world, world.submit("w: 1x4"))
+    moves = () if isinstance(plan, str) else plan.moves
+    assert {move.mover.key.name for move in moves} == moved
 
 
 @given(st.lists(st.lists(st.integers(0, 20), min_size=1, max_size=3).map(sorted), max_size=4))
 def test_choices_come_by_price_and_each_once(prices: list[list[int]]) -> None:
-    units = [Unit(key(str(number))) for number in range(len(prices))]
-    of = [[Mover(u, (), 1, float(p)) for p in each] for u, each in zip(units, prices, strict=True)]
+    workloads = [Workload(key(str(number))) for number in range(len(prices))]
+    of = [
+        [MoveCandidate(u, (), 1, float(p)) for p in each]
+        for u, each in zip(workloads, prices, strict=True)
+    ]
     movers = sorted((one for each in of for one in each), key=lambda one: one.price)
     found = list(cheapest_first(movers))
     assert [price for price, _ in found] == sorted(price for price, _ in found)
@@ -196,7 +241,7 @@ def test_the_plan_is_the_cheapest_of_all_as_far_as_tries_go(
         plan = scene.plan()
         if least == 0.0:
             assert isinstance(plan, str), "it has room without moves"
-        elif isinstance(plan, Plan):
+        elif isinstance(plan, MovePlan):
             planned += 1
             assert plan.price == least, f"seed {seed}"
         else:

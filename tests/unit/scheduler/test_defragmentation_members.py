@@ -19,8 +19,8 @@ from tests.unit.scheduler.test_defragmentation import (
 from tests.unit.scheduler.test_defragmentation_properties import new_leader, statuses
 
 from lockstep.api.timestamp import show
-from lockstep.scheduler.core.defrag.plan import Plan
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.defrag.planner import MovePlan
+from lockstep.scheduler.core.model.workload import WorkloadKey
 
 FULL = {"x: 1x4": ("a", None), "v: 1x4": ("b", None)}
 ELASTIC: There = {**FULL, "y: 1..2x4": ("b c", None)}
@@ -77,7 +77,7 @@ def test_how_many_pods_of_whom_move(case: tuple[str, There, str, dict[str, int]]
 def test_the_price_is_a_restart_of_the_whole_gang_once() -> None:
     world = standing(*CASES["two members of one gang"][:2])
     plan = proposed(world, world.submit("w: 2x8"))
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, MovePlan)
     assert plan.price == RESTART * 6
 
 
@@ -87,7 +87,7 @@ def test_a_gang_of_ranks_moves_as_a_whole_or_not_at_all() -> None:
     world.stand(name, ["b", "c"])
     world.settle()
     plan = proposed(world, world.submit("w: 1x8"))
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, MovePlan)
     assert [len(move.mover.members) for move in plan.moves] == [2]
 
 
@@ -153,11 +153,13 @@ def test_one_whose_new_place_is_lost_is_back_in_line_and_the_gang_goes_on() -> N
     world.cluster.remove_node("a")
     world.renew("y-1")
     notes = [note for _ in range(3) for note in world.step().notes]
-    assert [(n.unit, n.reason) for n in notes if n.kind == "Warning"] == [(key("y"), "PlaceLost")]
+    assert [(n.workload, n.reason) for n in notes if n.kind == "Warning"] == [
+        (key("y"), "PlaceLost")
+    ]
     assert steps(world) == ("Done", ["Waiting"])
     assert world.places("y") == {"y-0": "b"}
     assert world.places("w") == {"w-0": "c"}
-    assert UnitKey("Gang", "default", "y") in world.decider.line
+    assert WorkloadKey("Gang", "default", "y") in world.decider.pending_queue
 
 
 def test_one_that_is_back_early_waits_for_the_place_that_is_kept_for_it() -> None:

@@ -16,18 +16,18 @@ from lockstep.api.gang import GangStatus
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.timestamp import show
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.defrag.candidates import RESTART_SECONDS
 from lockstep.scheduler.core.defrag.defragmenter import Look
-from lockstep.scheduler.core.defrag.movers import RESTART_SECONDS
-from lockstep.scheduler.core.defrag.plan import Plan
-from lockstep.scheduler.core.masks import format_indices
-from lockstep.scheduler.core.report import gang_status
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.defrag.planner import MovePlan
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.runtime.gang_status import gang_status
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.util.bitmask import format_indices
 
 SAVED, ASKED = "lockstep.dev/checkpoint", "lockstep.dev/defragment"
 LATER = 1_001_000.0
-WAITING = UnitKey("Gang", "default", "w")
+WAITING = WorkloadKey("Gang", "default", "w")
 
 
 @dataclass
@@ -62,13 +62,13 @@ class Scene:
         table = self.world.cluster.table
         return table.free_devices(table.rows[node]).bit_count()
 
-    def plan(self) -> Plan | str:
+    def plan(self) -> MovePlan | str:
         world = self.world
-        unit = world.cluster.units[WAITING]
+        workload = world.cluster.workloads[WAITING]
         world.decider.waiting()
-        problem = world.decider.problem(unit)
+        problem = world.decider.problem(workload)
         assert problem is not None
-        return world.decider.defragmenter.propose(Look(unit, problem, world.now))
+        return world.decider.defragmenter.propose(Look(workload, problem, world.now))
 
 
 @st.composite
@@ -136,9 +136,9 @@ def statuses(world: Running) -> dict[str, GangStatus]:
     """Return what is written of each gang where the status writer keeps up."""
     found = {}
     for name in world.gangs:
-        unit = world.cluster.units[UnitKey("Gang", "default", name)]
-        status = gang_status(world.cluster, unit, None, None, show(world.now))
-        nominated = world.cluster.nominations.get(unit.key)
+        workload = world.cluster.workloads[WorkloadKey("Gang", "default", name)]
+        status = gang_status(world.cluster, workload, None, None, show(world.now))
+        nominated = world.cluster.nominations.get(workload.key)
         kept = {"nominated": nominated.nodes if nominated is not None else {}}
         kept["defragmentation"] = status["defragmentation"]
         found[name] = convert(kept, GangStatus)

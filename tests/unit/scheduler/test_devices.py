@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.scheduler.core.devices import choose
-from lockstep.scheduler.core.inventory import Layout, layout_of
-from lockstep.scheduler.core.masks import format_indices, indices_of, mask_of, parse_indices
+from lockstep.scheduler.core.resources.device_inventory import Layout, layout_of
+from lockstep.scheduler.core.resources.nearest_gpus import choose
+from lockstep.scheduler.core.util.bitmask import format_indices, indices_of, mask_of, parse_indices
 
 
 def layout(*nvlink: int, numa: tuple[int, ...] | None = None, ill: tuple[int, ...] = ()) -> Layout:

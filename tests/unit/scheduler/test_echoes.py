@@ -8,11 +8,11 @@ import pytest
 from tests.support.drawn import draw, gang, places, pod
 
 from lockstep.api.core import Pod
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.state.cluster import Cluster
 
-GANG = UnitKey("Gang", "default", "g")
+GANG = WorkloadKey("Gang", "default", "g")
 MEMBERS = ("g-0", "g-1")
 
 
@@ -35,16 +35,16 @@ def echo(name: str, gpu: str, **more: Any) -> Pod:
 
 def test_nothing_follows_from_echoes_but_from_the_last_which_makes_the_gang_whole() -> None:
     cluster, held = placed()
-    freed, unit = cluster.freed, cluster.units[GANG]
-    musters = unit.musters
-    assert not unit.whole
+    freed, workload = cluster.freed, cluster.workloads[GANG]
+    pod_groups = workload.pod_groups
+    assert not workload.whole
     assert not cluster.set_pod(echo("g-0", held["g-0"]))
     assert not cluster.touched
-    assert not unit.whole
+    assert not workload.whole
     assert cluster.set_pod(echo("g-1", held["g-1"]))
     assert cluster.touched == {GANG}
-    assert unit.whole
-    assert unit.musters is musters
+    assert workload.whole
+    assert workload.pod_groups is pod_groups
     assert cluster.freed == freed
     assert not any(member.assumed for member in cluster.pods.values())
 
@@ -79,20 +79,20 @@ def test_an_echo_that_says_more_is_taken_in_as_what_it_is(change: dict[str, Any]
         there = cluster.table.rows[name]
         assert cluster.table.free[:, there].tolist() == fresh.table.free[:, row].tolist()
         assert cluster.table.free_devices(there) == fresh.table.free_devices(row)
-    assert [m.total for m in cluster.units[GANG].musters] == [
-        m.total for m in fresh.units[GANG].musters
+    assert [m.total for m in cluster.workloads[GANG].pod_groups] == [
+        m.total for m in fresh.workloads[GANG].pod_groups
     ]
 
 
 def test_a_status_of_the_gang_changes_nothing_that_was_derived_from_its_wishes() -> None:
     cluster, _ = placed()
-    unit = cluster.units[GANG]
-    musters = unit.musters
+    workload = cluster.workloads[GANG]
+    pod_groups = workload.pod_groups
     cluster.set_gang(gang("g", minMember=len(MEMBERS)))
-    assert unit.musters is musters
+    assert workload.pod_groups is pod_groups
     cluster.set_gang(gang("g", minMember=1))
-    assert unit.musters is not musters
-    assert unit.musters[0].group.minimum == 1
+    assert workload.pod_groups is not pod_groups
+    assert workload.pod_groups[0].group.minimum == 1
 
 
 def test_a_pod_of_its_own_is_done_with_once_its_node_is_shown() -> None:
@@ -102,6 +102,6 @@ def test_a_pod_of_its_own_is_done_with_once_its_node_is_shown() -> None:
     decider.decide(0.0)
     assert cluster.set_pod(pod("p", gpus=8, on="a", held="0,1,2,3,4,5,6,7"))
     decider.decide(1.0)
-    assert not cluster.units
-    assert not decider.line.all()
+    assert not cluster.workloads
+    assert not decider.pending_queue.all()
     assert places(cluster) == {"p": "a"}

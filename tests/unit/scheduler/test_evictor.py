@@ -16,16 +16,16 @@ from lockstep.api.meta import ObjectMeta
 from lockstep.api.resource import Resource
 from lockstep.kube.errors import ApiError, Conflict, NotFound
 from lockstep.scheduler import evictor as module
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.preemption.nominations import Nomination
-from lockstep.scheduler.core.preemption.preemptor import Eviction
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.model.decisions import Eviction
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.state.nominations import Nomination
 from lockstep.scheduler.evictor import Evictor
 
 DOWN = ApiError(503, "ServiceUnavailable", "down")
-VIP = UnitKey("Pod", "default", "vip")
-LOW = UnitKey("Gang", "default", "low")
+VIP = WorkloadKey("Pod", "default", "vip")
+LOW = WorkloadKey("Gang", "default", "low")
 
 
 class Server:
@@ -159,7 +159,7 @@ class Contested(Server):
     def _show(self) -> None:
         vip = pod("vip", gpus=8)
         self.cluster.set_pod(replace(vip, metadata=replace(vip.metadata, resource_version="7")))
-        gang = self.cluster.units[LOW].gang
+        gang = self.cluster.workloads[LOW].gang
         metadata = replace(gang.metadata, resource_version="7")
         self.cluster.set_gang(replace(gang, metadata=metadata))
         self.evictor.note()
@@ -190,7 +190,7 @@ async def test_a_new_pod_of_a_victims_name_is_left_alone():
 
 def version_of(cluster: Cluster, version: str) -> None:
     """Let the cluster see a version of the gang."""
-    gang = cluster.units[UnitKey("Gang", "default", "low")].gang
+    gang = cluster.workloads[WorkloadKey("Gang", "default", "low")].gang
     cluster.set_gang(replace(gang, metadata=replace(gang.metadata, resource_version=version)))
 
 
@@ -207,7 +207,7 @@ async def test_what_somebody_has_written_over_is_written_again_on_what_is_there_
     await carrying
     told = [body["metadata"] for what, _, body in server.calls if what == "Gang low"]
     assert (told[0], told[-1]) == ({"resourceVersion": "7"}, {"resourceVersion": "8"})
-    known = cluster.units[UnitKey("Gang", "default", "low")].gang
+    known = cluster.workloads[WorkloadKey("Gang", "default", "low")].gang
     assert known.metadata.resource_version == "9", "the next write goes by what came of this one"
 
 
@@ -226,7 +226,7 @@ async def test_a_new_leader_ends_the_rest_of_a_gang_that_was_told():
     server, (cluster, eviction) = Server(), world()
     told = {member.name: member.uid for member in eviction.victims}
     gone, left = eviction.victims
-    gang = cluster.units[left.unit].gang
+    gang = cluster.workloads[left.workload].gang
     cluster.set_gang(replace(gang, status=replace(gang.status, preempted={**told, "new": "u"})))
     cluster.remove_pod(*gone.key)
     decider = Decider(cluster)

@@ -4,15 +4,16 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.drawn import add, draw, draw_gang, gang, node, pod
+from tests.support.drawn import add, draw, draw_gang, gang, node, pod, queue
 
 from lockstep.scheduler import core
-from lockstep.scheduler.core.blocked import Verdict, passed_over, warnings
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.explain import explain
-from lockstep.scheduler.core.remedies import BY_REASON
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.diagnosis import explain
+from lockstep.scheduler.core.explain.remedies import BY_REASON
+from lockstep.scheduler.core.model.decisions import Verdict
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.placement.preconditions import passed_over, warnings
+from lockstep.scheduler.core.state.cluster import Cluster
 
 TWO_SPINES = """
     s1/l1: a1:8 a2:8
@@ -116,8 +117,8 @@ def test_gang_says_why_it_waits(drawing, gangs, reason, said, unsaid):
     for age, text in enumerate(gangs):
         add(cluster, draw_gang(text, created=f"2026-01-01T00:00:{age:02}Z"))
     failed = Decider(cluster).decide(0.0).failed
-    assert failed == [UnitKey("Gang", "default", "g")]
-    verdict = explain(cluster, cluster.units[failed[0]])
+    assert failed == [WorkloadKey("Gang", "default", "g")]
+    verdict = explain(cluster, cluster.workloads[failed[0]])
     assert verdict.reason == reason
     for text in said:
         assert text in verdict.message
@@ -158,7 +159,7 @@ def test_what_would_change_it_agrees_with_why(drawing, gangs, remedy):
     for age, text in enumerate(gangs):
         add(cluster, draw_gang(text, created=f"2026-01-01T00:00:{age:02}Z"))
     Decider(cluster).decide(0.0)
-    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+    verdict = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", "g")])
     assert verdict.remedy == remedy
     # Whoever waits for room that will not come is told so in both places, or in neither.
     if "others end" not in remedy and verdict.reason == "NotEnoughRoom":
@@ -166,7 +167,7 @@ def test_what_would_change_it_agrees_with_why(drawing, gangs, remedy):
 
 
 def test_every_advised_reason_is_one_that_is_given():
-    text = "".join(path.read_text() for path in Path(core.__path__[0]).glob("*.py"))
+    text = "".join(path.read_text() for path in Path(core.__path__[0]).rglob("*.py"))
     assert BY_REASON.keys() <= set(re.findall(r'Verdict\(\s*"(\w+)"', text))
 
 
@@ -185,7 +186,7 @@ def test_pod_says_why_it_waits(fields, reason, said):
     cluster = draw(Cluster(), TWO_SPINES)
     cluster.set_pod(pod("p", **fields))
     (key,) = Decider(cluster).decide(0.0).failed
-    verdict = explain(cluster, cluster.units[key])
+    verdict = explain(cluster, cluster.workloads[key])
     assert (verdict.reason, said in verdict.message) == (reason, True), verdict.message
 
 
@@ -205,9 +206,9 @@ def test_gang_says_which_members_are_missing(pods, reason, said):
     cluster.set_gang(gang("g", minMember=4))
     for one in pods:
         cluster.set_pod(one)
-    unit = cluster.units[UnitKey("Gang", "default", "g")]
-    assert Decider(cluster).decide(0.0).failed == [unit.key]
-    verdict = explain(cluster, unit)
+    workload = cluster.workloads[WorkloadKey("Gang", "default", "g")]
+    assert Decider(cluster).decide(0.0).failed == [workload.key]
+    verdict = explain(cluster, workload)
     assert (verdict.reason, verdict.message) == (reason, said)
 
 
@@ -217,7 +218,7 @@ def test_pods_in_no_group_are_named():
     cluster.set_gang(gang("g", groups=groups))
     cluster.set_pod(pod("g-head", gang="g", group="head"))
     cluster.set_pod(pod("g-lost", gang="g", group="wroker"))
-    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+    verdict = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", "g")])
     assert verdict.reason == "MembersMissing"
     assert "group worker has 0 of 1 pod" in verdict.message
     assert "1 pod of the gang in none of its groups (g-lost)" in verdict.message
@@ -230,8 +231,8 @@ def test_a_selector_that_cannot_be_read_is_named_and_stops_nobody_else():
     cluster.set_pod(pod("bad-0", gang="bad"))
     add(cluster, draw_gang("good: 1x8"))
     result = Decider(cluster).decide(0.0)
-    assert [p.unit.name for p in result.placements] == ["good"]
-    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", "bad")])
+    assert [p.workload.name for p in result.placements] == ["good"]
+    verdict = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", "bad")])
     assert verdict.reason == "BadSelector"
     assert verdict.message.startswith("the selector of group worker: ")
 
@@ -253,11 +254,11 @@ def test_pods_beyond_what_a_group_wants_are_told_so():
     for i in range(3):
         where = "a1" if i < 2 else ""
         cluster.set_pod(pod(f"g-{i}", gpus=1, gang="g", group="worker", on=where))
-    unit = cluster.units[UnitKey("Gang", "default", "g")]
-    verdicts = [passed_over(unit, unit.members[f"g-{i}"]) for i in range(3)]
+    workload = cluster.workloads[WorkloadKey("Gang", "default", "g")]
+    verdicts = [passed_over(workload, workload.members[f"g-{i}"]) for i in range(3)]
     assert verdicts[:2] == [None, None]
     assert verdicts[2] == Verdict("Surplus", "group worker wants 2 pods and has them")
-    assert not unit.open
+    assert not workload.open
 
 
 def test_members_that_stand_apart_already_are_named():
@@ -265,7 +266,7 @@ def test_members_that_stand_apart_already_are_named():
     cluster.set_gang(gang("g", minMember=3, topology={"required": "spine"}))
     for i, where in enumerate(("a1", "c1", "")):
         cluster.set_pod(pod(f"g-{i}", gpus=8, gang="g", on=where))
-    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+    verdict = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", "g")])
     assert verdict.reason == "MembersApart"
     assert "s1 and s2" in verdict.message
 
@@ -275,7 +276,7 @@ def test_a_member_to_be_replaced_is_told_where_its_gang_stands():
     cluster.set_gang(gang("g", minMember=2, topology={"required": "leaf"}))
     cluster.set_pod(pod("g-0", gpus=8, gang="g", on="a1", held="0,1,2,3,4,5,6,7"))
     cluster.set_pod(pod("g-1", gpus=8, gang="g"))
-    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+    verdict = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", "g")])
     assert verdict.reason == "NotEnoughRoom"
     assert "needs 1 more pod x 8 GPUs under one leaf" in verdict.message
     assert "l1 (s1), where its other members stand, has room for 0 of 1 now" in verdict.message
@@ -294,7 +295,7 @@ def test_the_tier_of_a_group_is_named_and_that_it_would_start_without(
         cluster.set_pod(pod(name, gpus=asked, gang="g", labels=labels))
     assert bool(Decider(cluster).decide(0.0).placements) == starts
     if not starts:
-        verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+        verdict = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", "g")])
         assert f"needs 2 pods x 8 GPUs under one {tier} and 1 pod x 1 GPU;" in verdict.message
         assert "without the required tier it would start now" in verdict.message
         assert verdict.remedy.startswith("no required tier or ")
@@ -303,13 +304,12 @@ def test_the_tier_of_a_group_is_named_and_that_it_would_start_without(
 def test_what_is_odd_but_does_not_block_is_a_warning():
     cluster = draw(Cluster(), TWO_SPINES)
     wish = {"preferred": "rack"}
-    odd = gang("g", minMember=1, queue="nope", priorityClassName="vip", topology=wish)
+    odd = gang("g", minMember=1, priorityClassName="vip", topology=wish)
     odd.metadata.annotations["lockstep.dev/checkpoint"] = "soon"
     cluster.set_gang(odd)
     cluster.set_pod(pod("g-0", gpus=8, gang="g"))
-    unit = cluster.units[UnitKey("Gang", "default", "g")]
-    assert [w.reason for w in warnings(cluster, unit)] == [
-        "QueueMissing",
+    workload = cluster.workloads[WorkloadKey("Gang", "default", "g")]
+    assert [w.reason for w in warnings(cluster, workload)] == [
         "PriorityClassMissing",
         "CheckpointUnreadable",
         "UnknownTier",
@@ -317,12 +317,37 @@ def test_what_is_odd_but_does_not_block_is_a_warning():
     assert len(Decider(cluster).decide(0.0).placements) == 1
 
 
+@pytest.mark.parametrize(
+    ("named", "question"),
+    [
+        ("nosuch", ""),
+        ("reserch", "; did you mean research?"),
+        ("defalt", "; did you mean default?"),
+    ],
+)
+def test_what_names_a_missing_queue_waits_until_the_queue_exists(named: str, question: str):
+    cluster = draw(Cluster(), TWO_SPINES)
+    cluster.set_queue(queue("research"))
+    cluster.set_gang(gang("g", minMember=1, queue=named))
+    cluster.set_pod(pod("g-0", gpus=8, gang="g"))
+    decider = Decider(cluster)
+    (key,) = decider.decide(0.0).failed
+    verdict = explain(cluster, cluster.workloads[key])
+    assert verdict.reason == "QueueMissing"
+    assert verdict.message == f"queue {named} does not exist{question}"
+    assert f"lockstep queue create {named}" in verdict.remedy
+    cluster.set_queue(queue(named))
+    assert len(decider.decide(1.0).placements) == 1
+    cluster.remove_queue(named)
+    assert not decider.decide(2.0).evictions  # what runs goes on
+
+
 def test_adding_what_is_short_lets_the_gang_start():
     cluster = draw(Cluster(), TWO_SPINES)
     add(cluster, draw_gang("g: 4x8 leaf"))
     decider = Decider(cluster)
     (key,) = decider.decide(0.0).failed
-    message = explain(cluster, cluster.units[key]).message
+    message = explain(cluster, cluster.workloads[key]).message
     assert "the best, l1 (s1), has room for 2 of 4 now: 2 pods (16 GPUs) short" in message
     for name in ("new-0", "new-1"):
         cluster.set_node(node(name, labels={"spine": "s1", "leaf": "l1"}))

@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 from tests.support.drawn import add, draw, draw_gang, gang, node, pod
 
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.explain import explain
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.diagnosis import explain
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.state.cluster import Cluster
 
 
 def test_holders_in_other_namespaces_are_counted_and_not_named():
@@ -17,7 +17,7 @@ def test_holders_in_other_namespaces_are_counted_and_not_named():
     cluster.set_pod(replace(theirs, metadata=elsewhere))
     add(cluster, draw_gang("g: 1x8"))
     (key,) = Decider(cluster).decide(0.0).failed
-    message = explain(cluster, cluster.units[key]).message
+    message = explain(cluster, cluster.workloads[key]).message
     assert "held by pod hold-a (2 GPUs) and other namespaces (3 GPUs)" in message
     assert "secret" not in message
 
@@ -43,7 +43,7 @@ def test_who_holds_shares_is_told_by_the_cards_that_are_shared(wanted, said):
     cluster.set_pod(pod("w", cpu=2, gpus=2, on="a", held="2,3", phase="Running"))
     cluster.set_pod(pod("p", **wanted))
     (key,) = Decider(cluster).decide(0.0).failed
-    message = explain(cluster, cluster.units[key]).message
+    message = explain(cluster, cluster.workloads[key]).message
     whole = "2 CPUs" if "cpu" in wanted else "2 GPUs"
     assert f"held by gang s ({said}) and pod w ({whole})" in message
 
@@ -59,7 +59,7 @@ def test_others_that_end_make_no_room_where_only_its_own_members_stand(free, hel
         cluster.set_pod(pod("p", gpus=1, on="a", held="2", phase="Running"))
     cluster.set_pod(pod("g-2", gpus=1, gang="g", group="w"))
     (key,) = Decider(cluster).decide(0.0).failed
-    verdict = explain(cluster, cluster.units[key])
+    verdict = explain(cluster, cluster.workloads[key])
     assert "its own members (2 GPUs)" in verdict.message
     assert ("when others end" in verdict.remedy) == helps
     assert ("even with nobody else there" in verdict.message) == (not helps)
@@ -71,7 +71,7 @@ def test_of_what_is_short_nothing_is_told_that_is_not():
     (key,) = Decider(cluster).decide(0.0).failed
     assert (
         "has room for 2 of 3 now: 1 pod (8 GPUs) short"
-        in explain(cluster, cluster.units[key]).message
+        in explain(cluster, cluster.workloads[key]).message
     )
 
 
@@ -79,7 +79,7 @@ def test_members_that_are_only_wanted_are_not_among_those_that_are_needed():
     cluster = draw(Cluster(), "s1/l1: a:8-4 b:8-4")
     add(cluster, draw_gang("g: head=1..3xcpu4 + worker=1x8"))
     (key,) = Decider(cluster).decide(0.0).failed
-    message = explain(cluster, cluster.units[key]).message
+    message = explain(cluster, cluster.workloads[key]).message
     assert "needs 1 pod x 4 CPUs and 1 pod x 8 GPUs; the cluster has room for 1 of 2 now" in message
 
 
@@ -94,5 +94,5 @@ def test_room_kept_for_others_is_told_apart_from_what_is_in_use():
     add(cluster, draw_gang("g: 1x4"))
     decider.decide(1.0)
     assert cluster.reservation is not None
-    message = explain(cluster, cluster.units[UnitKey("Gang", "default", "g")]).message
+    message = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", "g")]).message
     assert "2 nodes with 8 of 16 GPUs in use and 8 kept for others" in message

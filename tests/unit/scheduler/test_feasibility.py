@@ -7,8 +7,8 @@ from tests.support.drawn import node, pod
 
 from lockstep.api.core import Node, Pod
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.resources import pod_request
+from lockstep.scheduler.core.resources.columns import pod_request
+from lockstep.scheduler.core.state.cluster import Cluster
 
 
 def fit(one: Pod, *nodes: Node) -> dict[str, int]:

@@ -13,12 +13,12 @@ from tests.support.running import Running
 from tests.support.waiting import eventually
 
 from lockstep.scheduler import forecaster as module
-from lockstep.scheduler.core.outlook import Estimate
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.model.decisions import Estimate
+from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.forecaster import Forecaster
 
 KNOWN = "gang x has no expected run time"
-Y = UnitKey("Gang", "default", "y")
+Y = WorkloadKey("Gang", "default", "y")
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +41,7 @@ class Looking:
     """A forecaster at work, and what each of its looks found."""
 
     def __init__(self, world: Running) -> None:
-        self.looks: list[dict[UnitKey, Estimate]] = []
+        self.looks: list[dict[WorkloadKey, Estimate]] = []
         self.forecaster = Forecaster(world.decider, lambda found, _: self.looks.append(found))
 
     async def see(self) -> None:
@@ -125,7 +125,7 @@ async def test_one_that_has_gone_since_the_last_decision_is_left_out(world: Runn
     world.cluster.remove_gang("default", "y")
     for pod in drawn.pods:
         world.cluster.remove_pod("default", pod.metadata.name)
-    assert Y in world.decider.line and Y not in world.cluster.units
+    assert Y in world.decider.pending_queue and Y not in world.cluster.workloads
     async with Looking(world) as looking:
         await looking.see()
         assert looking.looks[0] == {}
@@ -180,14 +180,14 @@ async def test_one_that_dies_while_it_tells_leaves_what_it_has_told(
     async with Looking(world) as looking:
         monkeypatch.setattr(module, "_work", work)
         await looking.see()
-        assert looking.looks[0][UnitKey("Gang", "default", "z")] == Estimate(9.0)
+        assert looking.looks[0][WorkloadKey("Gang", "default", "z")] == Estimate(9.0)
         assert "it was killed" in looking.looks[0][Y].why
 
 
 async def test_who_is_too_far_back_is_told_how_far_it_was_looked(
     world: Running, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(module, "LONGEST", -1.0)
+    monkeypatch.setattr(module, "LONGEST_LOOK", -1.0)
     began = time.time()
     async with Looking(world) as looking:
         await looking.see()
@@ -203,11 +203,11 @@ async def test_decisions_without_end_are_told_and_not_fatal(monkeypatch: pytest.
     world.now = time.time()  # by which it is looked ahead
     for text in ("x: 2x8", "y: 2x8", "z: 2x8"):
         world.run(text, annotations={"lockstep.dev/runtime": "600"})
-    real = module.Outlook
-    monkeypatch.setattr(module, "Outlook", lambda decider, now: real(decider, now, rounds=1))
+    real = module.StartEstimates
+    monkeypatch.setattr(module, "StartEstimates", lambda decider, now: real(decider, now, rounds=1))
     async with Looking(world) as looking:
         await looking.see()
-    y, z = (looking.looks[0][UnitKey("Gang", "default", name)] for name in "yz")
+    y, z = (looking.looks[0][WorkloadKey("Gang", "default", name)] for name in "yz")
     for one in (y, z):  # y has its place; who else has to leave for whom is not settled
         assert one.at is None
         assert "after 1 rounds of decisions at" in one.why
@@ -231,7 +231,7 @@ async def test_a_defect_in_it_ends_nothing_else_and_is_told(
 ):
     async with Looking(world) as looking:
         with monkeypatch.context() as broken:
-            broken.setattr(module, "Outlook", None)
+            broken.setattr(module, "StartEstimates", None)
             await looking.see()
         assert "it failed, and the scheduler's log says how" in looking.why
         await eventually(lambda: looking.why == KNOWN)

@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 from tests.support.running import Running
 
-from lockstep.scheduler.core.gathering import SECONDS
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.arrival_wait import ARRIVAL_SECONDS
+from lockstep.scheduler.core.model.workload import WorkloadKey
 
 STARTED = 1_000_000.0
-KEY = UnitKey("Gang", "default", "g")
+KEY = WorkloadKey("Gang", "default", "g")
 
 
 def arriving(text: str, pods: int) -> Running:
@@ -44,16 +44,16 @@ def test_which_gangs_are_waited_with(text: str, pods: int, expected: int):
     world = arriving(text, pods)
     result = world.step()
     assert placed(world) == expected
-    assert result.wake_at == (None if expected else STARTED + SECONDS)
+    assert result.wake_at == (None if expected else STARTED + ARRIVAL_SECONDS)
 
 
 def test_each_pod_that_comes_lets_more_be_expected():
     world = arriving("g: 2..4x8", 2)
     world.step()
-    world.now += 0.8 * SECONDS
+    world.now += 0.8 * ARRIVAL_SECONDS
     come(world, 2)
-    assert world.step().wake_at == world.now + SECONDS
-    world.now += 0.8 * SECONDS
+    assert world.step().wake_at == world.now + ARRIVAL_SECONDS
+    world.now += 0.8 * ARRIVAL_SECONDS
     world.step()
     assert not placed(world)
     come(world, 3)
@@ -73,7 +73,7 @@ def test_it_starts_with_those_that_came_when_no_more_do():
 def test_what_stands_already_grows_at_once():
     world = arriving("g: 2..4x8", 2)
     world.step()
-    world.now += SECONDS
+    world.now += ARRIVAL_SECONDS
     world.step()
     assert placed(world) == 2
     come(world, 2)
@@ -92,8 +92,8 @@ def test_others_are_not_kept_waiting_meanwhile():
 def test_what_somebody_says_of_it_meanwhile_is_no_pod():
     world = arriving("g: 2..4x8", 2)
     due = world.step().wake_at
-    world.now += 0.8 * SECONDS
-    gang = world.cluster.units[KEY].gang
+    world.now += 0.8 * ARRIVAL_SECONDS
+    gang = world.cluster.workloads[KEY].gang
     assert gang is not None
     world.cluster.set_gang(replace(gang, status=replace(gang.status, position=1)))
     assert world.step().wake_at == due

@@ -8,7 +8,7 @@ from tests.support.drawn import queue
 from tests.support.running import Running
 from tests.unit.scheduler.test_backfill import at_most, runs
 
-from lockstep.scheduler.core.giving_back import GivingBack
+from lockstep.scheduler.core.reservations.quota_releases import QuotaReleases
 
 QUEUES = {"org": at_most(64), "q": {"parent": "org"}, "r": {"parent": "org"}, "t": {}}
 EVENTS = st.lists(
@@ -47,14 +47,14 @@ def happen(world: Running, number: int, what: str, one: int, seconds: float | No
 @given(EVENTS)
 def test_what_is_kept_by_what_has_moved_is_what_it_would_be_anew(events):
     world = Running.on("s/l: " + " ".join(f"{name}:8" for name in "abcdefghijklmn"), QUEUES)
-    kept = GivingBack(world.cluster)
+    kept = QuotaReleases(world.cluster)
     sums = {name: kept_sums(kept, world, name) for name in QUEUES}
     for number, event in enumerate(events):
         happen(world, number, *event)
         world.cluster.settle()
         moved = kept.update(world.now, world.cluster.touched)
         world.cluster.touched = set()
-        anew = GivingBack(world.cluster)
+        anew = QuotaReleases(world.cluster)
         anew.update(world.now)
         assert sorted(kept.of(None)) == sorted(anew.of(None))
         assert kept.next == anew.next
@@ -69,6 +69,6 @@ def test_what_is_kept_by_what_has_moved_is_what_it_would_be_anew(events):
                 assert before == sums[name]
 
 
-def kept_sums(kept: GivingBack, world: Running, queue: str) -> int:
+def kept_sums(kept: QuotaReleases, world: Running, queue: str) -> int:
     account = world.cluster.ledger.account(queue)
     return kept.by(account, float("inf"), ["nvidia.com/gpu"])["nvidia.com/gpu"]

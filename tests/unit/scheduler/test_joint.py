@@ -11,21 +11,21 @@ from hypothesis import strategies as st
 from tests.support.brute_devices import Gpu, Machine, Nic, Wants, fit
 from tests.support.drawn import gang, node, pod
 
-from lockstep.scheduler.core.alignment import Ask
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.joint import (
-    Joint,
-    Kind,
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.resources.alignment import DeviceAsk
+from lockstep.scheduler.core.resources.exact_device_fit import (
+    ExactFit,
     Left,
     OpenCard,
     OpenNic,
     OpenSocket,
-    Patience,
+    PodKind,
+    SearchBudget,
     alike,
 )
-from lockstep.scheduler.core.masks import indices_of
-from lockstep.scheduler.core.shares import Share
+from lockstep.scheduler.core.resources.gpu_shares import GpuShare
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.util.bitmask import indices_of
 
 RELATIONS = ("nvlink", "numa", "pcie")
 PLACE = st.integers(0, 1)
@@ -53,10 +53,10 @@ def wants(draw: st.DrawFn) -> Wants:
 MIXES = st.lists(st.tuples(wants(), st.integers(0, 3)), min_size=1, max_size=3)
 
 
-def kind(one: Wants) -> Kind:
-    share = Share(one.gpus, one.compute, one.memory) if one.shared else None
-    ask = Ask(one.gpus, one.nics, one.must, one.shared)
-    return Kind(ask, share, one.cpu if "numa" in one.must else 0)
+def kind(one: Wants) -> PodKind:
+    share = GpuShare(one.gpus, one.compute, one.memory) if one.shared else None
+    ask = DeviceAsk(one.gpus, one.nics, one.must, one.shared)
+    return PodKind(ask, share, one.cpu if "numa" in one.must else 0)
 
 
 def left(machine: Machine) -> Left:
@@ -78,7 +78,7 @@ def test_a_node_holds_a_mix_when_there_is_any_way(machine, mix):
     counts = [Counter(pods)[one] if one in pods else 0 for one in dict.fromkeys(o for o, _ in mix)]
     kinds = tuple(dict.fromkeys(kinds))
     if len(kinds) == len(counts):
-        found = Joint(kinds).holds(left(machine), counts, Patience())
+        found = ExactFit(kinds).holds(left(machine), counts, SearchBudget())
         assert found == fit((machine,), pods)
 
 
@@ -92,9 +92,12 @@ def test_states_that_differ_in_names_alone_lead_to_the_same_answer(machine, orde
         tuple(Nic(flip[nic.numa], roots[nic.root]) for nic in machine.nics),
         tuple(machine.cpus[i] for i in flip),
     )
-    asked = (Kind(Ask(2, 1, frozenset(RELATIONS)), None, 1), Kind(Ask(1, 1, frozenset()), None))
+    asked = (
+        PodKind(DeviceAsk(2, 1, frozenset(RELATIONS)), None, 1),
+        PodKind(DeviceAsk(1, 1, frozenset()), None),
+    )
     answers = {
-        Joint(asked).holds(state, counts, Patience())
+        ExactFit(asked).holds(state, counts, SearchBudget())
         for state in (left(machine), left(other), alike(left(machine)))
         for counts in [(1, 1)]
     }
@@ -119,11 +122,12 @@ def test_a_search_without_an_end_in_sight_says_that_it_does_not_know():
     cards = [OpenCard(0, 0, i % 7, True, 100 - i, 0, i) for i in range(16)]
     nics = [OpenNic(0, i % 7, i) for i in range(14)]
     kinds = tuple(
-        Kind(Ask(n, n - 1, frozenset({"pcie"}), shared=True), Share(n, 60, 0)) for n in (2, 3, 4)
+        PodKind(DeviceAsk(n, n - 1, frozenset({"pcie"}), shared=True), GpuShare(n, 60, 0))
+        for n in (2, 3, 4)
     )
-    state, patience = Left(tuple(cards), tuple(nics), ()), Patience(200)
-    assert Joint(kinds).holds(state, (2, 2, 2), patience) is None
-    assert Joint(kinds).most(state, (2, 2, 0), 2, 2, patience) == 0
+    state, patience = Left(tuple(cards), tuple(nics), ()), SearchBudget(200)
+    assert ExactFit(kinds).holds(state, (2, 2, 2), patience) is None
+    assert ExactFit(kinds).most(state, (2, 2, 0), 2, 2, patience) == 0
     assert not patience.sure
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tests.support.optimum import optimum, random_task
 
-from lockstep.scheduler.core.layout import cost
-from lockstep.scheduler.core.layout_search import Task, lay_out, lower_bound
+from lockstep.scheduler.core.ranks.communication_cost import cost
+from lockstep.scheduler.core.ranks.rank_mapping import Task, lay_out, lower_bound
 
 INSTANCES = 200
 

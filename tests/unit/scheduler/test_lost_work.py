@@ -6,8 +6,8 @@ import pytest
 from tests.support.running import Running
 
 from lockstep.api.timestamp import show
-from lockstep.scheduler.core.lost_work import checkpointed, last_saved, lost_work
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.preemption.lost_work import checkpointed, last_saved, lost_work
 
 SINCE, NOW = 1_000_000.0, 1_001_000.0
 
@@ -36,14 +36,18 @@ def test_lost_work(
     name = world.submit("g: 1x8", annotations=when, **said)
     if shown is not None:
         world.show(name, last_checkpoint=show(NOW - shown))
-    unit = world.cluster.units[UnitKey("Gang", "default", name)]
-    assert lost_work(unit, SINCE, NOW) == lost
-    assert checkpointed(unit) == any(one is not None for one in (promised, annotated, shown))
+    workload = world.cluster.workloads[WorkloadKey("Gang", "default", name)]
+    assert lost_work(workload, SINCE, NOW) == lost
+    assert checkpointed(workload) == any(one is not None for one in (promised, annotated, shown))
 
 
 def test_a_pod_on_its_own_saves_nothing_that_anybody_knows_of() -> None:
     world = Running.on("s/x: a:8")
     world.submit("g: 1x8")
     world.cluster.remove_gang("default", "g")
-    unit = world.cluster.units[UnitKey("Gang", "default", "g")]
-    assert (last_saved(unit), checkpointed(unit), lost_work(unit, SINCE, NOW)) == (None, False, 1e3)
+    workload = world.cluster.workloads[WorkloadKey("Gang", "default", "g")]
+    assert (last_saved(workload), checkpointed(workload), lost_work(workload, SINCE, NOW)) == (
+        None,
+        False,
+        1e3,
+    )

@@ -15,12 +15,12 @@ from lockstep.api.core import Pod
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.queue import Queue, QueueStatus, Usual
 from lockstep.api.wire import convert, to_builtins
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.masks import indices_of
-from lockstep.scheduler.core.memory import KINDS, TOLERANCE
-from lockstep.scheduler.core.past import Ask
-from lockstep.scheduler.core.queues.words import queue_status
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.quota_messages import queue_status
+from lockstep.scheduler.core.scoring.demand_history import PastRequest
+from lockstep.scheduler.core.scoring.demand_store import KINDS, TOLERANCE
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.util.bitmask import indices_of
 
 SHARES = {
     "half": {"lockstep.dev/gpu-compute": 50},
@@ -53,7 +53,7 @@ def with_queues(*names: str) -> Cluster:
     return cluster
 
 
-def known(cluster: Cluster) -> dict[Ask, float]:
+def known(cluster: Cluster) -> dict[PastRequest, float]:
     """Return what is usual, as parts of all that came."""
     usual = dict(cluster.past.usual())
     return {ask: weight / sum(usual.values()) for ask, weight in usual.items()}

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import gang, node, pod
 
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.masks import indices_of
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.util.bitmask import indices_of
 
 MEMORY = 1000
 Ask = tuple[int, int, int]

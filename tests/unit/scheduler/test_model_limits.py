@@ -15,15 +15,15 @@ from tests.support.drawn import gang, node, pod, queue
 from tests.support.running import Running
 
 from lockstep.api.timestamp import show
-from lockstep.scheduler.core.cluster import Cluster
 from lockstep.scheduler.core.defrag.defragmenter import Look
-from lockstep.scheduler.core.explain import explain
-from lockstep.scheduler.core.problem import problem_of
-from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.explain.diagnosis import explain
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.placement import admission
+from lockstep.scheduler.core.placement.problem import problem_of
+from lockstep.scheduler.core.state.cluster import Cluster
 
 GPU = "nvidia.com/gpu"
-KEY = UnitKey("Gang", "default", "g")
+KEY = WorkloadKey("Gang", "default", "g")
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ class Case:
 
 def look(case: Case) -> Any:
     cluster = case.cluster()
-    unit = cluster.units[KEY]
-    return admission.place(cluster, unit, problem_of(cluster, unit))
+    workload = cluster.workloads[KEY]
+    return admission.place(cluster, workload, problem_of(cluster, workload))
 
 
 @st.composite
@@ -120,14 +120,14 @@ def test_a_gang_is_placed_where_room_and_limits_allow_it_and_only_there(case):
 @given(cases())
 def test_what_is_said_to_be_short_of_a_limit_is_what_it_takes(case):
     cluster = case.cluster()
-    unit = cluster.units[KEY]
-    if admission.place(cluster, unit, problem_of(cluster, unit)) is not None:
+    workload = cluster.workloads[KEY]
+    if admission.place(cluster, workload, problem_of(cluster, workload)) is not None:
         return
-    over = admission.in_the_way(cluster, unit, problem_of(cluster, unit))
+    over = admission.in_the_way(cluster, workload, problem_of(cluster, workload))
     roomy = Case(case.nodes, case.groups, {}, case.tier)
     if over is None:
         return
-    assert explain(cluster, unit).reason == "OverQuota"
+    assert explain(cluster, workload).reason == "OverQuota"
     assert look(roomy) is not None
     more = over.short // 1000
     enough, less = (
@@ -183,8 +183,8 @@ def test_a_share_by_memory_goes_to_the_card_of_which_it_is_the_smaller_part():
         requests = {"lockstep.dev/gpu-cards": 1, "lockstep.dev/gpu-memory": 1000}
         cluster.set_pod(pod(f"g-{i}", requests=requests, gang="g"))
     cluster.settle()
-    unit = cluster.units[KEY]
-    placement = admission.place(cluster, unit, problem_of(cluster, unit))
+    workload = cluster.workloads[KEY]
+    placement = admission.place(cluster, workload, problem_of(cluster, workload))
     assert placement is not None
     assert admission.counted(cluster, placement)[GPU] <= 1250
 
@@ -327,10 +327,10 @@ def test_others_move_for_a_place_within_the_limits_on_models(limits, models):
     saved = {"lockstep.dev/checkpoint": show(world.now)}
     world.stand(world.submit("m: 2x4", "r", annotations=saved), ["n1", "n2"])
     world.settle()
-    unit = world.cluster.units[UnitKey("Gang", "default", world.submit("g: 2x8", "q"))]
-    problem = world.decider.problem(unit)
+    workload = world.cluster.workloads[WorkloadKey("Gang", "default", world.submit("g: 2x8", "q"))]
+    problem = world.decider.problem(workload)
     assert problem is not None
-    plan = world.decider.defragmenter.propose(Look(unit, problem, world.now + 1000))
+    plan = world.decider.defragmenter.propose(Look(workload, problem, world.now + 1000))
     if isinstance(plan, str):
         assert not models
     else:

@@ -9,9 +9,9 @@ import pytest
 from tests.support.aligned import aligned, cluster_of, machine
 
 from lockstep.api.core import Pod
-from lockstep.scheduler.core.nesting import least_room, takes_no_more
-from lockstep.scheduler.core.packing import Item, Quota
-from lockstep.scheduler.core.shapes import PodShape
+from lockstep.scheduler.core.model.pod_shape import PodShape
+from lockstep.scheduler.core.packing.packing import Item, Quota
+from lockstep.scheduler.core.placement.capacity_bounds import least_room, takes_no_more
 
 
 def shape(one: Pod) -> PodShape:

@@ -12,11 +12,11 @@ from tests.support.drawn import add, draw_gang, node, places
 
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.wire import convert
-from lockstep.scheduler.core import gathering
-from lockstep.scheduler.core.blocked import warnings
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle import arrival_wait
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.placement.preconditions import warnings
+from lockstep.scheduler.core.state.cluster import Cluster
 
 
 def policy(name: str, *tiers: str, queues: tuple[str, ...] = (), **selector: Any) -> NodePolicy:
@@ -138,7 +138,7 @@ def test_growing_goes_on_where_the_order_is():
     decider = Decider(cluster)
     add(cluster, drawn)
     decider.decide(0.0)
-    decider.decide(gathering.SECONDS)  # by then no fourth pod has come
+    decider.decide(arrival_wait.ARRIVAL_SECONDS)  # by then no fourth pod has come
     assert sorted(places(cluster, "g-").values()) == ["a", "c", "d"]
     cluster.set_pod(later)
     decider.decide(1.0)
@@ -161,5 +161,5 @@ def test_a_policy_that_does_not_exist_is_told_and_does_not_block():
     add(cluster, draw_gang("g: 1x8", nodePolicy="none"))
     Decider(cluster).decide(0.0)
     assert places(cluster, "g-")
-    found = warnings(cluster, cluster.units[UnitKey("Gang", "default", "g")])
+    found = warnings(cluster, cluster.workloads[WorkloadKey("Gang", "default", "g")])
     assert "NodePolicyMissing" in [one.reason for one in found]

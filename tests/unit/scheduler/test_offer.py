@@ -8,8 +8,8 @@ from tests.support.drawn import node
 
 from lockstep.api.core import Node
 from lockstep.api.names import GPU_MODEL_LABEL
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.queues.account import UNKNOWN_CARD, Card
+from lockstep.scheduler.core.quota.account import UNKNOWN_CARD, CardKind
+from lockstep.scheduler.core.state.cluster import Cluster
 
 
 def with_gpus(name: str, model: str, memory: int) -> Node:
@@ -17,7 +17,7 @@ def with_gpus(name: str, model: str, memory: int) -> Node:
     return node(name, gpus=8, labels={GPU_MODEL_LABEL: model}, devices=devices)
 
 
-def told(cluster: Cluster) -> dict[str, Card]:
+def told(cluster: Cluster) -> dict[str, CardKind]:
     """Return by node what kind of GPUs it is said to have."""
     cards, own = cluster.offer.cards()
     return {name: cards[own[row]] for name, row in cluster.table.rows.items()}
@@ -25,7 +25,9 @@ def told(cluster: Cluster) -> dict[str, Card]:
 
 names = st.sampled_from([f"n{number}" for number in range(70)])
 events = st.one_of(
-    st.tuples(names, st.builds(Card, st.sampled_from(["A", "B", ""]), st.sampled_from([80, 40]))),
+    st.tuples(
+        names, st.builds(CardKind, st.sampled_from(["A", "B", ""]), st.sampled_from([80, 40]))
+    ),
     st.tuples(names, st.none()),
     st.none(),
 )
@@ -33,8 +35,10 @@ events = st.one_of(
 
 @settings(deadline=None)
 @given(st.lists(events, max_size=40))
-def test_every_look_tells_what_the_nodes_have_now(happened: list[tuple[str, Card | None] | None]):
-    cluster, there = Cluster(), dict[str, Card]()
+def test_every_look_tells_what_the_nodes_have_now(
+    happened: list[tuple[str, CardKind | None] | None],
+):
+    cluster, there = Cluster(), dict[str, CardKind]()
     for event in (*happened, None):
         match event:
             case None:
@@ -51,7 +55,7 @@ def test_a_place_that_nobody_has_any_more_is_of_no_kind():
     cluster = Cluster()
     cluster.set_node(with_gpus("n", "A", 80))
     row = cluster.table.rows["n"]
-    assert told(cluster) == {"n": Card("A", 80)}
+    assert told(cluster) == {"n": CardKind("A", 80)}
     cluster.remove_node("n")
     cards, own = cluster.offer.cards()
     assert cards[own[row]] == UNKNOWN_CARD
@@ -62,12 +66,12 @@ def test_the_table_may_grow_between_two_looks():
     for number in range(3 * cluster.table.capacity):
         cluster.set_node(with_gpus(f"n{number}", "AB"[number % 2], 80))
         if number % 50 == 0:
-            assert told(cluster)[f"n{number}"] == Card("A", 80)
-    assert list(told(cluster).values()).count(Card("B", 80)) == len(cluster.table) // 2
+            assert told(cluster)[f"n{number}"] == CardKind("A", 80)
+    assert list(told(cluster).values()).count(CardKind("B", 80)) == len(cluster.table) // 2
 
 
 def test_kinds_that_nobody_has_any_more_are_forgotten():
     cluster = Cluster()
     for memory in range(1, 40):
         cluster.set_node(with_gpus("n", "A", memory))
-        assert cluster.offer.cards()[0] == [UNKNOWN_CARD, Card("A", memory)]
+        assert cluster.offer.cards()[0] == [UNKNOWN_CARD, CardKind("A", memory)]

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.drawn import draw_gang, gang, node, pod
 
-from lockstep.scheduler.core.offline import cluster_of, inquire
+from lockstep.scheduler.core.runtime.offline import cluster_of, inquire
 
 NODES = [node(f"n{i}", labels={"spine": "s", "leaf": "l"}) for i in range(2)]
 

@@ -16,15 +16,17 @@ from tests.support.simulated_jobs import job
 from lockstep.api.core import PriorityClass
 from lockstep.api.meta import ObjectMeta
 from lockstep.nodes.simulated.spec import parse
-from lockstep.scheduler.core import outlook as module
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.outlook import NEVER, OWN_PODS, Estimate, Outlook
-from lockstep.scheduler.core.units import UnitKey
-from lockstep.sim.engine import Options, Simulation
-from lockstep.sim.faults import Faults
-from lockstep.sim.workload import Workload, read_workloads
-from lockstep.sim.world import EPOCH, world_of
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.defrag.candidates import RESTART_SECONDS
+from lockstep.scheduler.core.model.decisions import Estimate
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.runtime import start_estimates as module
+from lockstep.scheduler.core.runtime.start_estimates import NEVER, OWN_PODS, StartEstimates
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.input.faults import Faults
+from lockstep.sim.input.jobs import Job, read_jobs
+from lockstep.sim.input.world import EPOCH, world_of
 
 SEEN: list[int] = []
 """Steps of each outlook so far."""
@@ -37,7 +39,7 @@ def runs(seconds: float | None) -> dict[str, Any]:
 
 def outlook(decider: Decider, now: float) -> dict[str, Estimate]:
     """Play the future on a copy."""
-    seen, steps = Outlook(copy.deepcopy(decider), now), 1
+    seen, steps = StartEstimates(copy.deepcopy(decider), now), 1
     while seen.advance():
         steps += 1
     assert not seen.waiting
@@ -89,6 +91,27 @@ def test_when_what_waits_starts(case):
     assert shown == expected
 
 
+@pytest.mark.parametrize(
+    ("saves", "left"),
+    [
+        pytest.param({}, 600, id="all of its work"),
+        pytest.param({"checkpoint": {"interval": "60s"}}, 360, id="what it had not saved"),
+    ],
+)
+def test_what_is_preempted_takes_a_restart_longer(saves: dict[str, Any], left: int):
+    """A gang that ran 300 of its 600 seconds gives way for 100, and another waits for it."""
+    world = Running.on(TWO)
+    world.run("x: 2x8", **runs(600), **saves)
+    world.now += 300 - 1  # since it stands
+    world.submit("y: 2x8", priority="high", **runs(100))
+    world.submit("z: 2x8", priority="low", **runs(100))
+    world.decider.waiting()
+    found = outlook(world.decider, world.now)
+    began = found["y"].at
+    assert began is not None
+    assert found["z"].at == pytest.approx(began + 100 + RESTART_SECONDS + left, abs=5)
+
+
 def test_what_runs_longer_than_it_said_is_not_waited_for():
     world = Running.on(TWO)
     world.run("x: 2x8", **runs(60))
@@ -102,7 +125,7 @@ def test_what_waits_when_a_look_is_broken_off_does_not_start_before():
     world = Running.on(TWO)
     for number in range(4):
         world.run(f"g{number}: 2x8", **runs(5000))
-    seen = Outlook(copy.deepcopy(world.decider), world.now)
+    seen = StartEstimates(copy.deepcopy(world.decider), world.now)
     seen.advance()
     seen.advance()
     seen.break_off("enough")
@@ -110,7 +133,7 @@ def test_what_waits_when_a_look_is_broken_off_does_not_start_before():
     started = world.now - 4 + 5000
     assert [found.at is not None for found in seen.found.values()] == [True, False, False]
     for name in ("g2", "g3"):
-        told = seen.found[UnitKey("Gang", "default", name)]
+        told = seen.found[WorkloadKey("Gang", "default", name)]
         assert told == Estimate(None, "enough", not_before=started // 3600 * 3600)
 
 
@@ -166,7 +189,7 @@ def test_long_queues_are_played_in_fewer_steps_and_almost_as_truly(
         assert estimate.at - world.now == pytest.approx(exact[name].at - world.now, rel=0.03)
 
 
-def arrived(cluster: Cluster, works: Sequence[Workload]) -> Decider:
+def arrived(cluster: Cluster, works: Sequence[Job]) -> Decider:
     """Return the decider when all jobs have come and nothing more can be placed."""
     for work in works:
         cluster.set_gang(work.gang)
@@ -178,8 +201,8 @@ def arrived(cluster: Cluster, works: Sequence[Workload]) -> Decider:
     return decider
 
 
-AT_ONCE = Faults(restart_cost=0, checkpoint_interval=1e9)
-"""Whoever is preempted begins again at once, with all of its work, as an estimate takes it."""
+NOTHING_SAVED = Faults(restart_cost=RESTART_SECONDS, checkpoint_interval=1e9)
+"""What is preempted begins again with all of its work, after a restart, as an estimate takes it."""
 SIZES = st.sampled_from(["1x1", "1x4", "1x8", "2x8", "3x8", "2x4"])
 RUNTIMES = st.integers(1, 50)
 
@@ -236,9 +259,9 @@ def test_with_exact_run_times_everything_starts_when_it_was_told(asked, promised
         )
         for n, (size, seconds, where, name, waits) in enumerate(asked)
     ]
-    works = read_workloads(jobs, world)
+    works = read_jobs(jobs, world)
     told = outlook(arrived(world.cluster(), works), EPOCH)
-    result = Simulation(world, works, Options(faults=AT_ONCE)).run()
+    result = Simulation(world, works, Options(faults=NOTHING_SAVED)).run()
     started = {life.name: life.started for life in result.lives}
     for name, estimate in told.items():
         real = started[name]

@@ -5,8 +5,8 @@ from tests.support.drawn import add, draw, draw_gang, places, pod
 
 from lockstep.api.queue import Queue
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.state.cluster import Cluster
 
 TWO_SPINES = """
     s1/l1: a1:8 a2:8

@@ -11,9 +11,9 @@ from tests.support.running import Running
 
 from lockstep.api.core import PriorityClass
 from lockstep.api.meta import ObjectMeta
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.preemption.planned import PATIENCE
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.preemption.nominated_placement import VICTIM_SECONDS
 
 GPU = "nvidia.com/gpu"
 Queues = dict[str, dict[str, Any]]
@@ -90,6 +90,21 @@ CASES: dict[str, Any] = {
     "and nobody more than that": (
         FOUR, {"q": {}, "r": {"guaranteed": gpus(8), "lendingLimit": gpus(0)}},
         [("w: 2x8", "q", "low"), ("x: 1x8", "q", "low")], ("z: 1x8", "q", ""), "x", "wz",
+    ),
+    "what a part keeps for itself counts as used by its whole": (
+        TWO, {"p": {"guaranteed": gpus(8)}, "r": {"parent": "p"}, "q": {"guaranteed": gpus(8)},
+              "k": {"parent": "p", "guaranteed": gpus(8), "lending": "Never"}},
+        [("x: 1x8", "r", "top")], ("z: 1x8", "q", "low"), "x", "z",
+    ),
+    "a part claims nothing that another part keeps for itself": (
+        TWO, {"p": {"guaranteed": gpus(8)}, "q": {"parent": "p"}, "r": {},
+              "k": {"parent": "p", "guaranteed": gpus(8), "lending": "Never"}},
+        [("x: 1x8", "r", "low")], ("z: 1x8", "q", "top"), "", "x",
+    ),
+    "a part claims what it does not lend": (
+        TWO, {"p": {"guaranteed": gpus(8)}, "r": {},
+              "q": {"parent": "p", "guaranteed": gpus(8), "lendingLimit": gpus(4)}},
+        [("y: 1x4", "r", "low"), ("x: 1x8", "r", "")], ("z: 1x8", "q", "low"), "y", "xz",
     ),
     "a borrowing gang gives back": (
         TWO, {"q": {"guaranteed": gpus(8)}, "r": {}}, [("x: 2x8", "r", "top")],
@@ -173,7 +188,7 @@ def test_an_elastic_gang_loses_extras_and_keeps_its_minimum():
 
 @pytest.mark.parametrize(
     ("queues", "priority"),
-    [({}, "low"), ({"q": {"guaranteed": gpus(32)}}, "top")],
+    [({}, "low"), ({"q": {"guaranteed": gpus(32)}, "r": {}}, "top")],
     ids=["to the more important", "to whom it is guaranteed"],
 )
 def test_the_last_members_above_the_minimum_go_first(queues: Queues, priority: str):
@@ -203,6 +218,38 @@ def test_borrowed_members_above_a_minimum_that_is_guaranteed_are_given_back(
     world.run(comes, "q", "low")
     assert len(world.places("x")) == left
     assert ("z" in world.there()) == (left < 4)
+
+
+@pytest.mark.parametrize("graceful", [False, True], ids=["at once", "in their own time"])
+@pytest.mark.parametrize(
+    ("nodes", "elastic", "left"),
+    [
+        pytest.param("a:8 b:4 c:8", "2..3x4", set(), id="no room for its minimum elsewhere"),
+        pytest.param("a:8 b:4 c:8", "1..3x4", {"b"}, id="room for its only needed member"),
+    ],
+)
+def test_a_gang_does_not_grow_while_it_is_evicted(
+    nodes: str, elastic: str, left: set[str], graceful: bool
+):
+    world = Running.on(f"s/l: {nodes}")
+    world.graceful = graceful
+    for name, size in (("b", nodes[6]), ("c", 8)):
+        world.submit(f"on-{name}: 1x{size}", priority="high")
+        world.stand(f"on-{name}", [name])
+    world.run(f"e: {elastic}", priority="low")
+    assert set(world.places("e").values()) == {"a"}
+    world.submit("h: 2x8")
+    world.end("on-b")
+    world.end("on-c")
+    for _ in range(5):
+        world.settle()
+        assert not 0 < len(world.places("e")) < int(elastic[0])
+        for one in list(world.gangs["e"].pods):
+            if world.cluster.pods["default", one.metadata.name].terminating:
+                world.renew(one.metadata.name)
+        world.now += 1.0
+    assert len(world.places("h")) == 2
+    assert set(world.places("e").values()) == left
 
 
 @pytest.mark.parametrize(
@@ -258,7 +305,7 @@ def test_a_place_elsewhere_that_comes_free_first_is_taken_after_a_second():
     world.cluster.remove_pod("default", "hold-b")
     world.settle()
     assert world.places("z") == {}, "those who leave are quick as a rule"
-    world.now += PATIENCE
+    world.now += VICTIM_SECONDS
     world.settle()
     assert world.places("z") == {"z-0": "b"}
     assert len(world.cluster.nominations) == 0
@@ -341,7 +388,7 @@ def test_single_pods_preempt_and_are_preempted():
     world.cluster.set_pod(bound)
     world.cluster.set_pod(pod("q", gpus=4, priority=5))
     (eviction,) = world.decider.decide(0.0).evictions
-    assert (eviction.unit, eviction.nodes) == (UnitKey("Pod", "default", "q"), {"q": "a"})
+    assert (eviction.workload, eviction.nodes) == (WorkloadKey("Pod", "default", "q"), {"q": "a"})
     assert [m.name for m in eviction.victims] == ["p"]
     world.cluster.remove_pod("default", "p")
     (placement,) = world.decider.decide(1.0).placements

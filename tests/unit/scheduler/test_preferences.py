@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from tests.support.drawn import gang, node, pod, queue
 
 from lockstep.api.core import Pod
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.fit import ShapeFit
-from lockstep.scheduler.core.fragmentation_table import TableView
-from lockstep.scheduler.core.masks import indices_of
-from lockstep.scheduler.core.past import MOST, Past, ask_of
-from lockstep.scheduler.core.preemption.supposition import Supposition
-from lockstep.scheduler.core.preferences import BOUND, Foreseen
-from lockstep.scheduler.core.shapes import PodShape
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.model.pod_shape import PodShape
+from lockstep.scheduler.core.placement.what_if import WhatIf
+from lockstep.scheduler.core.scoring.demand_history import MOST, DemandHistory, past_request
+from lockstep.scheduler.core.scoring.feasibility import ShapeFit
+from lockstep.scheduler.core.scoring.gpu_milli_view import GpuMilliView
+from lockstep.scheduler.core.scoring.strategies import BOUND, ForesightPreference
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.util.bitmask import indices_of
 
 MODEL = "nvidia.com/gpu.product"
 
@@ -111,7 +111,7 @@ def test_memory_is_weighed_by_the_memory_of_each_card() -> None:
     for name, memory in (("small", 16_000), ("large", 80_000)):
         cluster.set_node(node(name, gpus=2, devices=[{"index": 0, "memory": memory}]))
     cluster.set_pod(share("p", 10, 8_000))
-    view = TableView(cluster.table)
+    view = GpuMilliView(cluster.table)
     rows = np.array([cluster.table.rows["small"], cluster.table.rows["large"]])
     asked = cluster.pods["default", "p"].shape.share
     assert asked is not None
@@ -163,9 +163,9 @@ def test_what_is_kept_up_row_by_row_equals_a_fresh_look(
     cluster = Cluster()
     cluster.set_node(node("n0", gpus=4, devices=[{"index": i, "memory": 1000} for i in range(4)]))
     cluster.set_pod(share("first", 30))
-    view, shapes = TableView(cluster.table), list[PodShape]()
+    view, shapes = GpuMilliView(cluster.table), list[PodShape]()
     for _ in replay(cluster, events):
-        _same(view.refresh(), TableView(cluster.table).nodes)
+        _same(view.refresh(), GpuMilliView(cluster.table).nodes)
         shapes = [member.shape for member in cluster.pods.values()]
         for shape in shapes:
             kept = cluster.fits.of(shape)
@@ -189,7 +189,7 @@ def test_what_is_supposed_is_judged_by_what_is_expected_now() -> None:
     come_and_go(cluster, usual(SIZES))
     shape = cluster.pods["default", "there"].shape
     now = cluster.fits.of(shape).liking.copy()
-    supposed = Supposition(cluster, [])
+    supposed = WhatIf(cluster, [])
     row = cluster.table.rows["a"]
     assert supposed.fits.of(shape).liking[row] == now[row]
     supposed.vacate([cluster.pods["default", "there"]])
@@ -217,7 +217,7 @@ DAYS = st.lists(st.tuples(st.sampled_from([10, 30, 50]), st.integers(1, 28)), ma
 @given(DAYS, st.randoms())
 def test_the_past_does_not_depend_on_the_order_in_which_it_is_seen(days, random) -> None:
     shapes = shapes_of(10, 30, 50)
-    first, second = Past(), Past()
+    first, second = DemandHistory(), DemandHistory()
     for size, day in days:
         first.note(shapes[size], f"2026-11-{day:02}T00:00:00Z")
     shuffled = list(days)
@@ -247,7 +247,7 @@ def test_a_scheduler_that_starts_again_knows_what_the_pods_that_are_there_tell()
 
 
 def test_old_pods_count_less_and_rare_ones_are_forgotten() -> None:
-    past, shapes = Past(), shapes_of(10, 20)
+    past, shapes = DemandHistory(), shapes_of(10, 20)
     shape = shapes[10]
     past.note(shape, "2026-01-01T00:00:00Z")
     past.note(shapes[20], "2026-01-08T00:00:00Z")
@@ -255,7 +255,7 @@ def test_old_pods_count_less_and_rare_ones_are_forgotten() -> None:
     for year in (2027, 2031, 2070):
         past.note(shape, f"{year}-01-01T00:00:00Z")
     weights = dict(past.usual())
-    assert weights[ask_of(shape)] == pytest.approx(1.0)
+    assert weights[past_request(shape)] == pytest.approx(1.0)
     cluster = Cluster()
     come_and_go(cluster, [share(f"p{i}", 10, i + 1) for i in range(3 * MOST)])
     assert len(list(cluster.past.usual())) == MOST
@@ -266,7 +266,7 @@ def test_it_learns_anew_only_when_much_more_has_come() -> None:
     cluster.set_node(node("a", gpus=2))
     cluster.set_pod(share("first", 50))
     seen = cluster.fits.preference(None)
-    assert isinstance(seen, Foreseen)
+    assert isinstance(seen, ForesightPreference)
     moments = []
     for number in range(100):
         cluster.set_pod(share(f"p{number}", 50))

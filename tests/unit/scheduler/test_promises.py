@@ -13,19 +13,25 @@ from tests.support.running import Running
 from tests.unit.scheduler.test_backfill import runs
 
 from lockstep.api.gang import Gang
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.kept_room import Ending, comes_about, end_of, keep, reserved
-from lockstep.scheduler.core.reservation import Reservation
-from lockstep.scheduler.core.resources import GPU_COLUMN
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.model.reservation import Reservation
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.reservations.reserved_nodes import (
+    Ending,
+    comes_about,
+    end_of,
+    keep,
+    reserved,
+)
+from lockstep.scheduler.core.resources.columns import GPU_COLUMN
+from lockstep.scheduler.core.state.cluster import Cluster
 
 QUEUES = {
     "r": {"limit": {"nvidia.com/gpu": 24}},
     "narrow": {"limit": {"nvidia.com/gpu": 8}},
     "s": {},
 }
-BIG = UnitKey("Gang", "default", "big")
+BIG = WorkloadKey("Gang", "default", "big")
 
 
 def waiting() -> Running:
@@ -42,7 +48,7 @@ def held(world: Running) -> tuple[float, set[str]] | None:
     found = world.cluster.reservation
     if found is None:
         return None
-    assert found.unit.name == "big"
+    assert found.workload.name == "big"
     return found.at, set(found.place.values())
 
 
@@ -190,7 +196,7 @@ def end(world: Running, name: str) -> float:
 
 
 def starts_in_time(world: Running, promise: Reservation) -> bool:
-    """Return whether a unit starts on its place once what ends in time has gone: by a scheduler
+    """Return whether a workload starts on its place once what ends in time has gone: by a scheduler
     that knows nothing but the objects of then, with all other nodes cordoned.
     """
     then = Running.on("s/l: a:8", QUEUES)
@@ -204,7 +210,7 @@ def starts_in_time(world: Running, promise: Reservation) -> bool:
     then.cluster.set_queue(world.cluster.ledger.specs["r"])
     for name, drawn in world.gangs.items():
         late = end(world, name) > promise.at or end(world, name) + 0.5 < world.now
-        if name == promise.unit.name or (name in world.there() and late):
+        if name == promise.workload.name or (name in world.there() and late):
             then.gangs[name] = drawn
             then.cluster.set_gang(drawn.gang)
             for one in drawn.pods:
@@ -217,7 +223,7 @@ def starts_in_time(world: Running, promise: Reservation) -> bool:
             aliens = pod(member.name, gpus=member.shape.gpus, on=member.node, scheduler="other")
             then.cluster.set_pod(aliens)
     then.settle()
-    return promise.unit.name in then.there()
+    return promise.workload.name in then.there()
 
 
 @pytest.mark.parametrize(
@@ -237,8 +243,8 @@ def test_cards_are_free_as_a_whole_when_nobody_has_a_share_of_them(wanted, ends,
         cluster.pods["default", f"s-{number}"].since = 0.0
     cluster.set_gang(gang("big", minMember=1))
     cluster.set_pod(pod("big-0", gpus=wanted, gang="big"))
-    unit = cluster.units[BIG]
-    promise = reserved(cluster, unit, 600.0, {unit.members["big-0"]: "a"})
+    workload = cluster.workloads[BIG]
+    promise = reserved(cluster, workload, 600.0, {workload.members["big-0"]: "a"})
     ending = Ending.on(cluster, promise, 1.0)
     assert comes_about(cluster, promise, ending) == comes
     if comes:

@@ -16,11 +16,11 @@ from tests.support.drawn import gang, node, places, pod
 
 from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.explain import explain
-from lockstep.scheduler.core.masks import indices_of
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.diagnosis import explain
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.util.bitmask import indices_of
 
 TIERS = ("spine", "leaf", "kubernetes.io/hostname")
 LACKING = re.compile(
@@ -260,8 +260,8 @@ def test_adding_what_explain_says_is_short_lets_the_gang_start(world):
     decider = Decider(cluster)
     if decider.decide(0.0).placements:
         return
-    unit = cluster.units[UnitKey("Gang", "default", "g0")]
-    message = explain(cluster, unit).message
+    workload = cluster.workloads[WorkloadKey("Gang", "default", "g0")]
+    message = explain(cluster, workload).message
     short = LACKING.search(message)
     assert message
     plan = world.gangs[0]
@@ -290,7 +290,7 @@ def test_every_remedy_that_explain_names_helps(world):
     decider = Decider(cluster)
     if decider.decide(0.0).placements:
         return
-    message = explain(cluster, cluster.units[UnitKey("Gang", "default", "g0")]).message
+    message = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", "g0")]).message
     plan = world.gangs[0]
     if "without the required tier it would start now" in message:
         groups = [replace(group, required=None) for group in plan.groups]

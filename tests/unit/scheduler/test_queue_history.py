@@ -10,10 +10,10 @@ from tests.support.running import Running
 
 from lockstep.api.queue import QueueSpec, QueueStatus
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.queues.account import Account
-from lockstep.scheduler.core.queues.history import TOLERANCE, decayed, history, recalled
-from lockstep.scheduler.core.queues.words import queue_status
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.quota_messages import queue_status
+from lockstep.scheduler.core.quota.account import Account
+from lockstep.scheduler.core.quota.usage_history import TOLERANCE, decayed, history, recalled
 
 GPU = "nvidia.com/gpu"
 CAPACITY = {GPU: 100_000}

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.running import PRIORITIES, Running
 
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.masks import indices_of
-from lockstep.scheduler.core.queues.account import Account
-from lockstep.scheduler.core.queues.ledger import Ledger
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.quota.account import Account
+from lockstep.scheduler.core.quota.ledger import Ledger
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.util.bitmask import indices_of
 
 GPU = "nvidia.com/gpu"
 NODES = "s/x: a:4 b:4\n s/y: c:4 d:4"
@@ -47,6 +47,7 @@ def stories(draw: st.DrawFn) -> tuple[dict[str, dict[str, Any]], list[Submit | E
         promised, most = draw(st.sampled_from([0, 0, 4, 8])), draw(st.sampled_from([None, 8, 12]))
         if promised:
             spec["guaranteed"] = {GPU: promised}
+            spec["lending"] = draw(st.sampled_from(["Always", "Always", "Never"]))
         if most is not None:
             spec["limit"] = {GPU: most}
         queues[name] = spec
@@ -71,19 +72,19 @@ def standing(world: Running) -> dict[str, list[tuple[int, float, str, int]]]:
     for name, drawn in world.gangs.items():
         places = world.places(name)
         if places:
-            unit = world.cluster.units[UnitKey("Gang", "default", name)]
+            workload = world.cluster.workloads[WorkloadKey("Gang", "default", name)]
             members = [world.cluster.pods["default", pod] for pod in places]
             least = drawn.gang.spec.groups[0].min
             gpus = members[0].shape.gpus * least
             priority = PRIORITIES.get(drawn.gang.spec.priority_class_name, 0)
             since = min(m.since or 0.0 for m in members)
             entry = (-priority, since, name, gpus)
-            found.setdefault(unit.queue, []).append(entry)
+            found.setdefault(workload.queue, []).append(entry)
     return found
 
 
 def rank(world: Running, queues: dict[str, dict[str, Any]]) -> list[int]:
-    """The list that every step raises: secured units, deepest queues first, then what runs."""
+    """The list that every step raises: secured workloads, deepest queues first, then what runs."""
     there = standing(world)
     depths: dict[str, int] = {}
     inside: dict[str, list[tuple[int, float, str, int]]] = {name: [] for name in queues}
@@ -98,7 +99,7 @@ def rank(world: Running, queues: dict[str, dict[str, Any]]) -> list[int]:
     for depth in sorted(set(depths.values()), reverse=True):
         counts: Counter[int] = Counter()
         for name in (n for n in queues if depths[n] == depth):
-            left = queues[name].get("guaranteed", {}).get(GPU, 0)
+            left = queues[name].get("guaranteed", {}).get(GPU, 0) - idle(world, queues, name)
             for priority, _, _, gpus in sorted(inside[name]):
                 if 0 < gpus <= left:
                     left -= gpus
@@ -106,6 +107,17 @@ def rank(world: Running, queues: dict[str, dict[str, Any]]) -> list[int]:
         result += [counts[level] for level in sorted(levels)]
     running = Counter(entry[0] for entries in there.values() for entry in entries)
     return result + [running[level] for level in sorted(levels)]
+
+
+def idle(world: Running, queues: dict[str, dict[str, Any]], name: str) -> int:
+    """The GPUs that parts of a queue keep for themselves without using them."""
+    found, total = 0, used(world, queues)
+    for part in (one for one in queues if queues[one].get("parent") == name):
+        below, kept = idle(world, queues, part), 0
+        if queues[part].get("lending") == "Never":
+            kept = queues[part]["guaranteed"][GPU]
+        found += max(total[part] + below, kept) - total[part]
+    return found
 
 
 def used(world: Running, queues: dict[str, dict[str, Any]]) -> Counter[str]:
@@ -140,7 +152,7 @@ def check_state(world: Running, queues: dict[str, dict[str, Any]]) -> None:
 def check_ledger(cluster: Cluster) -> None:
     """The accounts kept by events are those that the pods alone would give."""
 
-    def shown(ledger: Ledger) -> dict[str, tuple[dict[str, int], set[UnitKey]]]:
+    def shown(ledger: Ledger) -> dict[str, tuple[dict[str, int], set[WorkloadKey]]]:
         return {
             name: ({r: n for r, n in account.used.items() if n}, set(account.holding))
             for name, account in ledger.accounts.items()
@@ -175,7 +187,9 @@ def climb(world: Running, queues: dict[str, dict[str, Any]]) -> None:
         before = used(world, queues)
         result = world.step()
         for eviction in result.evictions:
-            check_victims(world, queues, eviction.unit, {m.unit for m in eviction.victims}, before)
+            check_victims(
+                world, queues, eviction.workload, {m.workload for m in eviction.victims}, before
+            )
         plans += len(result.evictions)
         if not len(world.cluster.nominations):
             now = rank(world, queues)
@@ -190,18 +204,18 @@ def climb(world: Running, queues: dict[str, dict[str, Any]]) -> None:
 def check_victims(
     world: Running,
     queues: dict[str, dict[str, Any]],
-    winner: UnitKey,
-    victims: set[UnitKey | None],
+    winner: WorkloadKey,
+    victims: set[WorkloadKey | None],
     before: Counter[str],
 ) -> None:
-    mine, around = world.cluster.units[winner].queue, set()
+    mine, around = world.cluster.workloads[winner].queue, set()
     above: str | None = mine
     while above:  # what is in a queue that has parts, but in none of them, has no share of its own
         around.add(above)
         above = queues[above].get("parent")
     for key in victims:
         assert key is not None
-        theirs = world.cluster.units[key].queue
+        theirs = world.cluster.workloads[key].queue
         if theirs not in around:
             over = before[theirs] > queues[theirs].get("guaranteed", {}).get(GPU, 0)
             assert over, f"{theirs} loses {key.name} though it is within its guaranteed amount"

@@ -11,9 +11,9 @@ from tests.support.queued import WIDE, cluster_with, placed, submit
 from lockstep.api.core import Pod
 from lockstep.api.gang import Gang
 from lockstep.api.names import GPU
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.queues.words import queue_status
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.quota_messages import queue_status
+from lockstep.scheduler.core.state.cluster import Cluster
 
 TEAM = {"labels": {"lockstep.dev/queue": "team"}}
 
@@ -67,7 +67,7 @@ def test_status(
     decider = Decider(cluster)
     decider.waiting()
     for name, wanted in expected.items():
-        status = queue_status(cluster, name, decider.line.pending)
+        status = queue_status(cluster, name, decider.pending_queue.pending)
         assert (status["pending"], status["running"], status["used"]) == wanted
 
 
@@ -93,7 +93,13 @@ def test_a_misplaced_queue_says_so(queues: dict[str, dict[str, Any]], message: s
 @pytest.mark.parametrize(
     ("resource", "said"),
     [
-        ("gpu", "its limit names gpu, which no pod can ask for: it has no domain before a slash"),
+        ("gpu", "its limit names gpu, which no pod can ask for: did you mean nvidia.com/gpu?"),
+        ("GPUs", "did you mean nvidia.com/gpu?"),
+        ("nvidia.com/gpus", "did you mean nvidia.com/gpu?"),
+        ("gpuu", "did you mean nvidia.com/gpu?"),
+        ("memroy", "did you mean memory?"),
+        ("cards", "it has no domain before a slash, as nvidia.com/gpu has"),
+        ("amd.com/gpu", ""),
         ("nvidia.com/gpu/A 100", "no node can have the label nvidia.com/gpu.product with 'A 100'"),
         ("nvidia.com/gpu/", "no node can have the label nvidia.com/gpu.product with ''"),
         ("nvidia.com/gpu/A-100", ""),
@@ -107,7 +113,7 @@ def test_a_queue_tells_of_a_limit_that_limits_nothing(resource: str, said: str):
     (condition,) = queue_status(cluster, "q", {})["conditions"]
     assert said in condition["message"]
     assert bool(said) == bool(condition["message"])
-    assert condition["status"] == "True"
+    assert condition["status"] == ("False" if said else "True")
 
 
 @pytest.mark.parametrize(
@@ -127,4 +133,24 @@ def test_a_queue_tells_of_a_guarantee_beyond_its_limit(
     (condition,) = queue_status(cluster, "q", {})["conditions"]
     assert condition["message"].startswith(said)
     assert bool(said) == bool(condition["message"])
-    assert condition["status"] == "True"
+    assert condition["status"] == ("False" if said else "True")
+
+
+@pytest.mark.parametrize(
+    ("parent", "said"),
+    [
+        ({"guaranteed": {GPU: 8}}, "but its parent org is guaranteed 8; guarantee no more"),
+        ({"limit": {GPU: 8}}, "but its parent org may use 8; guarantee no more"),
+        ({"guaranteed": {GPU: 16}, "limit": {GPU: 16}}, ""),
+        ({"guaranteed": {"cpu": 8}}, ""),
+    ],
+)
+def test_a_queue_tells_of_a_guarantee_beyond_its_parents(parent: dict[str, Any], said: str):
+    part = {"parent": "org", "guaranteed": {GPU: 16}}
+    cluster = cluster_with(WIDE, {"org": parent, "q": part})
+    Decider(cluster).decide(0.0)
+    (condition,) = queue_status(cluster, "q", {})["conditions"]
+    assert said in condition["message"]
+    assert (condition["status"], condition["reason"]) == (
+        ("False", "Misstated") if said else ("True", "Ready")
+    )

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.drawn import node, pod, queue
+from tests.support.drawn import gang, node, pod, queue
 from tests.support.queued import WIDE, cluster_with, gpus, placed, submit
 
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.explain import explain
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.diagnosis import explain
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.state.cluster import Cluster
 
 
 def waits(cluster: Cluster, name: str) -> tuple[str, str, str]:
-    verdict = explain(cluster, cluster.units[UnitKey("Gang", "default", name)])
+    verdict = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", name)])
     return verdict.reason, verdict.message, verdict.remedy
 
 
@@ -152,3 +152,15 @@ def test_room_and_quota_together():
     cluster.remove_pod("default", "more")
     decider.decide(0.0)
     assert "small" in placed(cluster) or "big" in placed(cluster)
+
+
+def test_words_count_the_member_that_has_room():
+    """Of members that differ the least is asked for, but that one may have no room."""
+    cluster = cluster_with(WIDE, {"q": {"limit": gpus(4)}})
+    cluster.set_gang(gang("m", groups=[{"name": "all", "min": 1, "desired": 2}], queue="q"))
+    for name, asks in (("m-0", {"cpu": 200}), ("m-1", {"gpus": 8})):
+        cluster.set_pod(pod(name, gang="m", group="all", **asks))
+    Decider(cluster).decide(0.0)
+    assert waits(cluster, "m")[1] == (
+        "needs 8 GPUs; queue q uses 0 of the 4 GPUs of its limit: 4 GPUs short"
+    )

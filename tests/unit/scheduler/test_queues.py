@@ -13,9 +13,9 @@ from lockstep.api.core import PriorityClass
 from lockstep.api.gang import Gang, GangStatus
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import GPU
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.state.cluster import Cluster
 
 LIMITS = {
     "its own limit": ({"q": {"limit": gpus(16)}}, ["a: 1x8", "b: 1x8", "c: 1x8"], {"a", "b"}),
@@ -50,7 +50,8 @@ LIMITS = {
         {"a"},
     ),
     "CPUs as well as GPUs": ({"q": {"limit": {"cpu": 6}}}, ["a: 1xcpu4", "b: 1xcpu4"], {"a"}),
-    "nothing, where the queue does not exist": ({"other": {}}, ["a: 4x8"], {"a"}),
+    "anything at all, where the queue does not exist": ({"other": {}}, ["a: 1x1"], set()),
+    "as much as there is, where there are no queues": ({}, ["a: 4x8"], {"a"}),
     "extras of an elastic gang": ({"q": {"limit": gpus(16)}}, ["a: 1..4x8"], {"a"}),
 }
 
@@ -111,7 +112,7 @@ def test_a_limit_of_a_model_that_binds_is_told_and_no_place_is_kept_for_it():
     world = Running(models(Cluster(), h100=3))
     world.cluster.set_queue(queue("q", limit={f"{GPU}/H100": 8}))
     timed = {"lockstep.dev/runtime": "600"}
-    world.run("x: 1x8", queue="other", annotations=timed)
+    world.run("x: 1x8", queue="default", annotations=timed)
     world.run("big: 2x8", queue="q", annotations=timed)
     assert world.why("big") == (
         "OverQuota",
@@ -128,7 +129,7 @@ def test_room_that_a_model_is_limited_to_is_reserved():
     world = Running(models(Cluster(), h100=1, a100=2))
     world.cluster.set_queue(queue("q", limit={f"{GPU}/A100": 0}))
     timed = {"lockstep.dev/runtime": "600"}
-    world.run("x: 3x8", queue="other", annotations=timed)
+    world.run("x: 3x8", queue="default", annotations=timed)
     world.run("y: 1x8", queue="q", annotations=timed)
     assert world.cluster.reservation is not None
     assert set(world.cluster.reservation.wanted) == {"h100-0"}
@@ -162,7 +163,7 @@ TURNS = {
         "qqqqrrrr",
         {"q": 2, "r": 2},
     ),
-    "a missing queue is one like the others": ({"q": {}}, "qqqqxxxx", {"q": 2, "x": 2}),
+    "nothing starts in a missing queue": ({"q": {}}, "xxxxqq", {"q": 2}),
 }
 
 
@@ -198,7 +199,10 @@ def test_priority_and_age_order_a_queue_but_not_queues():
     decider = Decider(cluster)
     decider.decide(0.0)
     assert placed(cluster) == {"q2", "r1"}
-    assert {k.name: place for k, place in decider.line.places().items()} == {"q1": 1, "r2": 1}
+    assert {k.name: place for k, place in decider.pending_queue.places().items()} == {
+        "q1": 1,
+        "r2": 1,
+    }
 
 
 def test_a_resumed_gang_stands_in_line_where_it_stood_before():
@@ -208,13 +212,13 @@ def test_a_resumed_gang_stands_in_line_where_it_stood_before():
         add(cluster, draw_gang(f"{name}: 1x8", created=created, queue="q"))
     decider = Decider(cluster)
     decider.waiting()
-    assert [k.name for k in decider.line.all()] == ["first", "second", "resumed"]
-    old = cluster.units[UnitKey("Gang", "default", "resumed")].gang
+    assert [k.name for k in decider.pending_queue.all()] == ["first", "second", "resumed"]
+    old = cluster.workloads[WorkloadKey("Gang", "default", "resumed")].gang
     status = GangStatus(queued_at="2026-01-01T00:00:03Z")
     cluster.set_gang(Gang(metadata=old.metadata, spec=old.spec, status=status))
     decider.decide(0.0)
     assert placed(cluster) == {"first"}
-    assert {k.name: place for k, place in decider.line.places().items()} == {
+    assert {k.name: place for k, place in decider.pending_queue.places().items()} == {
         "resumed": 1,
         "second": 2,
     }

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from tests.support.running import Running
 from tests.unit.scheduler.test_backfill import at_most, runs
 
-from lockstep.scheduler.core.kept_room import end_of
-from lockstep.scheduler.core.quota_backfill import FOLLOWING, SEARCHES
+from lockstep.scheduler.core.reservations.quota_backfill import FOLLOWING, SEARCHES
+from lockstep.scheduler.core.reservations.reserved_nodes import end_of
 
 AMPLE = "s/l: " + " ".join(f"n{number}:8" for number in range(12))
 """Room for all that the tests draw: what is lacking is quota."""
@@ -30,8 +30,8 @@ def busy(queues: Queues = ALONE, runtime: float | None = 600, size: int = 2) -> 
 
 
 def promised(world: Running, queue: str = "q") -> tuple[str, float] | None:
-    held = world.cluster.ledger.firsts.get(queue)
-    return (held.unit.name, held.at) if held is not None else None
+    held = world.cluster.ledger.quota_reservations.get(queue)
+    return (held.workload.name, held.at) if held is not None else None
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_few_promises_count_in_one_limit_at_a_time():
     world.run("x: 1x8", "q0", **runs(600))
     for name in names:
         world.run(f"{name}: 1x8", name, **runs(50))
-    assert len(world.cluster.ledger.firsts) == FOLLOWING
+    assert len(world.cluster.ledger.quota_reservations) == FOLLOWING
     world.now = 1_000_600
     world.end("x")
     world.settle()
     assert world.there() == {"q0"}
-    assert len(world.cluster.ledger.firsts) == FOLLOWING
+    assert len(world.cluster.ledger.quota_reservations) == FOLLOWING
     assert promised(world, "q8") is not None, "its turn has come"
 
 
@@ -170,8 +170,8 @@ def test_nobody_starves_behind_a_stream_of_smaller_ones(runtime: int):
 def _end_due(world: Running) -> None:
     for member in list(world.cluster.pods.values()):
         end = end_of(world.cluster, member) if member.node else None
-        if end is not None and end <= world.now and member.unit is not None:
-            world.end(member.unit.name)
+        if end is not None and end <= world.now and member.workload is not None:
+            world.end(member.workload.name)
 
 
 PASSING = st.lists(
@@ -211,9 +211,11 @@ def test_who_is_put_off_is_looked_at_without_anything_happening():
     for name in names:
         world.submit(f"{name}: 2x8", name, **runs(50))
     world.settle()
-    assert not world.cluster.ledger.firsts, "too many others have been looked at in vain"
+    assert not world.cluster.ledger.quota_reservations, (
+        "too many others have been looked at in vain"
+    )
     result = world.step()
     assert result.wake_at is not None
     world.now = result.wake_at
     world.settle()
-    assert set(world.cluster.ledger.firsts) == {names[-1]}
+    assert set(world.cluster.ledger.quota_reservations) == {names[-1]}

@@ -6,11 +6,11 @@ import pytest
 from tests.support.drawn import draw, gang, pod
 
 from lockstep.api.parallelism import Parallelism
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.explain import explain
-from lockstep.scheduler.core.traffic import collectives
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.diagnosis import explain
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.ranks.collectives import collectives
+from lockstep.scheduler.core.state.cluster import Cluster
 
 TWO_LEAVES = """
     s1/l1: a1:8 a2:8 a3:8 a4:8
@@ -208,7 +208,7 @@ def test_what_waits_says_so_in_tensor_groups(case):
     add_job(cluster, pods, gpus, **split)
     Decider(cluster).decide(0.0)
     assert not any(nodes(cluster, pods))
-    found = explain(cluster, cluster.units[UnitKey("Gang", "default", "j")])
+    found = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", "j")])
     assert found.reason == reason
     assert message in found.message
 
@@ -219,7 +219,7 @@ def test_pods_of_a_tensor_group_that_ask_for_different_nodes_are_told_so():
     rank = {"lockstep.dev/rank": "1"}
     odd = pod("j-1", gpus=4, gang="j", group="w", annotations=rank, nodeSelector={"leaf": "l1"})
     cluster.set_pod(odd)
-    found = explain(cluster, cluster.units[UnitKey("Gang", "default", "j")])
+    found = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", "j")])
     assert found.reason == "TensorGroupTorn"
     assert "j-0 and j-1" in found.message
 

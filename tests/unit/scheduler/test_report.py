@@ -5,20 +5,19 @@ from tests.support.drawn import draw, gang, pod
 
 from lockstep.api.gang import Gang, GangStatus
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.blocked import Verdict
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.grants import Grant, Spot
-from lockstep.scheduler.core.outlook import Estimate
-from lockstep.scheduler.core.report import (
-    Foreseen,
+from lockstep.scheduler.core.model.decisions import Estimate, Verdict
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.resources.device_allocation import Grant, Spot
+from lockstep.scheduler.core.runtime.gang_status import (
+    SeenEstimate,
     difference,
     gang_status,
     says_the_same,
     unscheduled_condition,
 )
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.state.cluster import Cluster
 
-KEY = UnitKey("Gang", "default", "g")
+KEY = WorkloadKey("Gang", "default", "g")
 NOW, EARLIER = "2026-01-01T00:01:00Z", "2026-01-01T00:00:00Z"
 LATER = "2026-01-01T00:00:30Z"
 SHORT = Verdict("NotEnoughRoom", "1 pod short")
@@ -45,16 +44,16 @@ def loaded(pods, **status):
     cluster.set_gang(shown)
     for i, (where, phase) in enumerate(pods):
         cluster.set_pod(pod(f"g-{i}", gpus=8, gang="g", on=where, phase=phase))
-    return cluster, cluster.units[KEY]
+    return cluster, cluster.workloads[KEY]
 
 
 @pytest.mark.parametrize(
     ("what", "pods", "phase", "bound", "running"), CASES, ids=[c[0] for c in CASES]
 )
 def test_phase(what, pods, phase, bound, running):
-    cluster, unit = loaded(pods)
+    cluster, workload = loaded(pods)
     verdict = SHORT if phase == "Pending" else None
-    status = gang_status(cluster, unit, verdict, 3, NOW)
+    status = gang_status(cluster, workload, verdict, 3, NOW)
     assert (status["phase"], status["bound"], status["running"]) == (phase, bound, running)
     assert status["position"] == (3 if phase == "Pending" else None)
     assert bool(status["placedAt"]) == (phase in ("Placed", "Running", "Finished"))
@@ -62,20 +61,20 @@ def test_phase(what, pods, phase, bound, running):
 
 
 def test_a_binding_that_is_not_confirmed_is_placing():
-    cluster, unit = loaded([("a1", "Pending"), ("", "Pending")])
+    cluster, workload = loaded([("a1", "Pending"), ("", "Pending")])
     cluster.assume([(("default", "g-1"), Spot("a2", Grant(0xFF)))])
-    status = gang_status(cluster, unit, None, None, NOW)
+    status = gang_status(cluster, workload, None, None, NOW)
     assert (status["phase"], status["bound"]) == ("Placing", 2)
     assert status["domain"] == {"spine": "s", "leaf": "a"}
 
 
 def test_times_are_kept_and_cleared():
     pods = [("a1", "Running"), ("a2", "Running")]
-    cluster, unit = loaded(pods, phase="Running", placed_at=EARLIER, waiting_since=EARLIER)
-    status = gang_status(cluster, unit, None, None, NOW)
+    cluster, workload = loaded(pods, phase="Running", placed_at=EARLIER, waiting_since=EARLIER)
+    status = gang_status(cluster, workload, None, None, NOW)
     assert (status["placedAt"], status["waitingSince"]) == (EARLIER, None)
-    cluster, unit = loaded([("", "Pending")] * 2, placed_at=EARLIER, waiting_since=EARLIER)
-    status = gang_status(cluster, unit, SHORT, 1, NOW)
+    cluster, workload = loaded([("", "Pending")] * 2, placed_at=EARLIER, waiting_since=EARLIER)
+    status = gang_status(cluster, workload, SHORT, 1, NOW)
     assert (status["placedAt"], status["waitingSince"]) == (None, EARLIER)
 
 
@@ -84,58 +83,58 @@ def test_times_are_kept_and_cleared():
     [((LATER, LATER), NOW), ((EARLIER, LATER), EARLIER), ((EARLIER, EARLIER), EARLIER)],
 )
 def test_a_place_is_new_where_all_pods_were_made_after_the_last_one_was_had(made, since):
-    cluster, unit = loaded([("a1", "Running")] * 2, phase="Running", placed_at=EARLIER)
-    for member, created in zip(unit.bound, made, strict=True):
+    cluster, workload = loaded([("a1", "Running")] * 2, phase="Running", placed_at=EARLIER)
+    for member, created in zip(workload.bound, made, strict=True):
         member.created = created
-    assert gang_status(cluster, unit, None, None, NOW)["placedAt"] == since
+    assert gang_status(cluster, workload, None, None, NOW)["placedAt"] == since
 
 
 def test_since_when_it_is_queued_is_when_it_was_made_unless_its_job_says_otherwise():
-    cluster, unit = loaded([("", "Pending")] * 2)
-    created = unit.gang.metadata.creation_timestamp
-    assert gang_status(cluster, unit, SHORT, 1, NOW)["queuedAt"] == created
-    cluster, unit = loaded([("", "Pending")] * 2, queued_at=EARLIER)
-    assert gang_status(cluster, unit, SHORT, 1, NOW)["queuedAt"] == EARLIER
+    cluster, workload = loaded([("", "Pending")] * 2)
+    created = workload.gang.metadata.creation_timestamp
+    assert gang_status(cluster, workload, SHORT, 1, NOW)["queuedAt"] == created
+    cluster, workload = loaded([("", "Pending")] * 2, queued_at=EARLIER)
+    assert gang_status(cluster, workload, SHORT, 1, NOW)["queuedAt"] == EARLIER
 
 
 def test_that_a_gang_stood_whole_is_known_to_the_next_leader_while_part_of_it_stands():
-    cluster, unit = loaded([("a1", "Running")], phase="Placing", placed_at=EARLIER)
-    assert gang_status(cluster, unit, SHORT, None, NOW)["placedAt"] == EARLIER
-    assert not unit.half_placed
-    cluster, unit = loaded([("a1", "Running")], phase="Placing")
-    assert gang_status(cluster, unit, SHORT, None, NOW)["placedAt"] is None
-    assert unit.half_placed
+    cluster, workload = loaded([("a1", "Running")], phase="Placing", placed_at=EARLIER)
+    assert gang_status(cluster, workload, SHORT, None, NOW)["placedAt"] == EARLIER
+    assert not workload.half_placed
+    cluster, workload = loaded([("a1", "Running")], phase="Placing")
+    assert gang_status(cluster, workload, SHORT, None, NOW)["placedAt"] is None
+    assert workload.half_placed
 
 
 def test_a_gang_whose_pods_are_cleaned_up_stays_finished():
     for pods in ([], [("a1", "Succeeded")]):
-        cluster, unit = loaded(pods, phase="Finished", placed_at=EARLIER)
-        assert gang_status(cluster, unit, None, None, NOW)["phase"] == "Finished"
-        assert not unit.open
+        cluster, workload = loaded(pods, phase="Finished", placed_at=EARLIER)
+        assert gang_status(cluster, workload, None, None, NOW)["phase"] == "Finished"
+        assert not workload.open
 
 
 def test_only_what_differs_is_written():
-    cluster, unit = loaded([("", "Pending")] * 2)
-    first = gang_status(cluster, unit, SHORT, 1, EARLIER)
+    cluster, workload = loaded([("", "Pending")] * 2)
+    first = gang_status(cluster, workload, SHORT, 1, EARLIER)
     plain = gang("g", minMember=2)
     shown = convert({k: v for k, v in first.items() if v is not None}, GangStatus)
     cluster.set_gang(Gang(metadata=plain.metadata, spec=plain.spec, status=shown))
-    assert difference(shown, gang_status(cluster, unit, SHORT, 1, NOW)) == {}
-    assert difference(shown, gang_status(cluster, unit, SHORT, 2, NOW)) == {"position": 2}
+    assert difference(shown, gang_status(cluster, workload, SHORT, 1, NOW)) == {}
+    assert difference(shown, gang_status(cluster, workload, SHORT, 2, NOW)) == {"position": 2}
 
 
 def test_what_a_gang_has_left_is_taken_out_of_its_domain():
     pods = [("a1", "Running"), ("b1", "Running")]
-    cluster, unit = loaded(pods, phase="Running", domain={"spine": "s", "leaf": "a"})
-    status = gang_status(cluster, unit, None, None, NOW)
-    assert difference(unit.gang.status, status)["domain"] == {"spine": "s", "leaf": None}
+    cluster, workload = loaded(pods, phase="Running", domain={"spine": "s", "leaf": "a"})
+    status = gang_status(cluster, workload, None, None, NOW)
+    assert difference(workload.gang.status, status)["domain"] == {"spine": "s", "leaf": None}
 
 
 def test_who_was_preempted_is_told_until_another_has_its_name():
     uid = pod("g-1").metadata.uid
     shown = {"g-0": "before", "g-1": uid, "g-7": "gone"}
-    cluster, unit = loaded([("", "Pending")] * 2, preempted=shown)
-    status = gang_status(cluster, unit, SHORT, 1, NOW)
+    cluster, workload = loaded([("", "Pending")] * 2, preempted=shown)
+    status = gang_status(cluster, workload, SHORT, 1, NOW)
     assert status["preempted"] == {"g-0": None, "g-1": uid, "g-7": "gone"}
 
 
@@ -174,31 +173,33 @@ def test_pod_condition_speaks_the_words_that_autoscalers_know(gates, reason):
 def test_an_estimate_is_written_when_it_says_something_new(shown, at, written):
     status = GangStatus(estimated_at="1970-01-01T00:00:01Z", **shown)
     why = "" if at is not None else "gang x has no expected run time"
-    foreseen = Foreseen(Estimate(at, why), 60.0)
-    cluster, unit = loaded([("", "Pending")] * 2, estimated_at="1970-01-01T00:00:01Z", **shown)
+    foreseen = SeenEstimate(Estimate(at, why), 60.0)
+    cluster, workload = loaded([("", "Pending")] * 2, estimated_at="1970-01-01T00:00:01Z", **shown)
     assert says_the_same(status, foreseen) != written
-    new = gang_status(cluster, unit, SHORT, 1, NOW, foreseen=foreseen)
+    new = gang_status(cluster, workload, SHORT, 1, NOW, foreseen=foreseen)
     assert (new["estimatedAt"] == "1970-01-01T00:01:00Z") == written
     assert new["noEstimate"] == why
     assert (new["estimatedStart"] is None) == (at is None)
 
 
 def test_how_far_it_was_looked_is_written_once_and_taken_back():
-    too_far = Foreseen(Estimate(None, "too far", not_before=1000.0), 60.0)
+    too_far = SeenEstimate(Estimate(None, "too far", not_before=1000.0), 60.0)
     shown = {"no_estimate": "too far", "not_before": "1970-01-01T00:16:40Z"}
-    cluster, unit = loaded([("", "Pending")] * 2)
-    new = gang_status(cluster, unit, SHORT, 1, NOW, foreseen=too_far)
+    cluster, workload = loaded([("", "Pending")] * 2)
+    new = gang_status(cluster, workload, SHORT, 1, NOW, foreseen=too_far)
     assert (new["noEstimate"], new["notBefore"]) == ("too far", "1970-01-01T00:16:40Z")
     assert says_the_same(GangStatus(**shown), too_far)
-    further = Foreseen(Estimate(None, "too far", not_before=4600.0), 60.0)
+    further = SeenEstimate(Estimate(None, "too far", not_before=4600.0), 60.0)
     assert not says_the_same(GangStatus(**shown), further)
-    cluster, unit = loaded([("", "Pending")] * 2, **shown)
-    new = gang_status(cluster, unit, SHORT, 1, NOW, foreseen=Foreseen(Estimate(1000.0), 60.0))
+    cluster, workload = loaded([("", "Pending")] * 2, **shown)
+    new = gang_status(
+        cluster, workload, SHORT, 1, NOW, foreseen=SeenEstimate(Estimate(1000.0), 60.0)
+    )
     assert (new["noEstimate"], new["notBefore"]) == ("", None)
 
 
 def test_what_is_placed_has_no_estimate():
-    cluster, unit = loaded([("a1", "Running"), ("a2", "Running")])
-    foreseen = Foreseen(Estimate(1000.0), 60.0)
-    status = gang_status(cluster, unit, None, None, NOW, foreseen=foreseen)
+    cluster, workload = loaded([("a1", "Running"), ("a2", "Running")])
+    foreseen = SeenEstimate(Estimate(1000.0), 60.0)
+    status = gang_status(cluster, workload, None, None, NOW, foreseen=foreseen)
     assert (status["estimatedStart"], status["estimatedAt"]) == (None, None)

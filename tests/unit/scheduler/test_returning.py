@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from tests.support.running import Running
 
 from lockstep.api.gang import TopologyWish
-from lockstep.scheduler.core.preemption.planned import PATIENCE
-from lockstep.scheduler.core.preemption.preemptor import Eviction
-from lockstep.scheduler.core.returning import LONGEST, Returning
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.requeue_wait import REQUEUE_SECONDS, RequeueWait
+from lockstep.scheduler.core.model.decisions import Eviction
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.preemption.nominated_placement import VICTIM_SECONDS
 
-KEY = UnitKey("Gang", "default", "y")
+KEY = WorkloadKey("Gang", "default", "y")
 
 
 def evicted() -> Running:
@@ -61,7 +61,7 @@ def test_nobody_waits_for_whoever_does_not_come_back(what: str):
     if what == "its job is gone":
         world.end("early")
     else:
-        world.now += LONGEST
+        world.now += REQUEUE_SECONDS
     world.settle()
     assert world.there() == {"high", "late"}
 
@@ -69,7 +69,7 @@ def test_nobody_waits_for_whoever_does_not_come_back(what: str):
 def test_a_round_that_waits_asks_to_be_back_when_that_is_over():
     world = evicted()
     result = world.step()
-    assert (result.more, result.wake_at) == (False, world.now + LONGEST)
+    assert (result.more, result.wake_at) == (False, world.now + REQUEUE_SECONDS)
 
 
 def test_nobody_waits_for_pods_that_nobody_makes_again():
@@ -85,7 +85,7 @@ def test_nobody_waits_for_pods_that_nobody_makes_again():
 def test_those_who_go_on_leaving_are_waited_for_for_a_second_in_all():
     world = Running.on("s/l: a:8")
     world.run("x: 1x8")
-    returning = Returning(world.cluster)
+    returning = RequeueWait(world.cluster)
     leaves = [Eviction(KEY, {}, (world.cluster.pods["default", "x-0"],), "")]
     returning.expect(leaves, 10.0)
     assert returning.until(10.5) == 11.0
@@ -147,6 +147,6 @@ def test_what_a_unit_asks_for_since_it_was_planned_counts():
 def test_a_place_elsewhere_is_taken_once_the_victims_took_too_long():
     world = evicted()
     free(world, "c")
-    world.now += PATIENCE
+    world.now += VICTIM_SECONDS
     world.settle()
     assert world.places("high") == {"high-0": "c"}

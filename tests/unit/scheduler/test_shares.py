@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from tests.support.drawn import node, pod
 
 from lockstep.api.core import Pod
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.explain import explain
-from lockstep.scheduler.core.grants import Grant
-from lockstep.scheduler.core.masks import indices_of
-from lockstep.scheduler.core.preemption.nominations import Nomination
-from lockstep.scheduler.core.resources import GPU_COLUMN
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.diagnosis import explain
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.resources.columns import GPU_COLUMN
+from lockstep.scheduler.core.resources.device_allocation import Grant
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.state.nominations import Nomination
+from lockstep.scheduler.core.util.bitmask import indices_of
 
 CARDS = 4
 
@@ -93,7 +93,7 @@ def test_a_card_of_which_a_share_is_kept_for_somebody_is_nobodys_whole():
     cluster = cluster_of("a")
     shape = cluster.shapes.of(share("p", 50).spec, {})
     cluster.table.open_for(shape)
-    place = Nomination(UnitKey("Pod", "default", "p"), {"p": "a"}, {"p": shape}, "", {})
+    place = Nomination(WorkloadKey("Pod", "default", "p"), {"p": "a"}, {"p": shape}, "", {})
     place.grants["p"] = Grant(gpus=0b1)
     cluster.nominations.add(place)
     assert decide(cluster, pod("w", gpus=4), pod("v", gpus=3)) == [("", ()), ("a", (1, 2, 3))]
@@ -166,7 +166,7 @@ def test_what_waits_for_a_share_says_so(case):
     cluster = cluster_of("a")
     decide(cluster, *(share(f"p{i}", *amounts) for i, amounts in enumerate(there)))
     decide(cluster, share("late", *asked))
-    found = explain(cluster, cluster.units[UnitKey("Pod", "default", "late")])
+    found = explain(cluster, cluster.workloads[WorkloadKey("Pod", "default", "late")])
     assert found.reason == reason
     assert words in found.message
 
@@ -174,7 +174,7 @@ def test_what_waits_for_a_share_says_so(case):
 def test_a_card_with_shares_is_in_use_and_not_missing():
     cluster = cluster_of("a")
     decide(cluster, share("small", 30), pod("large", gpus=CARDS))
-    found = explain(cluster, cluster.units[UnitKey("Pod", "default", "large")])
+    found = explain(cluster, cluster.workloads[WorkloadKey("Pod", "default", "large")])
     assert found.reason == "NotEnoughRoom"
     assert f"1 node with 1 of {CARDS} GPUs in use" in found.message
     assert found.remedy == "room in the cluster when others end"
@@ -184,7 +184,7 @@ def test_whole_gpus_and_shares_in_one_pod_are_refused():
     cluster = cluster_of("a")
     odd = pod("odd", gpus=1, requests={"lockstep.dev/gpu-compute": 10})
     cluster.set_pod(odd)
-    found = explain(cluster, cluster.units[UnitKey("Pod", "default", "odd")])
+    found = explain(cluster, cluster.workloads[WorkloadKey("Pod", "default", "odd")])
     assert found.reason == "MixedGpus"
 
 

@@ -13,10 +13,10 @@ from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.topology import Tier, Topology, TopologySpec
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.grants import Grant, Spot
-from lockstep.scheduler.core.nodes import NodeTable
-from lockstep.scheduler.core.units import Unit
+from lockstep.scheduler.core.model.node_table import NodeTable
+from lockstep.scheduler.core.model.workload import Workload
+from lockstep.scheduler.core.resources.device_allocation import Grant, Spot
+from lockstep.scheduler.core.state.cluster import Cluster
 
 NODES = ["n1", "n2", "n3"]
 PODS = ["p1", "p2", "p3", "p4"]
@@ -175,12 +175,12 @@ def node_of(table: NodeTable, row: int) -> tuple[Any, ...]:
     )
 
 
-def unit_of(unit: Unit) -> tuple[Any, ...]:
+def unit_of(workload: Workload) -> tuple[Any, ...]:
     groups = [
         (m.need, m.want, m.finished, [x.name for x in m.bound], [x.name for x in m.pending])
-        for m in unit.musters
+        for m in workload.pod_groups
     ]
-    return unit.gang is not None, groups
+    return workload.gang is not None, groups
 
 
 def observe(cluster: Cluster) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def observe(cluster: Cluster) -> dict[str, Any]:
         "nodes": {name: node_of(table, row) for name, row in zip(order, rows, strict=True)},
         "order": order,
         "fits": fits,
-        "units": {key: unit_of(unit) for key, unit in cluster.units.items()},
+        "units": {key: unit_of(workload) for key, workload in cluster.workloads.items()},
     }
 
 
@@ -236,7 +236,7 @@ def test_nothing_is_left_when_everything_is_removed():
     for name in NODES:
         truth.apply(cluster, ("remove_node", name))
     assert not np.any(cluster.table.free)
-    assert not cluster.units
+    assert not cluster.workloads
 
 
 def test_an_older_view_of_a_pod_does_not_undo_a_newer_one():

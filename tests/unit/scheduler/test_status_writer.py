@@ -19,15 +19,15 @@ from lockstep.api.gang import Gang, GangStatus
 from lockstep.api.timestamp import show
 from lockstep.api.wire import convert, to_builtins
 from lockstep.kube.errors import ApiError, Conflict
-from lockstep.scheduler import status as module
+from lockstep.scheduler import status_plan
+from lockstep.scheduler import status_writer as module
 from lockstep.scheduler.binder import MOMENT, Batch, Binder
-from lockstep.scheduler.core.blocked import Verdict
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.outlook import Estimate
-from lockstep.scheduler.core.units import Unit, UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.model.decisions import Estimate, Verdict
+from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
+from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.metrics import Metrics
-from lockstep.scheduler.status import StatusWriter
+from lockstep.scheduler.status_writer import StatusWriter
 
 T = TypeVar("T", Gang, Pod)
 
@@ -65,7 +65,7 @@ class Server:
             self.shown[namespace, name] = replace(old, status=new)
             return self.shown[namespace, name]
         self.gangs[name] += 1
-        gang = self.cluster.units[UnitKey("Gang", namespace, name)].gang
+        gang = self.cluster.workloads[WorkloadKey("Gang", namespace, name)].gang
         assert gang is not None
         merged = {**to_builtins(gang.status), **body["status"]}
         kept = {k: v for k, v in merged.items() if v is not None and k not in self.unknown}
@@ -102,11 +102,11 @@ class World:
     def decide(self) -> None:
         self.writer.take(self.decider.decide(0.0))
 
-    def gang_key(self, name: str) -> UnitKey:
-        return UnitKey("Gang", "default", name)
+    def gang_key(self, name: str) -> WorkloadKey:
+        return WorkloadKey("Gang", "default", name)
 
     def gang(self, name: str) -> Gang:
-        found = self.cluster.units[self.gang_key(name)].gang
+        found = self.cluster.workloads[self.gang_key(name)].gang
         assert found is not None
         return found
 
@@ -232,10 +232,10 @@ async def test_a_gang_that_cannot_be_decided_about_says_so(monkeypatch: pytest.M
     world = World("s/l: a:8 b:8", 2)
     problem = world.decider.problem
 
-    def stumble(unit: Unit) -> Any:
-        if unit.key.name == "g0":
+    def stumble(workload: Workload) -> Any:
+        if workload.key.name == "g0":
             raise ZeroDivisionError("no nodes")
-        return problem(unit)
+        return problem(workload)
 
     monkeypatch.setattr(world.decider, "problem", stumble)
     world.decide()
@@ -251,13 +251,13 @@ async def test_a_gang_whose_wait_cannot_be_explained_does_not_silence_the_others
 ):
     world = World("s/l: a:8-8", 2)
 
-    def stumble(_: Cluster, unit: Unit) -> Any:
-        if unit.key.name == "g0":
+    def stumble(_: Cluster, workload: Workload) -> Any:
+        if workload.key.name == "g0":
             raise ZeroDivisionError("no words")
         return Verdict("NotEnoughRoom", "short")
 
-    monkeypatch.setattr(module, "explain", stumble)
-    monkeypatch.setattr(world.decider, "problem", lambda unit: None)
+    monkeypatch.setattr(status_plan, "explain", stumble)
+    monkeypatch.setattr(world.decider, "problem", lambda workload: None)
     world.decide()
     async with world.writing():
         await eventually(lambda: world.gang("g0").status.reason == "InternalError")
@@ -366,7 +366,7 @@ async def test_a_single_pod_says_when_it_starts_and_not_again_for_next_to_nothin
         world.server.shown["default", name] = pod(name, gpus=1)
         world.cluster.set_pod(world.server.shown["default", name])
     world.decide()
-    first, second = (UnitKey("Pod", "default", name) for name in "pq")
+    first, second = (WorkloadKey("Pod", "default", name) for name in "pq")
     async with world.writing():
         await eventually(lambda: world.words("p") and world.words("q"))
         why = world.words("p")
@@ -399,7 +399,7 @@ async def test_many_single_pods_are_told_when_they_start_once_each_and_at_a_pace
     world.decide()
     async with world.writing():
         await eventually(lambda: len(world.server.pods) == len(names))
-        told = {UnitKey("Pod", "default", name): Estimate(5000.0) for name in names}
+        told = {WorkloadKey("Pod", "default", name): Estimate(5000.0) for name in names}
         for _ in range(3):
             world.writer.foresee(told, 1000.0)
         await eventually(lambda: all(show(5000.0) in world.words(name) for name in names))

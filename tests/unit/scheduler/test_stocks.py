@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.api.names import CPU, GPU, NICS
-from lockstep.scheduler.core.alignment import Alignment
-from lockstep.scheduler.core.device_columns import offered
-from lockstep.scheduler.core.fit import members_fit
-from lockstep.scheduler.core.inventory import Card, Layout, Nic, Socket
-from lockstep.scheduler.core.resources import CPU_COLUMN, Columns
-from lockstep.scheduler.core.shapes import PodShape, Shapes
-from lockstep.scheduler.core.shares import Share
+from lockstep.scheduler.core.model.pod_shape import PodShape, Shapes
+from lockstep.scheduler.core.resources.alignment import Alignment
+from lockstep.scheduler.core.resources.columns import CPU_COLUMN, Columns
+from lockstep.scheduler.core.resources.device_columns import offered
+from lockstep.scheduler.core.resources.device_inventory import Card, Layout, Nic, Socket
+from lockstep.scheduler.core.resources.gpu_shares import GpuShare
+from lockstep.scheduler.core.scoring.feasibility import members_fit
 
 
 def layout(cards: int, per_root: int) -> Layout:
@@ -54,7 +54,7 @@ def tables(draw: st.DrawFn, cards: int) -> tuple[Columns, np.ndarray]:
     return columns, free
 
 
-def shape_of(columns: Columns, relations: set[str], share: Share | None, nics: int) -> PodShape:
+def shape_of(columns: Columns, relations: set[str], share: GpuShare | None, nics: int) -> PodShape:
     request = {CPU: 500, NICS: nics, GPU: 0 if share else 2}
     request = {name: amount for name, amount in request.items() if amount}
     shape = Shapes(columns).asking(request)
@@ -63,7 +63,7 @@ def shape_of(columns: Columns, relations: set[str], share: Share | None, nics: i
 
 
 @pytest.mark.parametrize("cards", [4, 64])
-@pytest.mark.parametrize("share", [None, Share(1, 60, 0)])
+@pytest.mark.parametrize("share", [None, GpuShare(1, 60, 0)])
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_nodes_hold_together_what_each_holds_alone(cards, share, data):
@@ -83,5 +83,5 @@ def test_a_node_with_little_room_of_its_own_says_nothing_of_the_next():
     free[list(offer)] = np.array(list(offer.values()))[:, None]
     free[CPU_COLUMN] = 500, 2000
     free[columns.socket_ids["cpu"][0]] = free[columns.socket_ids["cpu"][1]] = 8000, 500
-    shape = shape_of(columns, {"numa"}, Share(1, 60, 0), 0)
+    shape = shape_of(columns, {"numa"}, GpuShare(1, 60, 0), 0)
     assert members_fit(free, shape).tolist() == [1, 2]

@@ -1,4 +1,4 @@
-"""A defect in the way of one unit or one object does not stop the others."""
+"""A defect in the way of one workload or one object does not stop the others."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lockstep.api.core import NODES
 from lockstep.api.gang import GANGS
 from lockstep.api.resource import Resource
 from lockstep.kube.cache import Change
-from lockstep.scheduler.core import decide
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.device_columns import Taken
-from lockstep.scheduler.core.placement import Search
-from lockstep.scheduler.core.units import Unit, UnitKey
-from lockstep.scheduler.feed import Feed
-from lockstep.scheduler.hypernodes import HyperNodeDoor
+from lockstep.scheduler.core.cycle import decider
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
+from lockstep.scheduler.core.placement.search import Search
+from lockstep.scheduler.core.resources.device_columns import Taken
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.event_handlers import EventHandlers
+from lockstep.scheduler.hypernode_source import HyperNodeSource
 
-BAD = UnitKey("Gang", "default", "bad")
+BAD = WorkloadKey("Gang", "default", "bad")
 
 
 def crowd() -> Cluster:
@@ -36,10 +36,10 @@ def crowd() -> Cluster:
 def in_the_search(patch: pytest.MonkeyPatch, cluster: Cluster) -> None:
     place = Search.place
 
-    def stumble(search: Search, unit: UnitKey) -> Any:
-        if unit == BAD:
+    def stumble(search: Search, workload: WorkloadKey) -> Any:
+        if workload == BAD:
             raise ZeroDivisionError("no\nnodes")
-        return place(search, unit)
+        return place(search, workload)
 
     patch.setattr(Search, "place", stumble)
 
@@ -47,10 +47,10 @@ def in_the_search(patch: pytest.MonkeyPatch, cluster: Cluster) -> None:
 def in_the_order(patch: pytest.MonkeyPatch, cluster: Cluster) -> None:
     priority = cluster.priorities.of
 
-    def stumble(unit: Unit) -> int:
-        if unit.key == BAD:
+    def stumble(workload: Workload) -> int:
+        if workload.key == BAD:
             raise OverflowError("priority")
-        return priority(unit)
+        return priority(workload)
 
     patch.setattr(cluster.priorities, "of", stumble)
 
@@ -68,14 +68,14 @@ def while_it_is_counted(patch: pytest.MonkeyPatch, cluster: Cluster) -> None:
 
 
 def after_it_was_counted(patch: pytest.MonkeyPatch, cluster: Cluster) -> None:
-    update = decide.Line.update
+    update = decider.PendingQueue.update
 
-    def stumble(line: decide.Line, key: UnitKey) -> bool:
+    def stumble(line: decider.PendingQueue, key: WorkloadKey) -> bool:
         if key == BAD and cluster.pods["default", "bad-0"].node:
             raise KeyError(key)
         return update(line, key)
 
-    patch.setattr(decide.Line, "update", stumble)
+    patch.setattr(decider.PendingQueue, "update", stumble)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_the_others_are_placed_and_nothing_of_it_stays_assumed(
         result = decider.decide(0.0)
         assert not decider.decide(1.0).errors, "tried again though nothing changed"
     assert list(result.errors) == [BAD]
-    assert [p.unit.name for p in result.placements] == ["a", "c"]
+    assert [p.workload.name for p in result.placements] == ["a", "c"]
     assert BAD in result.touched
     assert decider.broken[BAD].reason == "InternalError"
     assert type(result.errors[BAD]).__name__ in decider.broken[BAD].message
@@ -133,8 +133,8 @@ class Informers:
         return Informer()
 
 
-def door(cluster: Cluster) -> HyperNodeDoor:
-    return HyperNodeDoor(cast(Any, None), cluster, lambda: None)
+def door(cluster: Cluster) -> HyperNodeSource:
+    return HyperNodeSource(cast(Any, None), cluster, lambda: None)
 
 
 def broken_node(name: str) -> Any:
@@ -144,7 +144,7 @@ def broken_node(name: str) -> Any:
 def test_a_node_that_cannot_be_read_is_reported_and_not_used() -> None:
     informers, cluster = Informers(), Cluster()
     reported: list[tuple[str, str]] = []
-    Feed(cast(Any, informers)).attach(
+    EventHandlers(cast(Any, informers)).attach(
         cluster,
         door(cluster),
         lambda: None,
@@ -162,14 +162,14 @@ def test_a_node_that_cannot_be_read_is_reported_and_not_used() -> None:
 def test_a_gang_that_cannot_be_read_stays_what_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     informers, cluster = Informers(), draw(Cluster(), "s/l: a:8")
     reported: list[Any] = []
-    Feed(cast(Any, informers)).attach(
+    EventHandlers(cast(Any, informers)).attach(
         cluster, door(cluster), lambda: None, lambda obj, error: reported.append(obj)
     )
     tell = informers.handlers[GANGS.plural]
     tell(Change(None, gang("g", minMember=1)))
     odd = gang("g", groups=[{"name": "w", "min": 1, "selector": {}}])
     with monkeypatch.context() as patch:
-        patch.setattr("lockstep.scheduler.core.musters.from_selector", lambda _: 1 / 0)
+        patch.setattr("lockstep.scheduler.core.model.pod_groups.from_selector", lambda _: 1 / 0)
         tell(Change(None, odd))
     assert reported == [odd]
     cluster.set_pod(pod("g-0", gpus=8, gang="g"))

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.drawn import add, draw, draw_gang, places
 
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.explain import explain
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.diagnosis import explain
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.state.cluster import Cluster
 
-KEY = UnitKey("Gang", "default", "g")
+KEY = WorkloadKey("Gang", "default", "g")
 APPROXIMATE = "too many combinations"
 
 
@@ -47,7 +47,7 @@ def test_groups_find_leaves_exactly_when_brute_force_does(rooms: list[int], size
         for chosen in product(range(len(rooms)), repeat=len(sizes))
     )
     if not placed:
-        assert APPROXIMATE not in explain(cluster, cluster.units[KEY]).message
+        assert APPROXIMATE not in explain(cluster, cluster.workloads[KEY]).message
 
 
 def test_each_of_eight_roles_gets_a_leaf_of_its_own():
@@ -63,7 +63,7 @@ def test_that_no_leaf_is_left_for_the_last_of_many_roles_is_certain():
     cluster = draw(Cluster(), leaves(*[2] * 10, 1, 3))
     add(cluster, draw_gang(roles(*[2] * 12)))
     assert not Decider(cluster).decide(0.0).placements
-    message = explain(cluster, cluster.units[KEY]).message
+    message = explain(cluster, cluster.workloads[KEY]).message
     assert "room for 23 of 24 now" in message
     assert "even with nobody else there the cluster would not hold it" in message
     assert APPROXIMATE not in message
@@ -74,7 +74,7 @@ def test_that_the_search_gave_up_is_said():
     cluster = draw(Cluster(), leaves(*[9] * 9))
     add(cluster, draw_gang(roles(*[5, 5, 4, 3] * 4, *[2] * 6, 1)))
     assert not Decider(cluster).decide(0.0).placements
-    message = explain(cluster, cluster.units[KEY]).message
+    message = explain(cluster, cluster.workloads[KEY]).message
     assert APPROXIMATE in message
     assert "even with nobody else" not in message
 
@@ -90,4 +90,4 @@ def test_a_group_that_no_leaf_holds_is_counted_where_most_of_it_fits(sizes, held
     cluster = draw(Cluster(), leaves(1, 1))
     add(cluster, draw_gang(roles(*sizes)))
     Decider(cluster).decide(0.0)
-    assert held in explain(cluster, cluster.units[KEY]).message
+    assert held in explain(cluster, cluster.workloads[KEY]).message

@@ -18,12 +18,12 @@ from lockstep.api.gang import Gang, GangReservation, GangStatus
 from lockstep.api.meta import Condition
 from lockstep.api.timestamp import show
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.kept_room import end_of
-from lockstep.scheduler.core.masks import format_indices
-from lockstep.scheduler.core.report import gang_status
-from lockstep.scheduler.core.reservation import Reservation
-from lockstep.scheduler.core.units import Member, UnitKey
+from lockstep.scheduler.core.model.reservation import Reservation
+from lockstep.scheduler.core.model.workload import Member, WorkloadKey
+from lockstep.scheduler.core.reservations.reserved_nodes import end_of
+from lockstep.scheduler.core.runtime.gang_status import gang_status
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.util.bitmask import format_indices
 
 THREE = "s/l: a:8 b:8 c:8"
 Says = Callable[[str], bool]
@@ -50,7 +50,7 @@ def waiting(*seconds: float) -> Running:
 def promise(world: Running) -> Reservation:
     held = world.cluster.reservation
     assert held is not None
-    assert held.unit.name == "big"
+    assert held.workload.name == "big"
     return held
 
 
@@ -72,8 +72,8 @@ def succeeded(world: Running, says: Says = nobody, **records: GangReservation | 
 
 
 def _shown(world: Running, gang: Gang) -> Gang:
-    unit = world.cluster.units[UnitKey("Gang", "default", gang.metadata.name)]
-    status = gang_status(world.cluster, unit, None, None, show(world.now))
+    workload = world.cluster.workloads[WorkloadKey("Gang", "default", gang.metadata.name)]
+    status = gang_status(world.cluster, workload, None, None, show(world.now))
     there = {name: value for name, value in status.items() if value is not None}
     return replace(gang, status=convert(there, GangStatus))
 
@@ -157,8 +157,8 @@ def test_what_is_shown_is_taken_out_when_it_is_over():
     world.cluster.remove_node("a")
     world.settle()
     assert world.cluster.reservation is None
-    key = UnitKey("Gang", "default", "big")
-    shown = gang_status(world.cluster, world.cluster.units[key], None, 1, show(world.now))
+    key = WorkloadKey("Gang", "default", "big")
+    shown = gang_status(world.cluster, world.cluster.workloads[key], None, 1, show(world.now))
     assert shown["reservation"] is None
 
 
@@ -204,6 +204,6 @@ def _ends(world: Running) -> dict[str, float]:
     found: dict[str, Any] = {}
     for member in world.cluster.pods.values():
         end = end_of(world.cluster, member) if member.node else None
-        if end is not None and member.unit is not None:
-            found[member.unit.name] = end
+        if end is not None and member.workload is not None:
+            found[member.workload.name] = end
     return found

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.support.running import Running
 from tests.unit.scheduler.test_queue_properties import NODES, Submit, check_state, rank, stories
 
-from lockstep.scheduler.core.report import gang_status
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.runtime.gang_status import gang_status
 
 TWO = "s/l: a:8 b:8"
 GPU = "nvidia.com/gpu"
@@ -26,7 +26,7 @@ def vanish(world: Running) -> None:
 
 
 def nominated(world: Running) -> set[str]:
-    return {one.unit.name for one in world.cluster.nominations}
+    return {one.workload.name for one in world.cluster.nominations}
 
 
 # queues, what runs, who is nominated, who comes, and who is nominated then
@@ -160,11 +160,11 @@ def test_a_place_is_shown_by_whose_it_was_until_it_is_written_whose_it_is():
     world.show("y", nominated={"y-0": "a"})
     world.submit("z: 1x8", priority="high")
     (eviction,) = world.step().evictions
-    y, z = (UnitKey("Gang", "default", name) for name in "yz")
-    assert (eviction.unit, eviction.instead_of) == (z, (y,))
+    y, z = (WorkloadKey("Gang", "default", name) for name in "yz")
+    assert (eviction.workload, eviction.instead_of) == (z, (y,))
 
     def shown() -> Any:
-        return gang_status(world.cluster, world.cluster.units[y], None, 1, "")["nominated"]
+        return gang_status(world.cluster, world.cluster.workloads[y], None, 1, "")["nominated"]
 
     assert shown() == {"y-0": "a"}
     world.cluster.nominations.get(z).instead_of = ()

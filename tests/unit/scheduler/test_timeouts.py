@@ -14,15 +14,15 @@ from tests.support.waiting import eventually
 from tests.unit.scheduler.test_status_writer import World
 
 from lockstep.api.names import MAX_WAIT_ANNOTATION
-from lockstep.scheduler import status as status_module
-from lockstep.scheduler.core.outlook import Outlook
-from lockstep.scheduler.core.timeouts import MAX_WAIT_EXCEEDED
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler import status_writer as status_module
+from lockstep.scheduler.core.cycle.max_wait import MAX_WAIT_EXCEEDED
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.runtime.start_estimates import StartEstimates
 
 TWO = "s/l: a:8 b:8"
 LATER = 4e9
 """Long after statuses are written, by the clock."""
-Y = UnitKey("Gang", "default", "y")
+Y = WorkloadKey("Gang", "default", "y")
 
 
 def waiting(text: str = "y: 1x8", **more: str) -> Running:
@@ -38,7 +38,7 @@ def gave_up(world: Running) -> bool:
 
 
 def shown(world: Running, **status: str) -> None:
-    gang = world.cluster.units[Y].gang
+    gang = world.cluster.workloads[Y].gang
     assert gang is not None
     world.cluster.set_gang(replace(gang, status=replace(gang.status, **status)))
 
@@ -103,7 +103,7 @@ def test_what_gives_up_before_its_turn_has_no_estimate():
     world = Running.on(TWO)
     world.run("x: 2x8", annotations={"lockstep.dev/runtime": "9000"})
     world.run("y: 1x8", maxWait="1h")
-    outlook = Outlook(world.decider, world.now)
+    outlook = StartEstimates(world.decider, world.now)
     while outlook.advance():
         pass
     found = outlook.found[Y]
@@ -125,11 +125,11 @@ def test_whom_its_job_ends_has_no_estimate_and_frees_its_turn(stated, why):
     world.run("x: 1x8", annotations={runs: "9000"})
     world.run("y: 1x8", annotations={runs: "100", MAX_WAIT_ANNOTATION: stated})
     world.run("z: 1x8", annotations={runs: "100"})
-    outlook = Outlook(copy.deepcopy(world.decider), world.now)
+    outlook = StartEstimates(copy.deepcopy(world.decider), world.now)
     while outlook.advance():
         pass
     ends = world.now + 9000
-    y, z = (outlook.found[UnitKey("Gang", "default", name)] for name in "yz")
+    y, z = (outlook.found[WorkloadKey("Gang", "default", name)] for name in "yz")
     assert y.why.startswith(why)
     assert (y.at is None) == bool(why)
     assert z.at == pytest.approx(ends if why else ends + 100, abs=5)
@@ -165,7 +165,7 @@ async def test_gang_and_pods_fail_and_stay_so(monkeypatch: pytest.MonkeyPatch):
         await eventually(
             lambda: {p.status.phase for p in world.server.shown.values()} == {"Failed"}
         )
-        assert not world.cluster.units[Y].open
+        assert not world.cluster.workloads[Y].open
         before = world.gang("y").status
         world.cluster.set_pod(drawn.pods[0])  # one that comes late fails with the others
         number = world.server.pods["y-0"]

@@ -3,7 +3,7 @@
 import pytest
 
 from lockstep.api.parallelism import Model, Parallelism
-from lockstep.scheduler.core.traffic import collectives
+from lockstep.scheduler.core.ranks.collectives import collectives
 
 GPT3 = Model(
     parameters=175e9,

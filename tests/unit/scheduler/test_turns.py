@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.support.running import Running
 
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.placement import Placement
-from lockstep.scheduler.core.round import Round
-from lockstep.scheduler.core.starts import Starts
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.result import CycleResult
+from lockstep.scheduler.core.cycle.tentative_placements import TentativePlacements
+from lockstep.scheduler.core.model.decisions import Placement
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.state.cluster import Cluster
 
 Queues = dict[str, dict[str, Any]]
 ONE, TWO = "s/l: a:8", "s/l: a:8 b:8"
@@ -85,9 +85,9 @@ def test_whoever_starts_is_told_once_nobody_more_has_to_leave():
     world.submit("high: 1x8", "a", "high")
     world.submit("other: 1x8", "b", "top")
     first, second = world.step(), world.step()
-    assert [one.unit.name for one in first.evictions] == ["high"]
+    assert [one.workload.name for one in first.evictions] == ["high"]
     assert (first.placements, first.more) == ([], True)
-    assert {one.unit.name for one in second.placements} == {"high", "other"}
+    assert {one.workload.name for one in second.placements} == {"high", "other"}
 
 
 @pytest.mark.parametrize("gone", ["node", "pod", "nothing"])
@@ -96,7 +96,7 @@ def test_what_was_placed_is_told_only_where_its_pods_and_nodes_are_still_there(g
     world.run("old: 2x8", "a")
     world.submit("high: 1x8", "a", "high")
     world.submit("other: 1x8", "b", "top")
-    assert [one.unit.name for one in world.step().evictions] == ["high"]
+    assert [one.workload.name for one in world.step().evictions] == ["high"]
     place = world.cluster.pods["default", "other-0"].node
     if gone == "node":
         world.cluster.remove_node(place)
@@ -111,10 +111,10 @@ def test_what_was_placed_is_told_only_where_its_pods_and_nodes_are_still_there(g
 
 
 def test_a_start_is_not_put_off_for_longer_than_a_second():
-    placement = Placement(UnitKey("Gang", "default", "x"), ())
-    starts = Starts(Cluster())
+    placement = Placement(WorkloadKey("Gang", "default", "x"), ())
+    starts = TentativePlacements(Cluster())
     starts.hold(placement, 10.0)
-    early, late = Round(), Round()
+    early, late = CycleResult(), CycleResult()
     starts.hand_out(early, 10.9, settled=False)
     starts.hand_out(late, 11.0, settled=False)
     assert (early.placements, early.more) == ([], True)

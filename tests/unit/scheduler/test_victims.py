@@ -14,10 +14,10 @@ from tests.support.simulated_jobs import Json, job
 from lockstep.api.core import PriorityClass
 from lockstep.api.meta import ObjectMeta
 from lockstep.nodes.simulated.spec import parse
-from lockstep.scheduler.core.preemption.preemptor import Eviction
-from lockstep.sim.engine import Options, Simulation
-from lockstep.sim.workload import read_workloads
-from lockstep.sim.world import world_of
+from lockstep.scheduler.core.model.decisions import Eviction
+from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.input.jobs import read_jobs
+from lockstep.sim.input.world import world_of
 
 PRIORITIES = {"low": 1, "middle": 2, "high": 3, "top": 9}
 
@@ -105,10 +105,10 @@ def test_the_cheapest_go_and_nobody_for_room_that_others_leave(
     ]
     boss = job("boss", f"{size}x8", at=now, priorityClassName="top")
     jobs = [one.job(name, at) for name, one, at in there]
-    simulation = Watched(world, read_workloads([*jobs, boss], world), Options(until=float(now)))
+    simulation = Watched(world, read_jobs([*jobs, boss], world), Options(until=float(now)))
     simulation.run()
     assert simulation.first is not None
-    gone = Counter(member.unit.name for member in simulation.first.victims)
+    gone = Counter(member.workload.name for member in simulation.first.victims)
     assert gone_of(gone, there) == gone_of(rule(there, now, size), there)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.support.drawn import add, draw_gang, gang, node, places, pod, queue
 
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.state.cluster import Cluster
 
 SOFT = "lockstep.dev/simulated"
 

@@ -1,1 +1,5 @@
-"""Defragmentation: running jobs move so that a waiting one fits; nobody loses a place."""
+"""Moves of running gangs that let another one fit: candidates, plan, and how far it is.
+
+``cycle`` and ``runtime`` may import it; it imports ``preemption`` and below.
+Start reading at ``defragmenter.py``, then ``planner.py``.
+"""

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from operator import attrgetter
 
 from lockstep.api import duration
 from lockstep.api.gang import Defragmentation
 from lockstep.api.names import DEFRAGMENT_ANNOTATION
 from lockstep.api.queue import DefragmentationPolicy
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.defrag import words
-from lockstep.scheduler.core.defrag.movers import Costs, Stated, movers
-from lockstep.scheduler.core.defrag.plan import Plan, Planner
-from lockstep.scheduler.core.defrag.rearrangement import (
+from lockstep.scheduler.core.defrag import messages
+from lockstep.scheduler.core.defrag.candidates import MoveCosts, Stated, candidate_sets
+from lockstep.scheduler.core.defrag.migration import (
     Moving,
     Rearrangement,
     begin,
@@ -27,11 +25,14 @@ from lockstep.scheduler.core.defrag.rearrangement import (
     kept_for,
     resume,
 )
-from lockstep.scheduler.core.preemption.nominations import Nomination
+from lockstep.scheduler.core.defrag.planner import MovePlan, MovePlanner
+from lockstep.scheduler.core.model.decisions import Note
+from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
+from lockstep.scheduler.core.placement import admission
+from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.preemption.preemptor import Preemptor
-from lockstep.scheduler.core.problem import Problem
-from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.units import Unit, UnitKey
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.state.nominations import Nomination
 
 RETURN_SECONDS = 300.0
 """Time for which the new place of a gang is kept after its last pod has ended, for its pods to be
@@ -40,20 +41,10 @@ STATED = Stated()
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """Something to be told about a gang, as an Event."""
-
-    unit: UnitKey
-    reason: str
-    message: str
-    kind: Literal["Normal", "Warning"] = "Normal"
-
-
-@dataclass(frozen=True, slots=True)
 class Look:
     """A waiting gang that is looked at, and what must not be touched for it."""
 
-    unit: Unit
+    workload: Workload
     problem: Problem
     now: float
     spared: Collection[str] = ()
@@ -63,14 +54,14 @@ class Look:
 class Defragmenter:
     """Plans rearrangements and follows them to their end."""
 
-    def __init__(self, cluster: Cluster, preemptor: Preemptor, costs: Costs = STATED) -> None:
+    def __init__(self, cluster: Cluster, preemptor: Preemptor, costs: MoveCosts = STATED) -> None:
         self._cluster = cluster
         self._preemptor = preemptor
         self._costs = costs
-        self._under_way: dict[UnitKey, Rearrangement] = {}
-        self._moving: dict[UnitKey, Moving] = {}
-        self._read: set[UnitKey] = set()
-        self._requested: set[UnitKey] = set()
+        self._under_way: dict[WorkloadKey, Rearrangement] = {}
+        self._moving: dict[WorkloadKey, Moving] = {}
+        self._read: set[WorkloadKey] = set()
+        self._requested: set[WorkloadKey] = set()
 
     @property
     def idle(self) -> bool:
@@ -79,51 +70,51 @@ class Defragmenter:
 
     # What is on its way.
 
-    def read(self, unit: Unit) -> Rearrangement | None:
+    def read(self, workload: Workload) -> Rearrangement | None:
         """Take note of what a gang shows; return what an earlier leader left half done."""
-        gang = unit.gang
+        gang = workload.gang
         if gang is None:
             return None
-        if DEFRAGMENT_ANNOTATION in gang.metadata.annotations and self._asked(unit):
-            self._requested.add(unit.key)
+        if DEFRAGMENT_ANNOTATION in gang.metadata.annotations and self._asked(workload):
+            self._requested.add(workload.key)
         shown = gang.status.defragmentation
-        if unit.key in self._read or shown is None or shown.phase != "Moving":
+        if workload.key in self._read or shown is None or shown.phase != "Moving":
             return None
         one = resume(gang, shown)
         for move in one.moves.values():
             self._keep_again(move)
         self._follow(one)
-        waiting = {m.name: m for muster in unit.musters for m in muster.pending}
-        if not unit.bound and one.nodes.keys() <= waiting.keys() and one.nodes:
+        waiting = {m.name: m for pod_group in workload.pod_groups for m in pod_group.pending}
+        if not workload.bound and one.nodes.keys() <= waiting.keys() and one.nodes:
             shapes = {pod: waiting[pod].shape for pod in one.nodes}
             asked = admission.spoken_for(self._cluster, shapes, one.nodes)
-            place = Nomination(unit.key, one.nodes, shapes, unit.queue, asked)
+            place = Nomination(workload.key, one.nodes, shapes, workload.queue, asked)
             place.purpose = "Defragmenting"
             self._preemptor.keep(place)
         return one
 
     def _keep_again(self, move: Moving) -> None:
-        unit = self._cluster.units.get(move.key)
-        if move.settled or unit is None or unit.gang is None:
+        workload = self._cluster.workloads.get(move.key)
+        if move.settled or workload is None or workload.gang is None:
             return
-        if move.old(self._cluster) or not move.placed(unit):
-            self._preemptor.keep(kept_again(self._cluster, unit, move))
+        if move.old(self._cluster) or not move.placed(workload):
+            self._preemptor.keep(kept_again(self._cluster, workload, move))
 
     def _follow(self, one: Rearrangement) -> None:
-        self._read.add(one.unit)
-        self._under_way[one.unit] = one
+        self._read.add(one.workload)
+        self._under_way[one.workload] = one
         self._moving |= one.moves
 
-    def awaits(self, key: UnitKey) -> bool:
+    def awaits(self, key: WorkloadKey) -> bool:
         """Return whether a gang's new place is kept although its pods have not all come back."""
         move = self._moving.get(key)
         return move is not None and not move.settled and not self._back(move)
 
     def _back(self, move: Moving) -> bool:
-        unit = self._cluster.units.get(move.key)
-        if unit is None or move.old(self._cluster):
+        workload = self._cluster.workloads.get(move.key)
+        if workload is None or move.old(self._cluster):
             return False
-        return sum(len(muster.pending) for muster in unit.musters) >= len(move.nodes)
+        return sum(len(pod_group.pending) for pod_group in workload.pod_groups) >= len(move.nodes)
 
     def advance(self, now: float) -> Iterator[Note]:
         """Bring what is under way up to date; yield what there is to tell."""
@@ -140,9 +131,13 @@ class Defragmenter:
         return min(ends, default=None)
 
     def _advance(self, one: Rearrangement, now: float) -> Iterator[Note]:
-        unit = self._cluster.units.get(one.unit)
-        nominated = one.unit in self._cluster.nominations
-        stands = unit is not None and bool(unit.bound) and not any(m.need for m in unit.musters)
+        workload = self._cluster.workloads.get(one.workload)
+        nominated = one.workload in self._cluster.nominations
+        stands = (
+            workload is not None
+            and bool(workload.bound)
+            and not any(m.need for m in workload.pod_groups)
+        )
         if not nominated and not one.begun(self._cluster):
             self._call_off(one)
         for move in one.moves.values():
@@ -150,16 +145,16 @@ class Defragmenter:
                 yield from self._step(move, now)
         if not nominated and not stands and not one.failed:
             one.failed = "the place that was made free for it came to nothing; it is back in line"
-            yield Note(one.unit, "DefragmentationFailed", one.failed, "Warning")
+            yield Note(one.workload, "DefragmentationFailed", one.failed, "Warning")
         over = not nominated and all(move.settled for move in one.moves.values())
-        told = words.progress(one)
+        told = messages.progress(one)
         if over:
-            del self._under_way[one.unit]
+            del self._under_way[one.workload]
             for key in one.moves:
                 self._moving.pop(key, None)
             if not one.failed:
-                yield Note(one.unit, "Defragmented", told)
-        self._show(one.unit, one.shown(told, over=over))
+                yield Note(one.workload, "Defragmented", told)
+        self._show(one.workload, one.shown(told, over=over))
 
     def _call_off(self, one: Rearrangement) -> None:
         for move in one.moves.values():
@@ -170,8 +165,8 @@ class Defragmenter:
     def _step(self, move: Moving, now: float) -> Iterator[Note]:
         """Say how far one gang is."""
         cluster = self._cluster
-        unit = cluster.units.get(move.key)
-        if unit is None or unit.gang is None or unit.over:
+        workload = cluster.workloads.get(move.key)
+        if workload is None or workload.gang is None or workload.over:
             move.step = "Gone"
             cluster.nominations.drop(move.key)
             return
@@ -183,21 +178,23 @@ class Defragmenter:
             cluster.nominations.drop(move.key)
         if move.key in cluster.nominations:
             return
-        if move.placed(unit) and not any(m.need for m in unit.musters):
+        if move.placed(workload) and not any(m.need for m in workload.pod_groups):
             move.step = "Standing"
-            where = sorted({m.node for m in unit.bound if not move.stays or m.name in move.nodes})
+            where = sorted(
+                {m.node for m in workload.bound if not move.stays or m.name in move.nodes}
+            )
             yield Note(move.key, "Moved", f"has moved to {', '.join(where)}")
         else:
             move.step = "Waiting"
             lost = "its new place is lost on the way, or its pods were not made again in time"
             yield Note(move.key, "PlaceLost", f"{lost}; it is back in line", "Warning")
 
-    def _show(self, key: UnitKey, record: Defragmentation) -> None:
+    def _show(self, key: WorkloadKey, record: Defragmentation) -> None:
         if self._cluster.defragmentations.get(key) != record:
             self._cluster.defragmentations[key] = record
             self._cluster.touched.add(key)
 
-    def forget(self, key: UnitKey) -> None:
+    def forget(self, key: WorkloadKey) -> None:
         """Forget a gang that is gone."""
         self._requested.discard(key)
         if key not in self._under_way:
@@ -206,86 +203,87 @@ class Defragmenter:
 
     # What is asked for.
 
-    def _asked(self, unit: Unit) -> str:
+    def _asked(self, workload: Workload) -> str:
         """Return the request of a gang that has not been answered yet, empty for none."""
-        gang = unit.gang
-        if gang is None or unit.key in self._under_way:
+        gang = workload.gang
+        if gang is None or workload.key in self._under_way:
             return ""
-        shown = self._cluster.defragmentations.get(unit.key) or gang.status.defragmentation
+        shown = self._cluster.defragmentations.get(workload.key) or gang.status.defragmentation
         asked = gang.metadata.annotations.get(DEFRAGMENT_ANNOTATION, "")
         return "" if shown is not None and shown.request == asked else asked
 
-    def requested(self) -> Iterator[Unit]:
+    def requested(self) -> Iterator[Workload]:
         """Yield the gangs for which somebody has asked that others move."""
         for key in sorted(self._requested):
-            unit = self._cluster.units.get(key)
-            if unit is not None and key not in self._cluster.nominations:
-                yield unit
+            workload = self._cluster.workloads.get(key)
+            if workload is not None and key not in self._cluster.nominations:
+                yield workload
 
     def answer(self, look: Look) -> Rearrangement | None:
         """Return the rearrangement that was asked for; where there is none the gang says why."""
-        unit = look.unit
-        self._requested.discard(unit.key)
-        asked = self._asked(unit)
+        workload = look.workload
+        self._requested.discard(workload.key)
+        asked = self._asked(workload)
         if not asked:
             return None
         try:
             most = duration.parse(asked.partition(" ")[0])
         except ValueError as error:
-            return self._refuse(unit, asked, f"annotation {DEFRAGMENT_ANNOTATION}: {error}")
-        if unit.bound:
-            return self._refuse(unit, asked, "it has its nodes; nobody needs to move for it")
+            return self._refuse(workload, asked, f"annotation {DEFRAGMENT_ANNOTATION}: {error}")
+        if workload.bound:
+            return self._refuse(workload, asked, "it has its nodes; nobody needs to move for it")
         found = self.propose(look)
         if isinstance(found, str):
-            return self._refuse(unit, asked, found)
+            return self._refuse(workload, asked, found)
         if found.price > most:
-            price, agreed = words.of_one_gpu(found.price), words.of_one_gpu(most)
+            price, agreed = messages.of_one_gpu(found.price), messages.of_one_gpu(most)
             why = f"the price is now {price}, and {agreed} was agreed to; ask again"
-            return self._refuse(unit, asked, why)
-        return self._begin(unit, found, asked, look.now)
+            return self._refuse(workload, asked, why)
+        return self._begin(workload, found, asked, look.now)
 
     def by_policy(self, look: Look, policy: DefragmentationPolicy) -> Rearrangement | None:
         """Return the rearrangement that a policy allows for a gang; None where it allows none."""
         found = self.propose(look, duration.parse(policy.cool_down))
         if isinstance(found, str) or found.price > duration.parse(policy.max_price):
             return None
-        return self._begin(look.unit, found, "", look.now)
+        return self._begin(look.workload, found, "", look.now)
 
-    def propose(self, look: Look, rest: float = 0.0) -> Plan | str:
+    def propose(self, look: Look, rest: float = 0.0) -> MovePlan | str:
         """Return the plan that lets a gang start; where there is none, why.
 
         Nobody moves who got its place less than *rest* seconds ago.
         """
-        unit, problem = look.unit, look.problem
-        if admission.over_quota(self._cluster, unit, problem) is not None:
+        workload, problem = look.workload, look.problem
+        if admission.over_quota(self._cluster, workload, problem) is not None:
             return "its queue may not use what it asks for; moves do not change that"
-        planner = Planner(self._cluster, unit, problem, self._preemptor.leaving())
+        planner = MovePlanner(self._cluster, workload, problem, self._preemptor.leaving())
         if planner.fits():
             return "it has room without anybody moving, and waits for its turn"
-        found = movers(
+        sets = candidate_sets(
             self._cluster,
-            unit,
+            workload,
             problem,
             costs=self._costs,
             now=look.now,
             rest=rest,
             spared=look.spared,
         )
-        plan = planner.find(found) if found else None
-        return plan or words.no_plan(len({mover.key for mover in found}))
+        plans = (planner.find(movers) for movers in sets)
+        plan = min((one for one in plans if one is not None), key=attrgetter("price"), default=None)
+        return plan or messages.no_plan(len({m.key for movers in sets for m in movers}))
 
-    def _refuse(self, unit: Unit, asked: str, why: str) -> Rearrangement | None:
-        self._show(unit.key, Defragmentation(phase="Refused", request=asked, message=why))
+    def _refuse(self, workload: Workload, asked: str, why: str) -> Rearrangement | None:
+        self._show(workload.key, Defragmentation(phase="Refused", request=asked, message=why))
         return None
 
-    def _begin(self, unit: Unit, plan: Plan, request: str, now: float) -> Rearrangement:
+    def _begin(self, workload: Workload, plan: MovePlan, request: str, now: float) -> Rearrangement:
         placed = plan.placement.assignments
         nodes = {one.member.name: one.spot.node for one in placed}
         place = Nomination(
-            unit.key,
+            workload.key,
             nodes,
             {one.member.name: one.member.shape for one in placed},
-            unit.queue,
+            workload.queue,
             admission.counted(self._cluster, plan.placement),
             {one.member.name: one.spot.grant for one in placed},
             purpose="Defragmenting",
@@ -295,5 +293,5 @@ class Defragmenter:
             self._preemptor.keep(one)
         found = begin(plan, nodes, request, now)
         self._follow(found)
-        self._show(unit.key, found.shown(words.progress(found)))
+        self._show(workload.key, found.shown(messages.progress(found)))
         return found

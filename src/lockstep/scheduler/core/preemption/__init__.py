@@ -1,1 +1,5 @@
-"""Making room: whose place a unit may take, which places that frees, and keeping them for it."""
+"""Whose place a workload may take: victims, plans, and waiting until they have left.
+
+``reservations``, ``defrag`` and what is above may import it; it imports ``placement`` and below.
+Start reading at ``preemptor.py``, then ``planner.py``.
+"""

@@ -3,42 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from lockstep.scheduler.core.arrays import BoolArray
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.placement import Placement
-from lockstep.scheduler.core.preemption import planned
-from lockstep.scheduler.core.preemption.budgets import in_words
-from lockstep.scheduler.core.preemption.claims import claims
-from lockstep.scheduler.core.preemption.nominations import Nomination, Nominations
-from lockstep.scheduler.core.preemption.plan import Plan, Planner
+from lockstep.scheduler.core.model.decisions import Eviction, Placement
+from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
+from lockstep.scheduler.core.placement import admission
+from lockstep.scheduler.core.placement.problem import Problem
+from lockstep.scheduler.core.preemption import nominated_placement
+from lockstep.scheduler.core.preemption.planner import PreemptionPlan, PreemptionPlanner
+from lockstep.scheduler.core.preemption.reclaim_claims import claims
 from lockstep.scheduler.core.preemption.takeover import Takeover, least, place_after, weaker
-from lockstep.scheduler.core.problem import Problem
-from lockstep.scheduler.core.queues import admission
-from lockstep.scheduler.core.units import Member, Unit, UnitKey
-
-
-@dataclass(frozen=True, slots=True)
-class Eviction:
-    """Pods that go so that a unit can have their place.
-
-    Whoever carries it out notes down first which nodes the unit's pods are to get, so that nothing
-    of it is lost, and then ends the victims.
-    """
-
-    unit: UnitKey
-    nodes: dict[str, str]
-    """By pod of the unit, the node that it is to get."""
-    victims: tuple[Member, ...]
-    message: str
-    """What is said to the victims."""
-    reason: str = "PreemptionByScheduler"
-    """The same in one word, as their condition has it."""
-    instead_of: tuple[UnitKey, ...] = ()
-    """Units whose place it was; they show it no more once it is noted down."""
-    taken_back: tuple[Member, ...] = ()
-    """Pods that lose their place before anybody was told that they have it."""
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.state.disruption_budgets import in_words
+from lockstep.scheduler.core.state.nominations import Nomination, Nominations
+from lockstep.scheduler.core.util.array_types import BoolArray
 
 
 class Preemptor:
@@ -47,14 +24,14 @@ class Preemptor:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.nominations: Nominations = cluster.nominations
-        self._adopted: set[UnitKey] = set()
-        self._warned: set[UnitKey] = set()
+        self._adopted: set[WorkloadKey] = set()
+        self._warned: set[WorkloadKey] = set()
         """Gangs of which it is written down that pods of theirs end."""
 
-    def note(self, key: UnitKey) -> None:
-        """Take note of a unit that changed: whether pods of it have been told to go."""
-        unit = self._cluster.units.get(key)
-        if unit is not None and unit.gang is not None and unit.gang.status.preempted:
+    def note(self, key: WorkloadKey) -> None:
+        """Take note of a workload that changed: whether pods of it have been told to go."""
+        workload = self._cluster.workloads.get(key)
+        if workload is not None and workload.gang is not None and workload.gang.status.preempted:
             self._warned.add(key)
         else:
             self._warned.discard(key)
@@ -66,10 +43,10 @@ class Preemptor:
         """
         found = []
         for key in self._warned:
-            unit = self._cluster.units.get(key)
-            if unit is None or unit.gang is None:
+            workload = self._cluster.workloads.get(key)
+            if workload is None or workload.gang is None:
                 continue
-            for name, uid in unit.gang.status.preempted.items():
+            for name, uid in workload.gang.status.preempted.items():
                 member = self._cluster.pods.get((key.namespace, name))
                 if member is not None and member.uid == uid and member.holds:
                     found += [] if member.terminating else [member]
@@ -81,77 +58,93 @@ class Preemptor:
         going |= {m.key: m for m in self.told()}
         return list((going | self._cluster.leaving).values())
 
+    def leaves(self, workload: Workload) -> bool:
+        """Return whether any member of a workload that stands has been told to go."""
+        told = workload.gang.status.preempted if workload.gang is not None else {}
+        if not told and not len(self.nominations):
+            return False
+        return any(
+            told.get(member.name) == member.uid or self.nominations.condemns(member)
+            for member in workload.bound
+        )
+
     def wake_at(self, now: float) -> float | None:
         """Return when to look again for those who have waited for their victims for long enough."""
         return min(
             (
-                one.since + planned.PATIENCE
+                one.since + nominated_placement.VICTIM_SECONDS
                 for one in self.nominations
-                if planned.awaits(self._cluster, one, now)
+                if nominated_placement.awaits(self._cluster, one, now)
             ),
             default=None,
         )
 
-    def outdated(self, unit: Unit) -> bool:
-        """Return whether a unit shows a place that is kept for it no more."""
-        known = unit.key in self._adopted and unit.key not in self.nominations
-        return known and bool(unit.nominated) and not self.nominations.passes_on(unit.key)
+    def outdated(self, workload: Workload) -> bool:
+        """Return whether a workload shows a place that is kept for it no more."""
+        known = workload.key in self._adopted and workload.key not in self.nominations
+        return known and bool(workload.nominated) and not self.nominations.passes_on(workload.key)
 
-    def worth_a_look(self, unit: Unit, problem: Problem) -> bool:
-        """Return, at little cost, whether there may be somebody whose place the unit may take."""
-        if not self._cluster.ledger.active or unit.half_placed:
+    def worth_a_look(self, workload: Workload, problem: Problem) -> bool:
+        """Return, at little cost, whether there may be somebody whose place the workload may
+        take.
+        """
+        if not self._cluster.ledger.active or workload.half_placed:
             return False
         if not any(quota.need for quota in problem.needs):
             return False
-        return bool(weaker(self._cluster, unit)) or any(
-            planner.rights.any() for planner in self._planners(unit, problem, (), 0.0)
+        return bool(weaker(self._cluster, workload)) or any(
+            planner.rights.any() for planner in self._planners(workload, problem, (), 0.0)
         )
 
     def evict_for(
-        self, unit: Unit, problem: Problem, now: float, rows: BoolArray | None = None
+        self, workload: Workload, problem: Problem, now: float, rows: BoolArray | None = None
     ) -> tuple[Eviction | None, bool]:
-        """Return who goes for a unit that has no place, and keep that place free.
+        """Return who goes for a workload that has no place, and keep that place free.
 
         It is on some *rows* alone where they are given. Beside it stands whether to ask again when
         bindings that are under way have ended.
         """
         leaving = self.leaving()
-        taken = self._take_over(unit, problem, leaving, now)
+        taken = self._take_over(workload, problem, leaving, now)
         if taken is not None:
             return taken, False
-        plan, unsettled = self._plan(unit, problem, leaving, now, rows)
+        plan, unsettled = self._plan(workload, problem, leaving, now, rows)
         if plan is None:
             return None, unsettled
-        return self._nominate(unit, problem, plan, now), False
+        return self._nominate(workload, problem, plan, now), False
 
     def _take_over(
-        self, unit: Unit, problem: Problem, leaving: Sequence[Member], now: float
+        self, workload: Workload, problem: Problem, leaving: Sequence[Member], now: float
     ) -> Eviction | None:
-        """Give a unit the place that is being freed for less important ones, which wait again."""
-        found = Takeover(self._cluster, unit, problem).find(leaving)
+        """Give a workload the place that is being freed for less important ones, which wait
+        again.
+        """
+        found = Takeover(self._cluster, workload, problem).find(leaving)
         if found is None:
             return None
         taken, placement = found
         names = {key for one in taken for key in one.victims}
         for one in taken:
-            self.nominations.drop(one.unit)
-            self._cluster.touched.add(one.unit)
+            self.nominations.drop(one.workload)
+            self._cluster.touched.add(one.workload)
         # They may not have been told to go yet; whoever was to tell them gives up now.
         victims = tuple(member for member in leaving if member.key in names)
-        before = tuple(one.unit for one in taken)
-        return self._nominate(unit, problem, Plan(unit.key, placement, victims), now, before)
+        before = tuple(one.workload for one in taken)
+        return self._nominate(
+            workload, problem, PreemptionPlan(workload.key, placement, victims), now, before
+        )
 
     def _plan(
         self,
-        unit: Unit,
+        workload: Workload,
         problem: Problem,
         leaving: Sequence[Member],
         now: float,
         rows: BoolArray | None,
-    ) -> tuple[Plan | None, bool]:
+    ) -> tuple[PreemptionPlan | None, bool]:
         """Return the first plan there is; beside it whether bindings under way may allow one."""
         unsettled = False
-        for planner in self._planners(unit, problem, leaving, now):
+        for planner in self._planners(workload, problem, leaving, now):
             plan = planner.find(rows)
             if plan is not None:
                 return plan, False
@@ -159,36 +152,36 @@ class Preemptor:
         return None, unsettled
 
     def _planners(
-        self, unit: Unit, problem: Problem, leaving: Sequence[Member], now: float
-    ) -> Iterator[Planner]:
-        """Yield who plans for a unit, by what it may claim; nobody has to go for members that it
-        can do without.
+        self, workload: Workload, problem: Problem, leaving: Sequence[Member], now: float
+    ) -> Iterator[PreemptionPlanner]:
+        """Yield who plans for a workload, by what it may claim; nobody has to go for members
+        that it can do without.
         """
-        for claim in claims(self._cluster, unit, least(problem)):
-            yield Planner(self._cluster, unit, claim, leaving=leaving, now=now)
+        for claim in claims(self._cluster, workload, least(problem)):
+            yield PreemptionPlanner(self._cluster, workload, claim, leaving=leaving, now=now)
 
     def keep(self, nomination: Nomination) -> None:
-        """Keep a place free; from now on it is newer than what is shown of its unit."""
-        self._adopted.add(nomination.unit)
+        """Keep a place free; from now on it is newer than what is shown of its workload."""
+        self._adopted.add(nomination.workload)
         self.nominations.add(nomination)
 
     def _nominate(
         self,
-        unit: Unit,
+        workload: Workload,
         problem: Problem,
-        plan: Plan,
+        plan: PreemptionPlan,
         now: float,
-        instead_of: tuple[UnitKey, ...] = (),
+        instead_of: tuple[WorkloadKey, ...] = (),
     ) -> Eviction:
         placed = plan.placement.assignments
         nodes = {one.member.name: one.spot.node for one in placed}
         victims = tuple(member for member in plan.victims if not member.tentative)
         self.keep(
             Nomination(
-                unit.key,
+                workload.key,
                 nodes,
                 {one.member.name: one.member.shape for one in placed},
-                unit.queue,
+                workload.queue,
                 admission.counted(self._cluster, plan.placement),
                 {one.member.name: one.spot.grant for one in placed},
                 {member.key: member.uid for member in victims},
@@ -199,93 +192,96 @@ class Preemptor:
                 signature=problem.signature,
             )
         )
-        told = _told(unit, self._cluster.priorities.of(unit))
+        told = _told(workload, self._cluster.priorities.of(workload))
         if plan.violates:
-            told += f"; {in_words(plan.violates, unit.key.namespace)}, and nothing else makes room"
+            told += (
+                f"; {in_words(plan.violates, workload.key.namespace)}, and nothing else makes room"
+            )
         taken_back = tuple(member for member in plan.victims if member.tentative)
         return Eviction(
-            unit.key, nodes, victims, told, instead_of=instead_of, taken_back=taken_back
+            workload.key, nodes, victims, told, instead_of=instead_of, taken_back=taken_back
         )
 
-    def adopt(self, unit: Unit, problem: Problem | None, *, moot: bool = False) -> None:
-        """Keep the place free that an earlier leader noted down for a unit.
+    def adopt(self, workload: Workload, problem: Problem | None, *, moot: bool = False) -> None:
+        """Keep the place free that an earlier leader noted down for a workload.
 
-        Of several units the next in line comes first. What it has may have been taken over from
+        Of several workloads the next in line comes first. What it has may have been taken over from
         one of the others while that leader ended, between the two writes that this takes. One that
         may be *moot* altogether is planned anew.
         """
-        if unit.key in self._adopted:
+        if workload.key in self._adopted:
             return
-        self._adopted.add(unit.key)  # from now on what is kept here is newer than what is shown
-        nodes = unit.nominated
-        waiting = {m.name: m for muster in unit.musters for m in muster.pending}
+        self._adopted.add(workload.key)  # from now on what is kept here is newer than what is shown
+        nodes = workload.nominated
+        waiting = {m.name: m for pod_group in workload.pod_groups for m in pod_group.pending}
         nodes = {pod: node for pod, node in nodes.items() if pod in waiting}
-        if not nodes or unit.bound or problem is None or moot:
+        if not nodes or workload.bound or problem is None or moot:
             return
         shapes = {pod: waiting[pod].shape for pod in nodes}
         asked = admission.spoken_for(self._cluster, shapes, nodes)
-        found = Nomination(unit.key, nodes, shapes, unit.queue, asked)
-        if not self._taken_over(found, unit, problem):
+        found = Nomination(workload.key, nodes, shapes, workload.queue, asked)
+        if not self._taken_over(found, workload, problem):
             self.nominations.add(found)
 
-    def _taken_over(self, found: Nomination, unit: Unit, problem: Problem) -> bool:
+    def _taken_over(self, found: Nomination, workload: Workload, problem: Problem) -> bool:
         """Return whether a place is another's by now: it cannot be both's, whoever still leaves.
 
-        Where victims have not been told yet that cannot be seen, and the unit is let go as well: it
-        plans anew behind the other, counting on those that do leave.
-        """
+        Where victims have not been told yet that cannot be seen, and the workload is let go as
+        well: it plans anew behind the other, counting on those that do leave."""
         if not any(_meet(found, other) for other in self.nominations):
             return False
         rows = self.nominations.rows(found)
         leaving = self.leaving()
-        return place_after(self._cluster, unit, least(problem), leaving, rows) is None
+        return place_after(self._cluster, workload, least(problem), leaving, rows) is None
 
     def stand(
-        self, unit: Unit, problem: Problem, now: float
+        self, workload: Workload, problem: Problem, now: float
     ) -> tuple[Placement | None, Eviction | None]:
-        """Return where a nominated unit stands now; else who else has to go for its place.
+        """Return where a nominated workload stands now; else who else has to go for its place.
 
-        Where the place can come about no more, the unit waits again like the others.
+        Where the place can come about no more, the workload waits again like the others.
         """
-        nomination = self.nominations.get(unit.key)
+        nomination = self.nominations.get(workload.key)
         if nomination is None:
             return None, None
-        awaits = planned.awaits(self._cluster, nomination, now)
+        awaits = nominated_placement.awaits(self._cluster, nomination, now)
         moment = (self._cluster.freed, self._cluster.table.version, awaits)
         if nomination.looked == moment:
             return None, None
         nomination.looked = moment
-        with self.nominations.lifted(unit.key):
+        with self.nominations.lifted(workload.key):
             rows = self.nominations.rows(nomination)
-            placement = planned.as_planned(self._cluster, unit, problem, nomination)
+            placement = nominated_placement.as_planned(self._cluster, workload, problem, nomination)
             if placement is None and awaits:
                 return None, None
             if placement is None:
-                placement = admission.place(self._cluster, unit, problem, rows)
+                placement = admission.place(self._cluster, workload, problem, rows)
             if placement is None:
-                placement = admission.place(self._cluster, unit, problem)
+                placement = admission.place(self._cluster, workload, problem)
             if placement is not None:
-                self.nominations.drop(unit.key)
+                self.nominations.drop(workload.key)
                 return placement, None
             leaving = self.leaving()
-            if place_after(self._cluster, unit, least(problem), leaving, rows) is not None:
+            if place_after(self._cluster, workload, least(problem), leaving, rows) is not None:
                 return None, None
-            plan, _ = self._plan(unit, problem, leaving, now, rows)
-        self.nominations.drop(unit.key)
-        return None, self._nominate(unit, problem, plan, now) if plan is not None else None
+            plan, _ = self._plan(workload, problem, leaving, now, rows)
+        self.nominations.drop(workload.key)
+        return None, self._nominate(workload, problem, plan, now) if plan is not None else None
 
 
 def _meet(one: Nomination, other: Nomination) -> bool:
-    """Return whether two units may be in each other's way: on a node, or by their queue's limit."""
+    """Return whether two workloads may be in each other's way: on a node, or by their queue's
+    limit.
+    """
     if other.purpose != "Preempting":
         return False
     nodes = set(one.nodes.values())
     return one.queue == other.queue or not nodes.isdisjoint(other.nodes.values())
 
 
-def _told(unit: Unit, priority: int) -> str:
-    what = "gang" if unit.is_gang else "pod"
+def _told(workload: Workload, priority: int) -> str:
+    what = "gang" if workload.is_gang else "pod"
     return (
-        f"its place goes to {what} {unit.key.namespace}/{unit.key.name} of queue {unit.queue}, "
-        f"priority {priority}"
+        f"its place goes to {what} {workload.key.namespace}/{workload.key.name} of queue "
+        f"{workload.queue}, priority {priority}"
     )

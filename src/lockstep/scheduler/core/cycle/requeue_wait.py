@@ -1,0 +1,89 @@
+"""Who has made room and comes back: gangs whose owner makes their pods again once these have ended.
+
+Until they are back in line, whoever stands behind them would take what is free before their turn,
+to be evicted when they are there. Why it is waited for them, and for how long, is told in ADR 78.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from lockstep.api.meta import controller_of
+from lockstep.scheduler.core.model.decisions import Eviction
+from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
+from lockstep.scheduler.core.state.cluster import Cluster
+
+REQUEUE_SECONDS = 1.0
+"""Seconds for which those who come back are waited for, where they go on leaving all the time."""
+
+
+@dataclass(slots=True)
+class _Absence:
+    """What of a gang has been told to leave."""
+
+    pods: int
+    """How many it had."""
+    gone: set[str]
+    """Uids of those told to leave."""
+
+
+class RequeueWait:
+    """The gangs that have left, or are about to, and are to be in line again in a moment."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._away: dict[WorkloadKey, _Absence] = {}
+        self._since: float | None = None
+
+    def until(self, now: float) -> float | None:
+        """Return the Unix time until which to wait for somebody; None where nobody is away."""
+        self._away = {key: one for key, one in self._away.items() if self._misses(key, one)}
+        since = self._since
+        if not self._away or since is None or not since <= now < since + REQUEUE_SECONDS:
+            self._away.clear()
+            return None
+        return since + REQUEUE_SECONDS
+
+    def expect(self, evictions: Collection[Eviction], now: float) -> None:
+        """Wait for the victims of a round; after one without any the next have a new second."""
+        if not evictions:
+            if not self._away:
+                self._since = None
+            return
+        if self._since is None:
+            self._since = now
+        for eviction in evictions:
+            self._leave(eviction.victims)
+
+    def cease(self) -> None:
+        """Wait for none of those who are away: nobody makes their pods on this clock."""
+        self._away.clear()
+
+    def _leave(self, victims: Iterable[Member]) -> None:
+        for member in victims:
+            workload = (
+                self._cluster.workloads.get(member.workload)
+                if member.workload is not None
+                else None
+            )
+            if (
+                workload is not None
+                and workload.gang is not None
+                and controller_of(workload.gang.metadata)
+            ):
+                one = self._away.setdefault(workload.key, _Absence(_pods(workload), set()))
+                one.gone.add(member.uid)
+
+    def _misses(self, key: WorkloadKey, one: _Absence) -> bool:
+        workload = self._cluster.workloads.get(key)
+        if workload is None or workload.gang is None or workload.over or workload.failed:
+            return False
+        there = workload.members.values()
+        still_there = any(member.uid in one.gone and member.holds for member in there)
+        return still_there or _pods(workload) < one.pods
+
+
+def _pods(workload: Workload) -> int:
+    """Return how many pods a gang has that do not end."""
+    return sum(pod_group.total for pod_group in workload.pod_groups)

@@ -1,0 +1,86 @@
+"""What the scheduler decides and says: plain values, without the services that make them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lockstep.scheduler.core.model.workload import Member, WorkloadKey
+from lockstep.scheduler.core.resources.device_allocation import Spot
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """One pod and its place."""
+
+    member: Member
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A decision: these pods of the workload go there, all of them or none."""
+
+    workload: WorkloadKey
+    assignments: tuple[Assignment, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a workload waits: one word for programs, and words and numbers for people."""
+
+    reason: str
+    message: str
+    remedy: str = ""
+    """What would change it, where the message does not say so itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """Pods that go so that a workload can have their place.
+
+    Whoever carries it out notes down first which nodes the workload's pods are to get, so that
+    nothing of it is lost, and then ends the victims."""
+
+    workload: WorkloadKey
+    nodes: dict[str, str]
+    """By pod of the workload, the node that it is to get."""
+    victims: tuple[Member, ...]
+    message: str
+    """What is said to the victims."""
+    reason: str = "PreemptionByScheduler"
+    """The same in one word, as their condition has it."""
+    instead_of: tuple[WorkloadKey, ...] = ()
+    """Workloads whose place it was; they show it no more once it is noted down."""
+    taken_back: tuple[Member, ...] = ()
+    """Pods that lose their place before anybody was told that they have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something to be told about a gang, as an Event."""
+
+    workload: WorkloadKey
+    reason: str
+    message: str
+    kind: Literal["Normal", "Warning"] = "Normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """A gang that could not be completed: these members give their nodes back."""
+
+    workload: WorkloadKey
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """When a waiting workload starts, or why nobody can tell."""
+
+    at: float | None
+    """Unix time; None where it cannot be told."""
+    why: str = ""
+    """Why it cannot be told."""
+    not_before: float | None = None
+    """Unix time before which it does not start, where no more than that can be told."""

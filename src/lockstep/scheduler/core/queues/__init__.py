@@ -1,1 +1,0 @@
-"""Queues: who holds how much, who may have more, and whose turn it is."""

@@ -1,0 +1,48 @@
+"""Fair share: who has how much beyond what it was promised, by its dominant resource."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lockstep.scheduler.core.quota.account import Account
+from lockstep.scheduler.core.quota.guarantee import short
+
+DominantShare = tuple[int, float, float]
+"""Smaller goes first: 0 and how full the guaranteed amounts are, or 1 and the weighted excess;
+then all that is used; of weight 0 after all others, by the excess alone."""
+NOTHING_DUE = float("inf")
+NOTHING_MORE: Mapping[str, int] = {}
+
+
+def dominant_share(
+    account: Account, capacity: Mapping[str, int], more: Mapping[str, int] = NOTHING_MORE
+) -> DominantShare:
+    """Return where a queue stands among its siblings; were it to use *more*, where that is given.
+
+    Within its guaranteed amounts it goes before all that are beyond theirs. Beyond, the largest
+    part of the cluster that it has of any resource counts, divided by the weight; where past use
+    counts, the decayed average of use is added to the present one.
+    """
+    within, filled, excess, whole = any(account.guaranteed.values()), 0.0, 0.0, 0.0
+    average, held_now = account.average, account.used
+    if more:
+        names = held_now.keys() | more.keys()
+        held_now = {name: held_now.get(name, 0) + more.get(name, 0) for name in names}
+    for name in held_now.keys() | average.keys() if average else held_now:
+        used = held_now.get(name, 0)
+        most = capacity.get(name)
+        if not most:
+            continue
+        promised = account.guaranteed.get(name, 0)
+        if promised and used:
+            filled = max(filled, used / promised)
+            within = within and used < promised
+        weighed = used + average[name] if name in average else used
+        whole = max(whole, weighed / most)
+        held = max(promised, used - short(account.guaranteed, held_now, name))
+        excess = max(excess, (weighed - held) / most)
+    if within:
+        return 0, filled, whole
+    if not account.weight:
+        return 1, NOTHING_DUE, excess
+    return 1, excess / account.weight, whole / account.weight

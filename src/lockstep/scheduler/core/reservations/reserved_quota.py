@@ -1,0 +1,185 @@
+"""The quota that is kept for those to whom a time is promised.
+
+Of each limit so much is kept from whoever asks as it must leave free while it runs: at the time of
+each promise what those need who start and run by promise then, less what standing pods will have
+given back. Whoever has ended before a promise falls due leaves that alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import inf
+
+from lockstep.scheduler.core.model.reservation import Reservation
+from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
+from lockstep.scheduler.core.quota.account import Account, Amounts
+from lockstep.scheduler.core.quota.supposed import without
+from lockstep.scheduler.core.reservations.quota_releases import LimitChange, QuotaReleases
+from lockstep.scheduler.core.reservations.reserved_nodes import hold
+from lockstep.scheduler.core.state.cluster import Cluster
+
+NOTHING: Mapping[str, Amounts] = {}
+
+
+def promises(cluster: Cluster) -> list[Reservation]:
+    """Return all that is promised: a place and quota, or quota alone."""
+    held = cluster.reservation
+    return [*([] if held is None else [held]), *cluster.ledger.quota_reservations.values()]
+
+
+def promised(cluster: Cluster, key: WorkloadKey) -> Reservation | None:
+    """Return what is promised to a workload."""
+    return next((held for held in promises(cluster) if held.workload == key), None)
+
+
+def kept_in(cluster: Cluster, queue: str, asked: Mapping[str, int]) -> dict[Account, list[str]]:
+    """Return the accounts around a queue of whose ceilings anything can be kept, and resources.
+
+    Of queues around its own nothing is kept where some queue lends not all: what counts there then
+    depends on what its parts use.
+    """
+    ledger, found = cluster.ledger, {}
+    for account in ledger.account(queue).chain:
+        names = [name for name in asked if name in account.ceilings]
+        if names and (not ledger.keeps or account.queue == queue):
+            found[account] = names
+    return found
+
+
+def note(cluster: Cluster, held: Reservation, back: QuotaReleases) -> None:
+    """Note of a promise by account, whose ceilings count for it, what is given back in time."""
+    accounts = kept_in(cluster, held.queue, held.asked)
+    held.given = {one.name: back.by(one, held.at, names) for one, names in accounts.items()}
+
+
+def shift(held: Reservation, moved: LimitChange) -> None:
+    """Bring up to date what is given back in time for a promise."""
+    for account in moved.account.chain:
+        given = held.given.get(account.name)
+        if given is None:
+            continue
+        for backs, sign in ((moved.before, -1), (moved.after, 1)):
+            for end, amounts in backs:
+                if end <= held.at:
+                    for name in given:
+                        given[name] += sign * amounts.get(name, 0)
+
+
+def needed(
+    cluster: Cluster,
+    held: Sequence[Reservation],
+    *,
+    start: float = -inf,
+    end: float = inf,
+    gone: Mapping[str, Amounts] = NOTHING,
+    accounts: Iterable[str] | None = None,
+) -> dict[str, Amounts]:
+    """Return by account how much of what its ceilings leave must be left to promises by who runs
+    from *start* to *end*, once so much has been given back in each.
+    """
+    if accounts is None:
+        accounts = {name for one in held for name in one.given}
+    found: dict[str, Amounts] = {}
+    for name in accounts:
+        there = [one for one in held if name in one.given]
+        back = gone.get(name, {})
+        found[name] = {
+            resource: _needed(
+                there, name, resource, start=start, end=end, back=back.get(resource, 0)
+            )
+            for resource in {resource for one in there for resource in one.given[name]}
+        }
+    return found
+
+
+def _needed(
+    there: Sequence[Reservation],
+    name: str,
+    resource: str,
+    *,
+    start: float,
+    end: float,
+    back: int,
+) -> int:
+    most = sum(one.asked.get(resource, 0) for one in there if one.at <= start < one.until)
+    for moment in there:
+        given = moment.given[name].get(resource)
+        if given is not None and start < moment.at < end:
+            total = back - given
+            for one in there:
+                if one.at <= moment.at < one.until:
+                    total += one.asked.get(resource, 0)
+            most = max(most, total)
+    return most
+
+
+def settle(cluster: Cluster) -> None:
+    """Keep of limits from everybody what must be left to promises for ever."""
+    if cluster.ledger.specs:
+        cluster.ledger.reserved = needed(cluster, promises(cluster))
+
+
+def left_to(cluster: Cluster, queue: str, held: Sequence[Reservation]) -> dict[str, Amounts]:
+    """Return what is kept of all limits where of those around a queue as much is as must be left to
+    some promises alone.
+    """
+    around = [one.name for one in cluster.ledger.account(queue).chain]
+    return cluster.ledger.reserved | needed(cluster, held, accounts=around)
+
+
+@contextmanager
+def kept_off(cluster: Cluster, reserved: dict[str, Amounts]) -> Iterator[None]:
+    """Suppose for a moment that as much is kept of limits, by account."""
+    ledger = cluster.ledger
+    before, ledger.reserved = ledger.reserved, reserved
+    try:
+        yield
+    finally:
+        ledger.reserved = before
+
+
+def _given_by(cluster: Cluster, gone: Collection[Member], account: Account) -> Amounts:
+    total: Amounts = {}
+    for member in gone:
+        if member.account and account in cluster.ledger.accounts[member.account].chain:
+            for name, amount in member.charged.items():
+                total[name] = total.get(name, 0) + amount
+    return total
+
+
+@contextmanager
+def others_then(
+    cluster: Cluster, workload: Workload, gone: Collection[Member], at: float
+) -> Iterator[None]:
+    """Suppose of quota for a moment that it is as it will be for a workload that starts at Unix
+    time *at*, when some pods have given theirs back.
+    """
+    ledger = cluster.ledger
+    if not ledger.specs:
+        yield
+        return
+    end = at + (inf if workload.runtime is None else workload.runtime)
+    others = [held for held in promises(cluster) if held.workload != workload.key]
+    chain = ledger.account(workload.queue).chain if others else ()
+    back = {account.name: _given_by(cluster, gone, account) for account in chain}
+    around = [account.name for account in chain]
+    then = needed(cluster, others, start=at, end=end, gone=back, accounts=around)
+    with kept_off(cluster, then), without(ledger, [m for m in gone if m.account is not None]):
+        yield
+
+
+@contextmanager
+def own_promise(cluster: Cluster, key: WorkloadKey) -> Iterator[None]:
+    """Let what is kept for a workload be free for a moment, as it is for the workload itself."""
+    held = promised(cluster, key)
+    if held is None:
+        yield
+        return
+    others = [one for one in promises(cluster) if one is not held]
+    hold(cluster, held, -1)
+    try:
+        with kept_off(cluster, left_to(cluster, held.queue, others)):
+            yield
+    finally:
+        hold(cluster, held, 1)

@@ -1,0 +1,88 @@
+"""Whether what was promised to a workload can still be kept, as things stand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lockstep.scheduler.core.model.reservation import Reservation, turn_of
+from lockstep.scheduler.core.model.workload import Member, Workload
+from lockstep.scheduler.core.placement import admission
+from lockstep.scheduler.core.placement.problem import Problem
+from lockstep.scheduler.core.placement.what_if import WhatIf
+from lockstep.scheduler.core.quota.account import Account
+from lockstep.scheduler.core.reservations.reserved_nodes import (
+    Ending,
+    charged,
+    comes_about,
+    ends_in_time,
+    reserved,
+)
+from lockstep.scheduler.core.reservations.reserved_quota import others_then, promises
+from lockstep.scheduler.core.state.cluster import Cluster
+
+
+def can_be_kept(
+    cluster: Cluster, workload: Workload, problem: Problem, held: Reservation, ending: Ending
+) -> bool:
+    """Return whether a workload can start at its time and place, while nothing is kept for it yet.
+
+    Who is to end ends in time, and nobody comes who would not heed the promise.
+    """
+    if not still_asked(cluster, held, workload) or not comes_about(cluster, held, ending):
+        return False
+    rows = np.zeros(cluster.table.capacity, dtype=bool)
+    rows[[cluster.table.rows[node] for node in held.wanted]] = True
+    state = WhatIf(cluster, ending.members)
+
+    def placed(gone: list[Member]) -> bool:
+        with others_then(cluster, workload, gone, held.at):
+            found = admission.place(cluster, workload, problem, rows, state=state)
+        return found is not None and len(found.assignments) >= len(held.place)
+
+    account = admission.limited(cluster, workload)
+    if placed(ending.members):
+        return True
+    # Only now, as it takes a look at all that counts in the queue or around it.
+    return account is not None and placed(_counted(cluster, account, held, ending.now))
+
+
+def quota_comes_about(cluster: Cluster, held: Reservation) -> bool:
+    """Return whether a workload's queue may use what is promised in time, whatever room there
+    is.
+    """
+    there = [one for one in promises(cluster) if one.at <= held.at < one.until]
+    for account in cluster.ledger.account(held.queue).chain:
+        for name, given in held.given.get(account.name, {}).items():
+            ceiling = account.ceilings.get(name)
+            if ceiling is None:
+                continue
+            load = account.claimed.get(name, 0) + cluster.ledger.promised(account, name) - given
+            load += sum(one.asked.get(name, 0) for one in there if account.name in one.given)
+            if load > ceiling.amount:
+                return False
+    return True
+
+
+def still_asked(cluster: Cluster, held: Reservation, workload: Workload) -> bool:
+    """Return whether a workload still waits in its turn for what the place was chosen for."""
+    turn = workload.queue, cluster.priorities.of(workload), turn_of(workload)
+    if turn != (held.queue, held.priority, held.turn):
+        return False
+    waiting = {
+        member.name: member for pod_group in workload.pod_groups for member in pod_group.pending
+    }
+    if held.place.keys() - waiting.keys():
+        return False
+    for pod_group in workload.pod_groups:
+        if sum(member.name in held.place for member in pod_group.pending) < pod_group.need:
+            return False
+    place = {waiting[pod]: node for pod, node in held.place.items()}
+    if not held.wanted:
+        return charged(cluster, place) == held.asked
+    return reserved(cluster, workload, held.at, place).same_amounts(held)
+
+
+def _counted(cluster: Cluster, account: Account, held: Reservation, now: float) -> list[Member]:
+    """Return who ends in time of those who count in a queue or in one of those around it."""
+    counted = cluster.ledger.counted(account.chain[-1])
+    return [member for member in counted if ends_in_time(cluster, member, held, now)]
