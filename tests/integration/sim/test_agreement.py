@@ -82,7 +82,7 @@ async def add_jobs(client: Client, rng: random.Random) -> int:
         replicas = rng.choice([1, 2, 4])
         workers = role(replicas=replicas, gpus=rng.choice([2, 8]))
         meta = {"name": f"job{number}", "namespace": "default"}
-        spec = {"framework": "plain", "roles": [workers]}
+        spec = {"framework": "plain", "roles": [workers], "simulated": True}
         await client.create(TRAINING_JOBS, {"metadata": meta, "spec": spec})
         pods += replicas
     return pods

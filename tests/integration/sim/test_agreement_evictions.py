@@ -49,6 +49,7 @@ async def submit(client: Client, rng: random.Random, first: int) -> int:
         replicas = rng.choice([1, 2, 4])
         workers = role(replicas=replicas, gpus=rng.choice([2, 4, 8]))
         spec = {"framework": "plain", "roles": [workers], "queue": rng.choice("abc")}
+        spec["simulated"] = True
         if priority := rng.choice(["low", "low", "high"] if first else ["", "low"]):
             spec["priorityClassName"] = priority
         meta = {"name": f"job{number}", "namespace": "default"}

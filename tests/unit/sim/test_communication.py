@@ -4,10 +4,10 @@ import pytest
 from tests.support.simulated_jobs import job, simulate
 
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim import chart
-from lockstep.sim.communication import compared
-from lockstep.sim.figures import communication_cost
-from lockstep.sim.world import world_of
+from lockstep.sim.input.world import world_of
+from lockstep.sim.result import chart
+from lockstep.sim.result.communication import compared
+from lockstep.sim.result.figures import communication_cost
 
 TWO_LEAVES = "8x8,nodes-per-leaf=4,leaves-per-spine=2"
 SPLIT = {"tensor": 8}

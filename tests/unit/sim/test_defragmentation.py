@@ -11,10 +11,10 @@ from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import CHECKPOINT_ANNOTATION
 from lockstep.api.queue import DefragmentationPolicy, Queue, QueueSpec
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine import Options
-from lockstep.sim.faults import Faults
-from lockstep.sim.record import Result
-from lockstep.sim.world import world_of
+from lockstep.sim.engine.simulation import Options
+from lockstep.sim.input.faults import Faults
+from lockstep.sim.input.world import world_of
+from lockstep.sim.result.record import Result
 
 FAULTS = Faults(checkpoint_interval=40, restart_cost=30)
 

@@ -10,11 +10,11 @@ from lockstep.api.core import Pod, PodDisruptionBudget, PriorityClass
 from lockstep.api.queue import Queue
 from lockstep.api.selectors import parse_labels
 from lockstep.nodes.simulated.spec import parse
-from lockstep.scheduler.core.unsettled import Unsettled
-from lockstep.sim.engine import Options
-from lockstep.sim.faults import Faults
-from lockstep.sim.record import Result
-from lockstep.sim.world import view, world_of
+from lockstep.scheduler.core.runtime.errors import NotConverged
+from lockstep.sim.engine.simulation import Options
+from lockstep.sim.input.faults import Faults
+from lockstep.sim.input.world import view, world_of
+from lockstep.sim.result.record import Result
 
 NODE_FAULTS = Faults(node_mtbf=40.0, node_repair=1.0, restart_cost=60, checkpoint_interval=600)
 
@@ -299,13 +299,13 @@ def test_a_queues_limit_holds_its_jobs_back():
         with_objects("2x8", queue("small", limit={"nvidia.com/gpu": 8})),
         job("a", "1x8", runs=100, queue="small"),
         job("b", "1x8", runs=100, queue="small"),
-        job("c", "1x8", runs=100, queue="other"),
+        job("c", "1x8", runs=100),
     )
     assert times(result) == {"a": (0, 100), "b": (100, 200), "c": (0, 100)}
 
 
 def test_decisions_that_do_not_come_to_an_end_are_an_error_that_names_moment_and_jobs():
-    with pytest.raises(Unsettled) as caught:
+    with pytest.raises(NotConverged) as caught:
         simulate(
             with_objects("1x8", HIGH),
             job("low", "1x8", runs=10),

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from random import Random
 
 import pytest
+from bench.fgd.arrivals import inflated
+from bench.fgd.catalog import POLICIES, Setting, policy_named
+from bench.fgd.fill import Cluster, Outcome, fill
+from bench.fgd.gradient import GradientDescent, typical_requests
+from bench.fgd.lists import ListedNode, ListedPod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep.scheduler.core.fragmentation_state import NodeOffer, Request, SharedNodes
-from lockstep.sim.fgd.arrivals import inflated
-from lockstep.sim.fgd.catalog import POLICIES, Setting, policy_named
-from lockstep.sim.fgd.fill import Cluster, Outcome, fill
-from lockstep.sim.fgd.gradient import GradientDescent, typical_requests
-from lockstep.sim.fgd.lists import ListedNode, ListedPod
+from lockstep.scheduler.core.scoring.gpu_milli import GpuMilliNodes, NodeOffer, Request
 
 MODELS = ("A", "B")
 
@@ -217,7 +217,7 @@ USABLE = [
     ("cpu", "milli", "usable"), [c[1:] for c in USABLE], ids=[c[0] for c in USABLE]
 )
 def test_what_a_typical_request_can_use(cpu: int, milli: tuple[int, int], usable: int) -> None:
-    nodes = SharedNodes.fresh([NodeOffer(cpu, 100, 2, "A")])
+    nodes = GpuMilliNodes.fresh([NodeOffer(cpu, 100, 2, "A")])
     nodes.milli[0] = milli
     gradient = GradientDescent(nodes, [(Request(4000, 0, 1, 500), 1.0)])
     assert gradient.usable(nodes.cpu, nodes.milli, nodes.model)[0] == usable

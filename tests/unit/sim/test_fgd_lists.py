@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import pytest
-
-from lockstep.scheduler.core.fragmentation_state import NodeOffer, Request
-from lockstep.sim.fgd.lists import (
+from bench.fgd.lists import (
     BadList,
     ListedNode,
     ListedPod,
@@ -15,6 +13,8 @@ from lockstep.sim.fgd.lists import (
     read_pods,
     write_placements,
 )
+
+from lockstep.scheduler.core.scoring.gpu_milli import NodeOffer, Request
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec"

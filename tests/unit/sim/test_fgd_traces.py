@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import pytest
+from bench.fgd.one_list import Wanted, run
 from bench.support import openb, openb_made
-
-from lockstep.sim.fgd.run import Wanted, run
 
 LISTS = openb.directory() or Path()
 pytestmark = pytest.mark.skipif(openb.directory() is None, reason=openb.ABSENT)

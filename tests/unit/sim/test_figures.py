@@ -3,17 +3,17 @@ import pytest
 from tests.support.simulated_jobs import job
 
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim import chart
-from lockstep.sim.engine import Options, Simulation
-from lockstep.sim.faults import Faults
-from lockstep.sim.figures import CLASSES, fairness, figures, size_classes
-from lockstep.sim.workload import read_workloads
-from lockstep.sim.world import world_of
+from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.input.faults import Faults
+from lockstep.sim.input.jobs import read_jobs
+from lockstep.sim.input.world import world_of
+from lockstep.sim.result import chart
+from lockstep.sim.result.figures import CLASSES, fairness, figures, size_classes
 
 
 def shown(spec, *jobs, weights=None, options=None):
     world = world_of(parse(spec))
-    simulation = Simulation(world, read_workloads(jobs, world), options or Options())
+    simulation = Simulation(world, read_jobs(jobs, world), options or Options())
     result = simulation.run()
     return figures(result, simulation.cluster.table, weights or {}), result
 
@@ -114,7 +114,7 @@ def test_shares_count_as_fractions_of_gpus():
 )
 def test_the_strategy_of_jobs_that_name_none(strategy, nodes):
     world = world_of(parse("4x4"))
-    works = read_workloads([job("a", "4x50%", runs=10)], world, strategy)
+    works = read_jobs([job("a", "4x50%", runs=10)], world, strategy)
     result = Simulation(world, works, Options()).run()
     assert len({stay.node for stay in result.stays}) == nodes
 

@@ -4,18 +4,18 @@ from tests.support.simulated_jobs import job
 
 from lockstep.api.names import GPU
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine import Options, Simulation
-from lockstep.sim.forecast import forecast
-from lockstep.sim.workload import read_workloads
-from lockstep.sim.world import world_of
+from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.input.jobs import read_jobs
+from lockstep.sim.input.world import world_of
+from lockstep.sim.whatif.forecast import forecast
 
 WORLD = "2x8"
 
 
 def asked(wanted, *others, now_only=False):
     world = world_of(parse(WORLD))
-    (work,) = read_workloads([wanted], world)
-    return forecast(world, read_workloads(others, world), work, now_only=now_only)
+    (work,) = read_jobs([wanted], world)
+    return forecast(world, read_jobs(others, world), work, now_only=now_only)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_waits_for_a_reservation_to_lapse_is_played_to_its_start():
         job("claims its share", "1x2", at=20, queue="q"),
         job("behind", "1x8", at=30),
     ]
-    lives = Simulation(world, read_workloads(jobs, world), Options()).run().lives
+    lives = Simulation(world, read_jobs(jobs, world), Options()).run().lives
     assert [life.started is not None for life in lives] == [True, False, True, True]
 
 
@@ -66,5 +66,5 @@ def test_it_comes_when_it_has_been_decided_about_those_before_it():
     world = world_of(parse("4x8"))
     world.queues.append(queue("q", guaranteed={GPU: 8}))
     ahead = [job("a", "3x8", queue="q"), job("b", "1x1", queue="q")]
-    (work,) = read_workloads([job("new", "1x8")], world)
-    assert forecast(world, read_workloads(ahead, world), work).starts is None
+    (work,) = read_jobs([job("new", "1x8")], world)
+    assert forecast(world, read_jobs(ahead, world), work).starts is None

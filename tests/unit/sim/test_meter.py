@@ -3,9 +3,9 @@
 import pytest
 
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.meter import SAMPLES, Meter
-from lockstep.sim.record import Result
-from lockstep.sim.world import world_of
+from lockstep.sim.engine.meter import SAMPLES, Meter
+from lockstep.sim.input.world import world_of
+from lockstep.sim.result.record import Result
 
 
 @pytest.mark.parametrize("moments", [1, SAMPLES - 1, SAMPLES, SAMPLES + 1, 5 * SAMPLES])

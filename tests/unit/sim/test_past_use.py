@@ -11,9 +11,9 @@ from tests.support.simulated_jobs import job, world
 from lockstep.api.names import API_VERSION, GPU
 from lockstep.nodes.simulated.fleet import fleet, node_object
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine import Options, Simulation
-from lockstep.sim.stays import Stay
-from lockstep.sim.workload import read_workloads
+from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.input.jobs import read_jobs
+from lockstep.sim.result.placements_log import Stay
 
 HALF_LIFE = 600.0
 QUEUES = ("a", "b", "c")
@@ -38,7 +38,7 @@ def average(stays: list[Stay], moment: float) -> float:
 def test_the_average_is_that_of_the_placements(seed):
     dice = random.Random(seed)  # noqa: S311 - a test, not a secret
     nodes = [
-        {"apiVersion": "v1", "kind": "Node"} | node_object(node, 0.0)
+        {"apiVersion": "v1", "kind": "Node"} | node_object(node, 0.0) | {"spec": {}}
         for node in fleet(parse("3x8")).values()
     ]
     spec = {"usageHalfLife": f"{HALF_LIFE:g}s"}
@@ -50,7 +50,7 @@ def test_the_average_is_that_of_the_placements(seed):
         for at in [dice.uniform(0, 3000)]
     ]
     there = world(*nodes, *queues)
-    simulation = Simulation(there, read_workloads(jobs, there), Options())
+    simulation = Simulation(there, read_jobs(jobs, there), Options())
     ledger, seen = simulation.cluster.ledger, []
 
     def note(*_: object) -> None:

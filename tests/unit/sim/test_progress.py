@@ -4,8 +4,8 @@ import pytest
 from tests.support.simulated_jobs import job, simulate, world
 
 from lockstep.api.names import ELAPSED_ANNOTATION, GPU, GPUS_ANNOTATION, SNAPSHOT_ANNOTATION
-from lockstep.sim.engine import Options
-from lockstep.sim.faults import Faults
+from lockstep.sim.engine.simulation import Options
+from lockstep.sim.input.faults import Faults
 
 
 def of_groups(name, *groups, **given):

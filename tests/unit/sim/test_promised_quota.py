@@ -11,10 +11,10 @@ from tests.support.simulated_jobs import job, simulate
 
 from lockstep.api.queue import Queue
 from lockstep.nodes.simulated.spec import parse
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.round import Round
-from lockstep.sim.engine import Options
-from lockstep.sim.world import view, world_of
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.cycle.result import CycleResult
+from lockstep.sim.engine.simulation import Options
+from lockstep.sim.input.world import view, world_of
 
 GPU = "nvidia.com/gpu"
 TREES: tuple[dict[str, str | None], ...] = (
@@ -36,12 +36,12 @@ class Witness:
 
     def see(self, decider: Decider, now: float) -> None:
         cluster = decider.cluster
-        for key, unit in cluster.units.items():
-            if unit.bound:
+        for key, workload in cluster.workloads.items():
+            if workload.bound:
                 self.told.pop(key.name, None)
-        for held in cluster.ledger.firsts.values():
-            before = self.told.setdefault(held.unit.name, held.at)
-            assert held.at <= before, f"{held.unit.name} was told another time"
+        for held in cluster.ledger.quota_reservations.values():
+            before = self.told.setdefault(held.workload.name, held.at)
+            assert held.at <= before, f"{held.workload.name} was told another time"
         late = [name for name, at in self.told.items() if now > at + 1]
         assert not late, f"{late} have not started at {now}"
         for account in cluster.ledger.accounts.values():
@@ -102,7 +102,7 @@ def test_whoever_is_promised_quota_starts_in_time(scenario):
     world, witness, decide = world_of(parse(AMPLE)), Witness(), Decider.decide
     world.queues = queues
 
-    def seen(decider: Decider, now: float, **more: Any) -> Round:
+    def seen(decider: Decider, now: float, **more: Any) -> CycleResult:
         result = decide(decider, now, **more)
         witness.see(decider, now)
         return result

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from tests.support.simulated_jobs import job, simulate
 
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim import columns
-from lockstep.sim.columns import Distinct, Texts
-from lockstep.sim.engine import Options
-from lockstep.sim.lives import Lives
-from lockstep.sim.report import pieces
-from lockstep.sim.stays import Stay, Stays
-from lockstep.sim.workload import read_workloads
-from lockstep.sim.world import world_of
+from lockstep.sim.engine.simulation import Options
+from lockstep.sim.input.jobs import read_jobs
+from lockstep.sim.input.world import world_of
+from lockstep.sim.result import columns
+from lockstep.sim.result.columns import Distinct, Texts
+from lockstep.sim.result.job_records import JobRecords
+from lockstep.sim.result.placements_log import PlacementsLog, Stay
+from lockstep.sim.result.report import pieces
 
 TIMES = st.floats(0, 1e9)
 STAYS = st.lists(
@@ -41,7 +41,7 @@ def test_stays_come_out_as_they_went_in(drawn, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "CHUNK", chunk)
         names, numbers = Texts(), Distinct[str]()
-        stays = Stays(names)
+        stays = PlacementsLog(names)
         for stay in drawn:
             number = numbers.number(stay.job)
             if number == len(names):
@@ -56,8 +56,8 @@ def test_stays_come_out_as_they_went_in(drawn, chunk):
 
 def test_of_a_job_that_ended_the_same_is_left():
     world = world_of(parse("1x1"))
-    (work,) = read_workloads([job("a", "1x1", at=3, runs=5, queue="q")], world)
-    lives = Lives()
+    (work,) = read_jobs([job("a", "1x1", at=3, runs=5, queue="q")], world)
+    lives = JobRecords()
     first, second = lives.begin(work), lives.begin(replace(work, runtime=None))
     first.started, first.ended, first.restarts, first.preemptions, first.moves = 4.0, 9.0, 1, 2, 3
     first.useful, first.lost = 5.0, 6.0
@@ -73,7 +73,7 @@ def test_of_a_job_that_ended_the_same_is_left():
 @pytest.mark.parametrize("together", [1, 2, 1024])
 @pytest.mark.parametrize("jobs", [(), ("a",), ("a", "b", "never")])
 def test_the_report_is_one_json_object_however_it_is_cut(monkeypatch, together, jobs):
-    monkeypatch.setattr("lockstep.sim.report.TOGETHER", together)
+    monkeypatch.setattr("lockstep.sim.result.report.TOGETHER", together)
     sizes = {"never": "9x8"}
     given = [job(name, sizes.get(name, "2x2"), runs=60) for name in jobs]
     result = simulate("1x4", *given, options=Options(until=100))

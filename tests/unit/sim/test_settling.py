@@ -11,9 +11,9 @@ from tests.support.simulated_jobs import job, simulate
 from lockstep.api.core import PriorityClass
 from lockstep.api.queue import Queue
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine import Options
-from lockstep.sim.faults import Faults
-from lockstep.sim.world import view, world_of
+from lockstep.sim.engine.simulation import Options
+from lockstep.sim.input.faults import Faults
+from lockstep.sim.input.world import view, world_of
 
 GPU = "nvidia.com/gpu"
 PRIORITIES = {"low": -10, "high": 10, "top": 100}

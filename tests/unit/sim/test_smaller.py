@@ -13,11 +13,11 @@ from tests.support.simulated_jobs import job, training_job
 
 from lockstep.api.names import CPU, GPU
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine import Options, Simulation
-from lockstep.sim.forecast import forecast
-from lockstep.sim.smaller import Smaller, smaller
-from lockstep.sim.workload import Workload, read_workloads
-from lockstep.sim.world import World, world_of
+from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.input.jobs import Job, read_jobs
+from lockstep.sim.input.world import World, world_of
+from lockstep.sim.whatif.forecast import forecast
+from lockstep.sim.whatif.smaller_shapes import Smaller, smaller
 
 Json = dict[str, Any]
 
@@ -93,7 +93,7 @@ CASES = {
 @pytest.mark.parametrize(("asked", "others", "spec", "expected"), CASES.values(), ids=CASES)
 def test_its_shapes(asked, others, spec, expected):
     world = world_of(parse(spec))
-    found = smaller(world, read_workloads(others, world), asked)
+    found = smaller(world, read_jobs(others, world), asked)
     assert [shown(shape) for shape in found.shapes] == expected
     assert found.tried
 
@@ -102,10 +102,10 @@ def test_processes_follow_the_gpus():
     world = world_of(parse("1x8"))
     asked = training_job("new", "1x8", runs=1, parallelism={"tensor": 4, "data": 2})
     asked["spec"]["roles"][0]["processesPerNode"] = 8
-    found = smaller(world, read_workloads([job("a", "1x4")], world), asked)
+    found = smaller(world, read_jobs([job("a", "1x4")], world), asked)
     assert [shown(shape) for shape in found.shapes] == []
     del asked["spec"]["parallelism"]["data"]
-    found = smaller(world, read_workloads([job("a", "1x4")], world), asked)
+    found = smaller(world, read_jobs([job("a", "1x4")], world), asked)
     assert [shown(shape) for shape in found.shapes] == ["worker 1 gpu=4"]
 
 
@@ -114,7 +114,7 @@ def test_pods_that_are_one_object_are_cut_once():
     (part,) = parts(asked)
     twice = {"spec": {"groups": [part, part | {"name": "other"}]}}
     world = world_of(parse("1x8"))
-    found = smaller(world, read_workloads([job("a", "1x4")], world), asked | twice)
+    found = smaller(world, read_jobs([job("a", "1x4")], world), asked | twice)
     assert [shown(shape) for shape in found.shapes] == ["worker 1 gpu=2, other 1 gpu=2"]
 
 
@@ -130,7 +130,7 @@ def drawn(spec: str, given_jobs: list[tuple[str, Json, float | None]]) -> tuple[
     objs = [
         job(f"a{i}", size, runs=runs, **wish) for i, (size, wish, runs) in enumerate(given_jobs)
     ]
-    return world, read_workloads(objs, world)
+    return world, read_jobs(objs, world)
 
 
 def applied(obj: Json, shape: Smaller, more: int = 0) -> Json:
@@ -146,8 +146,8 @@ def applied(obj: Json, shape: Smaller, more: int = 0) -> Json:
     return obj
 
 
-def alone(world: World, works: list[Workload], obj: Json) -> bool:
-    (work,) = read_workloads([obj], world)
+def alone(world: World, works: list[Job], obj: Json) -> bool:
+    (work,) = read_jobs([obj], world)
     return forecast(world, works, work, now_only=True).starts == 0
 
 
@@ -177,7 +177,7 @@ def test_an_attempt_finds_what_a_simulation_of_its_own_does(spec, others, tries)
     present.run()
     for size, wish in tries:
         obj = job("new", size, **wish)
-        (work,) = read_workloads([obj], world)
+        (work,) = read_jobs([obj], world)
         started, as_before = present.attempt(work)
         assert started == alone(world, works, obj)
         if not as_before:
