@@ -1,0 +1,1 @@
+"""Keys and certificates, and the files that hold them."""
