@@ -24,6 +24,14 @@ class Checkpoint(Wire, frozen=True):
             "where nobody says when it was last saved."
         ),
     ] = None
+    directory: Annotated[
+        str,
+        Meta(
+            description="Directory in the main container, on a volume that all pods of the job "
+            "have, where the launcher saves what Checkpointer keeps, every interval (10m unless "
+            "it says otherwise) and when a pod is told to end."
+        ),
+    ] = ""
 
 
 LastCheckpoint = Annotated[

@@ -246,6 +246,8 @@ class ServiceSpec(Wire, frozen=True):
     cluster_ip: str = field(default="", name="clusterIP")
     ports: list[ServicePort] = []
     publish_not_ready_addresses: bool = False
+    type: str = "ClusterIP"
+    external_name: str = ""
 
 
 class Service(Wire, frozen=True):
@@ -253,6 +255,14 @@ class Service(Wire, frozen=True):
 
     metadata: ObjectMeta
     spec: ServiceSpec = ServiceSpec()
+
+
+class ControllerRevision(Wire, frozen=True):
+    """What a controller was told to run at some time, kept so that it can go back."""
+
+    metadata: ObjectMeta
+    revision: int = 0
+    data: dict[str, Any] = {}
 
 
 class ConfigMap(Wire, frozen=True):
@@ -312,6 +322,13 @@ class Lease(Wire, frozen=True):
     spec: LeaseSpec = LeaseSpec()
 
 
+class Role(Wire, frozen=True):
+    """What its bearers may do in its namespace (rbac.authorization.k8s.io)."""
+
+    metadata: ObjectMeta
+    rules: list[dict[str, Any]] = []
+
+
 class AnyObject(Wire, frozen=True):
     """Any object, as far as all of them are alike."""
 
@@ -357,10 +374,17 @@ BUDGETS = Resource(
 )
 SERVICES = Resource("", "v1", "services", "Service", True, Service)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True, ConfigMap)
+CONTROLLER_REVISIONS = Resource(
+    "apps", "v1", "controllerrevisions", "ControllerRevision", True, ControllerRevision
+)
 SECRETS = Resource("", "v1", "secrets", "Secret", True, Secret)
 EVENTS = Resource("", "v1", "events", "Event", True, Event)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, AnyObject)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease", True, Lease)
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role", True, Role)
+ROLE_BINDINGS = Resource(
+    "rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding", True, AnyObject
+)
 PRIORITY_CLASSES = Resource(
     "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, PriorityClass
 )

@@ -16,12 +16,23 @@ import msgspec
 from msgspec import inspect as shapes
 
 from lockstep import __version__
+from lockstep.api.dataset_cache import DATASET_CACHES
+from lockstep.api.device_usage import DEVICE_USAGES
 from lockstep.api.gang import GANGS, GangGroup, GangSpec
 from lockstep.api.meta import Condition, ObjectMeta
+from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.names import SCHEMA_ANNOTATION
+from lockstep.api.network import NETWORK_CHECKS
+from lockstep.api.node_health import NODE_HEALTHS
 from lockstep.api.node_policy import NODE_POLICIES, NodePolicySpec
+from lockstep.api.node_pool import NODE_POOLS, NodePoolSpec, PoolProvider
+from lockstep.api.notebooks import ENVIRONMENTS, KERNELS
+from lockstep.api.pipeline import PIPELINE_RUNS
+from lockstep.api.price_list import PRICE_LISTS, Price
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
+from lockstep.api.serving import ROUTERS, ROUTES
+from lockstep.api.team import TEAMS
 from lockstep.api.topology import TOPOLOGIES, TopologySpec
 from lockstep.api.training import TRAINING_JOBS, Role, TrainingJobSpec
 
@@ -75,6 +86,24 @@ PRESENTATIONS = (
         ),
     ),
     Presentation(
+        ROUTES,
+        (),
+        (
+            ("URL", "string", ".spec.url"),
+            ("Closing", "string", ".spec.closing"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+    Presentation(
+        ROUTERS,
+        (),
+        (
+            ("URL", "string", ".spec.url"),
+            ("Renewed", "date", ".status.renewedAt"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+    Presentation(
         TOPOLOGIES,
         (),
         (
@@ -89,6 +118,124 @@ PRESENTATIONS = (
             ("Tiers", "string", ".spec.tiers[*].name"),
             ("Queues", "string", ".spec.queues"),
             ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+    Presentation(
+        NODE_POOLS,
+        (),
+        (
+            ("Nodes", "integer", ".status.nodes"),
+            ("Ready", "integer", ".status.ready"),
+            ("Coming", "integer", ".status.coming"),
+            ("Max", "integer", ".spec.max"),
+            ("Reason", "string", ".status.reason"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+            ("(Message)", "string", ".status.message"),
+        ),
+    ),
+    Presentation(
+        TEAMS,
+        (),
+        (
+            ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status'),
+            ("Members", "integer", ".status.members"),
+            ("Namespaces", "string", ".status.namespaces"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+            ("(Message)", "string", '.status.conditions[?(@.type=="Ready")].message'),
+        ),
+    ),
+    Presentation(
+        ENVIRONMENTS,
+        (),
+        (
+            ("Image", "string", ".spec.image"),
+            ("Queue", "string", ".spec.queue"),
+            ("Idle", "string", ".spec.idle.after"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+    Presentation(
+        KERNELS,
+        (),
+        (
+            ("Phase", "string", ".status.phase"),
+            ("State", "string", ".status.executionState"),
+            ("Environment", "string", ".spec.environment"),
+            ("Notebook", "string", ".spec.notebook"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+            ("(Message)", "string", ".status.message"),
+        ),
+    ),
+    Presentation(
+        DATASET_CACHES,
+        (),
+        (
+            ("Node", "string", ".spec.node"),
+            ("Phase", "string", ".status.phase"),
+            ("Files", "integer", ".status.cachedFiles"),
+            ("Bytes", "integer", ".status.cachedBytes"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+            ("(Message)", "string", ".status.message"),
+        ),
+    ),
+    Presentation(
+        PRICE_LISTS,
+        (),
+        (
+            ("Currency", "string", ".spec.currency"),
+            ("GPU hour", "string", ".spec.prices[*].gpuHour"),
+            ("Node hour", "string", ".spec.prices[*].nodeHour"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+    Presentation(
+        NETWORK_CHECKS,
+        (),
+        (
+            ("Verdict", "string", ".status.verdict.kind"),
+            ("Place", "string", ".status.verdict.place"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+    Presentation(
+        PIPELINE_RUNS,
+        ("pr",),
+        (
+            ("Phase", "string", ".status.phase"),
+            ("Progress", "string", ".status.progress"),
+            ("Queue", "string", ".spec.queue"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+            ("(Message)", "string", ".status.message"),
+        ),
+    ),
+    Presentation(
+        MODEL_VERSIONS,
+        ("mv",),
+        (
+            ("Model", "string", ".spec.model"),
+            ("Version", "string", ".spec.version"),
+            ("Stage", "string", ".spec.stage"),
+            ("URI", "string", ".spec.uri"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+    Presentation(
+        NODE_HEALTHS,
+        (),
+        (
+            ("Findings", "string", ".spec.findings[*].cause"),
+            ("Fenced", "string", ".status.fenced"),
+            ("Tainted", "boolean", ".status.tainted"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+    Presentation(
+        DEVICE_USAGES,
+        (),
+        (
+            ("GPUs", "string", ".gpus[*].index"),
+            ("Used", "string", ".gpus[*].utilization"),
+            ("Seen", "date", ".time"),
         ),
     ),
 )
@@ -148,6 +295,21 @@ RULES: dict[type, tuple[Rule, ...]] = {
             " && self.roles.exists(r, r.name == 'worker'))",
             "framework mpi needs the roles launcher and worker",
             ".roles",
+        ),
+    ),
+    Price: (
+        Rule(
+            "has(self.nodeHour) != has(self.gpuHour)",
+            "exactly one of nodeHour and gpuHour must be set",
+        ),
+    ),
+    NodePoolSpec: (_bound("min", "max", "min", "max", "must not exceed"),),
+    PoolProvider: (
+        Rule(
+            "[has(self.simulated), has(self.provisioningRequest), has(self.karpenter), "
+            "has(self.command), has(self.hook)].filter(given, given).size() == 1",
+            "exactly one of simulated, provisioningRequest, karpenter, command and hook must be "
+            "set",
         ),
     ),
     TopologySpec: (_TIERS_DIFFER,),
@@ -271,7 +433,9 @@ def _struct(type_: type[msgspec.Struct]) -> Json:
         properties[f.encode_name] = _with_default(_of(f.type), f)
         if f.required:
             required.append(f.encode_name)
-    built["properties"] = properties
+    if properties:
+        # A server drops an empty one, and then nothing is ever as it was applied.
+        built["properties"] = properties
     if required:
         built["required"] = required
     if rules := RULES.get(type_):

@@ -12,7 +12,8 @@ class Device(Wire, frozen=True):
 
     ``memory`` is in MiB, ``speed`` in Gb/s. ``nvlink`` numbers the NVLink domain inside the node;
     devices with the same ``pcie`` share a PCIe root; ``numa`` is -1 where nothing tells it.
-    ``name`` is what programs call it (``mlx5_0``). ``healthy`` is false for a device that must not
+    ``name`` is what programs call it (``mlx5_0``), ``link`` what a NIC's port speaks
+    (``ethernet``, ``infiniband``). ``healthy`` is false for a device that must not
     be used.
     """
 
@@ -26,6 +27,7 @@ class Device(Wire, frozen=True):
     rail: int = 0
     speed: int = 0
     name: str = ""
+    link: str = ""
     uuid: str = ""
     healthy: bool = True
 

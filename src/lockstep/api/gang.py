@@ -178,6 +178,23 @@ class GangReservation(Wire, frozen=True):
     ] = {}
 
 
+class Provision(Wire, frozen=True):
+    """Nodes that NodePools get for a gang that has no room, or why they get none."""
+
+    phase: Annotated[
+        Literal["Requested", "Held", "Refused"],
+        Meta(
+            description="Requested: nodes are on their way. Held: they are there and kept for the "
+            "gang. Refused: no pool helps."
+        ),
+    ]
+    message: Annotated[str, Meta(description="Which nodes, or why none, in words.")] = ""
+    pools: Annotated[dict[str, int], Meta(description="Nodes asked for, by pool.")] = {}
+    expected_at: Annotated[
+        str | None, Meta(description="When the last of them should be ready.")
+    ] = None
+
+
 class GangStatus(Wire, frozen=True):
     """How far the gang is, and why it waits."""
 
@@ -220,6 +237,9 @@ class GangStatus(Wire, frozen=True):
     ] = None
     defragmentation: Annotated[
         Defragmentation | None, Meta(description="Moves of others so that this gang fits.")
+    ] = None
+    provision: Annotated[
+        Provision | None, Meta(description="Nodes that NodePools get so that this gang fits.")
     ] = None
     preempted: Annotated[
         dict[str, str],

@@ -7,11 +7,11 @@ here and nothing is granted for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lockstep.api.names import CONTROLLERS_LEASE, GROUP, SCHEDULER_LEASE
+from lockstep.api.names import CONTROLLERS_LEASE, GROUP, SCHEDULER_LEASE, SYSTEM_NAMESPACE
 
 Json = dict[str, Any]
 Rules = tuple[Json, ...]
@@ -64,7 +64,26 @@ _OWN_KINDS: Final = rule(
     "get",
     names=" ".join(
         f"{plural}.{GROUP}"
-        for plural in ("gangs", "nodepolicies", "queues", "topologies", "trainingjobs")
+        for plural in (
+            "datasetcaches",
+            "deviceusages",
+            "environments",
+            "gangs",
+            "kernels",
+            "modelversions",
+            "networkchecks",
+            "nodehealths",
+            "nodepolicies",
+            "nodepools",
+            "pipelineruns",
+            "pricelists",
+            "queues",
+            "routers",
+            "routes",
+            "teams",
+            "topologies",
+            "trainingjobs",
+        )
     ),
 )
 """To tell that a definition is older than the program."""
@@ -77,9 +96,10 @@ _SIMULATED: Final = (
     rule("", "nodes/status pods/status", "patch"),
     rule("", "pods", "delete", *_FOLLOW),
     rule("", "namespaces", "get", names="kube-node-lease"),
+    rule(GROUP, "nodehealths", "create", "get", "patch", *_FOLLOW),
 )
 _NODE_LEASES: Final = {
-    "kube-node-lease": (rule("coordination.k8s.io", "leases", "create", "patch"),),
+    "kube-node-lease": (rule("coordination.k8s.io", "leases", "create", "delete", "patch"),),
 }
 
 METRICS: Final[Rules] = (
@@ -87,6 +107,154 @@ METRICS: Final[Rules] = (
     rule("authorization.k8s.io", "subjectaccessreviews", "create"),
 )
 """What it takes to serve metrics: asking who scrapes, and whether they may."""
+
+_TEAMS: Final[Rules] = (
+    rule(GROUP, "teams", *_FOLLOW),
+    rule(GROUP, "teams/status", "patch"),
+    rule(GROUP, "queues", "create", "delete", "patch", *_FOLLOW),
+    rule("", "namespaces", "create", "patch", *_FOLLOW),
+    rule("", "resourcequotas limitranges", "create", "delete", "patch", *_FOLLOW),
+    rule("networking.k8s.io", "networkpolicies", "create", "delete", "patch", *_FOLLOW),
+    rule("rbac.authorization.k8s.io", "rolebindings", "create", "delete", "patch", *_FOLLOW),
+    # It gives members these roles without having their rights itself, and gives no others.
+    rule("rbac.authorization.k8s.io", "clusterroles", "bind", names="admin edit view"),
+    # An owner that blocks nothing still takes the right to say so on some servers.
+    rule(GROUP, "teams/finalizers", "update"),
+)
+
+_POOLS: Final[Rules] = (
+    rule(GROUP, "nodepools pricelists nodepolicies topologies", *_FOLLOW),
+    rule(GROUP, "nodepools/status", "patch"),
+    # Held nodes are open to pods that bear it, and a pod's spec takes more tolerations later.
+    rule("", "pods", "patch"),
+    rule("", "pods/eviction", "create"),
+    rule("", "nodes", "create", "delete"),
+    rule("scheduling.k8s.io", "priorityclasses", *_FOLLOW),
+    rule("policy", "poddisruptionbudgets", *_FOLLOW),
+    rule("topology.volcano.sh", "hypernodes", *_FOLLOW),
+    rule("karpenter.sh", "nodeclaims", "create", "delete", "list"),
+    rule("autoscaling.x-k8s.io", "provisioningrequests", "create", "delete", "list"),
+    rule("", "podtemplates", "create", "delete"),
+)
+
+_HEALTH: Final[Rules] = (
+    rule(GROUP, "nodehealths", *_FOLLOW),
+    rule(GROUP, "nodehealths/status", "patch"),
+    rule("", "nodes", "get", "patch"),
+    rule("", "nodes/status pods/status", "patch"),
+)
+
+_SERVICES: Final[Rules] = (
+    rule("apps", "controllerrevisions", "create", "delete", *_FOLLOW),
+    rule(GROUP, "routes", "create", "patch", *_FOLLOW),
+    rule(GROUP, "routers", *_FOLLOW),
+    rule("serving.kserve.io", "inferenceservices", *_FOLLOW),
+    rule("serving.kserve.io", "inferenceservices/status", "patch"),
+    rule("serving.kserve.io", "servingruntimes clusterservingruntimes", *_FOLLOW),
+)
+
+_NOTEBOOKS: Final[Rules] = (
+    rule(GROUP, "environments", *_FOLLOW),
+    rule(GROUP, "kernels", *_FOLLOW),
+    rule(GROUP, "kernels/status", "patch"),
+    rule("kubeflow.org", "notebooks", *_FOLLOW),
+    rule("kubeflow.org", "notebooks/status", "patch"),
+    # To tell who installed the kind.
+    rule(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "get",
+        names="notebooks.kubeflow.org",
+    ),
+)
+MASTER_SECRET: Final = "lockstep-kernels"  # noqa: S105  the name of an object
+"""Of it all tokens and keys of notebooks and kernels are made."""
+
+_ENGINES: Final = ("alluxio", "jindo", "juicefs", "thin", "efc", "cache")
+_RUNTIMES: Final = " ".join(f"{engine}runtimes" for engine in _ENGINES)
+_RUNTIME_STATUSES: Final = " ".join(f"{engine}runtimes/status" for engine in _ENGINES)
+_DATA: Final[Rules] = (
+    rule(GROUP, "datasetcaches", "create", "delete", "patch", *_FOLLOW),
+    rule("data.fluid.io", "datasets", "patch", *_FOLLOW),
+    rule("data.fluid.io", "dataloads", *_FOLLOW),
+    rule("data.fluid.io", _RUNTIMES, *_FOLLOW),
+    rule("data.fluid.io", f"datasets/status dataloads/status {_RUNTIME_STATUSES}", "patch"),
+    rule("data.fluid.io", "datasets/finalizers", "update"),
+    rule("", "nodes", *_FOLLOW),
+    rule("", "persistentvolumes persistentvolumeclaims", "create", "delete", *_FOLLOW),
+    rule("", "persistentvolumes/status persistentvolumeclaims/status", "patch"),
+    rule(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "get",
+        names="datasets.data.fluid.io",
+    ),
+)
+
+_PIPELINES: Final[Rules] = (
+    rule(GROUP, "pipelineruns", "create", "delete", "get", "patch", *_FOLLOW),
+    rule(GROUP, "pipelineruns/status", "patch"),
+    rule(GROUP, "modelversions", "create", "delete", "get", "patch"),
+    # Objects that steps may be, beside jobs, pods and ConfigMaps.
+    rule("serving.kserve.io", "inferenceservices", "create", "delete", "get", "patch"),
+    rule("data.fluid.io", "dataloads", "create", "delete", "get", "patch"),
+    rule("kubeflow.org", "pytorchjobs", "create", "get", "patch"),
+    rule("", "configmaps", "delete"),
+    rule("argoproj.io", "workflows", "create", "delete", *_FOLLOW),
+    rule("argoproj.io", "workflows/status cronworkflows/status", "patch"),
+    rule("argoproj.io", "cronworkflows workflowtemplates clusterworkflowtemplates", *_FOLLOW),
+    rule(
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        "get",
+        names="workflows.argoproj.io",
+    ),
+)
+
+FOREIGN: Final[Mapping[str, str]] = {
+    "batch": "jobs",
+    "batch.volcano.sh": "jobs",
+    "jobset.x-k8s.io": "jobsets",
+    "kai.alibabacloud.com": "trainingjobs",
+    "kubeflow.org": "jaxjobs mpijobs paddlejobs pytorchjobs tfjobs xgboostjobs",
+    "kueue.x-k8s.io": "clusterqueues cohorts localqueues resourceflavors",
+    "scheduling.run.ai": "queues",
+    "scheduling.volcano.sh": "queues",
+}
+"""Kinds of other systems that become ours: plural names by group."""
+BUILT_IN: Final = ("batch",)
+"""Groups of them that have no definition to ask for."""
+SCALERS: Final[Mapping[str, str]] = {"kai.alibabacloud.com": "scaleins scaleouts"}
+"""Kinds that change others."""
+_STAY: Final = (
+    "kai.alibabacloud.com",
+    "kueue.x-k8s.io",
+    "scheduling.run.ai",
+    "scheduling.volcano.sh",
+)
+"""Groups whose objects do not end by themselves after a time."""
+
+
+def _foreign() -> Iterator[Json]:
+    for group, plurals in FOREIGN.items():
+        yield rule(group, plurals, *(() if group in _STAY else ("delete",)), *_FOLLOW)
+        yield rule(group, " ".join(f"{plural}/status" for plural in plurals.split()), "patch")
+    # An object that is gone from a cache is looked for before what was made of it goes.
+    yield rule("kueue.x-k8s.io", "clusterqueues cohorts localqueues", "get")
+    yield rule(("scheduling.run.ai", "scheduling.volcano.sh"), "queues", "get")
+    yield rule(GROUP, "queues", "get")
+    for group, plurals in SCALERS.items():
+        yield rule(group, plurals, *_FOLLOW)
+        yield rule(group, " ".join(f"{plural}/status" for plural in plurals.split()), "patch")
+    names = " ".join(
+        f"{plural}.{group}"
+        for group, plurals in (*FOREIGN.items(), *SCALERS.items())
+        for plural in plurals.split()
+        if group not in BUILT_IN
+    )
+    # To tell who installed a kind.
+    yield rule("apiextensions.k8s.io", "customresourcedefinitions", "get", names=names)
+
 
 PERMISSIONS: Final[Mapping[str, Permissions]] = {
     "scheduler": Permissions(
@@ -109,7 +277,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
     ),
     "controllers": Permissions(
         cluster=(
-            rule(GROUP, "trainingjobs", "delete", *_FOLLOW),
+            rule(GROUP, "trainingjobs", "create", "delete", "get", "patch", *_FOLLOW),
             rule(GROUP, "trainingjobs/status", "patch"),
             rule(GROUP, "trainingjobs/finalizers", "update"),
             rule(GROUP, "gangs", "create", "delete", "get", "patch", *_FOLLOW),
@@ -117,13 +285,52 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule("", "pods", "create", "delete", "get", *_FOLLOW),
             rule("", "configmaps", "create", "get", "patch", *_FOLLOW),
             rule("", "secrets", "create", "get", "patch"),
-            rule("", "services", "create", "get", *_FOLLOW),
+            rule("", "services", "create", "get", "patch", *_FOLLOW),
+            # Leases and world as a job's launchers use them: a role can only hand on what its
+            # maker may do.
+            rule("coordination.k8s.io", "leases", "create", "get", "patch", *_FOLLOW),
+            rule("rbac.authorization.k8s.io", "roles", "create", "get", "patch", *_FOLLOW),
+            rule("rbac.authorization.k8s.io", "rolebindings", "create", "get", *_FOLLOW),
+            *_SERVICES,
+            *_NOTEBOOKS,
+            *_foreign(),
             rule("", "events", "create", "list", "patch"),
+            *_TEAMS,
+            *_DATA,
+            *_HEALTH,
+            *_POOLS,
+            *_PIPELINES,
             _OWN_KINDS,
         ),
         namespaced=_lead(CONTROLLERS_LEASE),
         embedded=_INSTALL,
         serves=True,
+    ),
+    "router": Permissions(
+        cluster=(
+            rule(GROUP, "routes", *_FOLLOW),
+            rule("", "pods", *_FOLLOW),
+            _OWN_KINDS,
+        ),
+        namespaced={
+            SYSTEM_NAMESPACE: (
+                rule(GROUP, "routers", "create", "delete"),
+                rule(GROUP, "routers/status", "patch"),
+            )
+        },
+        embedded=_INSTALL,
+    ),
+    "gateway": Permissions(
+        cluster=(
+            rule(GROUP, "kernels", "create", "delete", "patch", *_FOLLOW),
+            rule(GROUP, "environments", *_FOLLOW),
+            rule("kubeflow.org", "notebooks", *_FOLLOW),
+            rule("", "pods", *_FOLLOW),
+            *METRICS,
+            _OWN_KINDS,
+        ),
+        namespaced={SYSTEM_NAMESPACE: (rule("", "secrets", "get", names=MASTER_SECRET),)},
+        embedded=_INSTALL,
     ),
     "simulate-nodes": Permissions(
         cluster=_SIMULATED,
@@ -138,6 +345,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule("", "configmaps secrets services endpoints", "get", *_FOLLOW),
             rule("", "persistentvolumeclaims persistentvolumes serviceaccounts namespaces", "get"),
             rule("", "serviceaccounts/token", "create"),
+            rule(GROUP, "datasetcaches", "get", *_FOLLOW),
             _RECORD_EVENTS,
             *METRICS,
         ),
@@ -147,6 +355,33 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             )
         },
         embedded=(rule("", "namespaces", "create"),),
+    ),
+    "data-cache": Permissions(
+        cluster=(
+            rule(GROUP, "datasetcaches", *_FOLLOW),
+            rule(GROUP, "datasetcaches/status", "patch"),
+            rule("", "secrets", "get"),
+            _RECORD_EVENTS,
+        ),
+    ),
+    "console": Permissions(
+        cluster=(
+            rule(GROUP, "trainingjobs gangs queues topologies deviceusages", *_FOLLOW),
+            rule("", "pods nodes events", *_FOLLOW),
+        ),
+    ),
+    "agent": Permissions(
+        cluster=(
+            rule("", "nodes", "get", "patch", *_FOLLOW),
+            rule("", "nodes/status", "patch"),
+            rule("", "pods", "patch", *_FOLLOW),
+            rule(GROUP, "deviceusages", "create", "patch"),
+            rule(GROUP, "nodehealths", "create", "get", "patch"),
+            rule(GROUP, "networkchecks", *_FOLLOW),
+            rule(GROUP, "networkchecks/status", "patch"),
+            _RECORD_EVENTS,
+        ),
+        serves=True,
     ),
 }
 """By the name of the command that starts the part."""
@@ -158,7 +393,19 @@ PEOPLE: Final[Mapping[str, Rules]] = {
     "view": (
         rule(GROUP, "trainingjobs trainingjobs/status gangs gangs/status", *_READ),
         rule(GROUP, "queues queues/status topologies nodepolicies", *_READ),
+        rule(GROUP, "deviceusages nodehealths datasetcaches nodepools pricelists", *_READ),
+        rule("data.fluid.io", f"datasets dataloads {_RUNTIMES}", *_READ),
+        rule(GROUP, "pipelineruns pipelineruns/status modelversions", *_READ),
+        rule("argoproj.io", "workflows workflowtemplates cronworkflows", *_READ),
+        rule(GROUP, "routes environments kernels", *_READ),
+        rule("kubeflow.org", "notebooks", *_READ),
     ),
-    "edit": (rule(GROUP, "trainingjobs gangs", *_CHANGE),),
+    "edit": (
+        rule(GROUP, "pipelineruns modelversions", *_CHANGE),
+        rule("argoproj.io", "workflows workflowtemplates cronworkflows", *_CHANGE),
+        rule(GROUP, "trainingjobs gangs environments kernels", *_CHANGE),
+        rule("kubeflow.org", "notebooks", *_CHANGE),
+        rule("data.fluid.io", f"datasets dataloads {_RUNTIMES}", *_CHANGE),
+    ),
 }
 """What the roles that every cluster has for people gain; ``admin`` has what ``edit`` has."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from lockstep.api.names import GPU, GPU_CARDS
 from lockstep.api.quantity import to_int
-from lockstep.api.training import Role
+from lockstep.api.training import Role, TrainingJob
 
 Json = dict[str, Any]
 
@@ -27,9 +27,35 @@ def elastic(role: Role) -> bool:
     return least(role) < most(role)
 
 
-def pod_name(job: str, role: str, index: int) -> str:
+def pod_name(job: str, role: Role, index: int) -> str:
     """Return the name of a pod, which is its host name too."""
-    return f"{job}-{role}-{index}"
+    return filled(role.identity.name, job=job, role=role.name, **numbers(role, index))
+
+
+def numbers(role: Role, index: int) -> dict[str, str]:
+    """Return the pod's index, and its block and place in it, by the names of patterns."""
+    found = {"index": str(index)}
+    if size := role.identity.block:
+        found |= {"block": str(index // size), "member": str(index % size)}
+    return found
+
+
+def indices(role: Role, count: int | None = None) -> list[int]:
+    """Return the indices of the role's pods, or of the first *count*, without those left out."""
+    wanted, omitted = role.replicas if count is None else count, frozenset(role.omit)
+    return [i for i in range(wanted + len(omitted)) if i not in omitted][:wanted]
+
+
+def place(role: Role, index: int) -> int:
+    """Return how many pods of the role come before that of *index*."""
+    return index - sum(one < index for one in frozenset(role.omit))
+
+
+def filled(pattern: str, **places: str) -> str:
+    """Return *pattern* with the names in braces replaced by what they stand for."""
+    for name, value in places.items():
+        pattern = pattern.replace(f"{{{name}}}", value)
+    return pattern
 
 
 def containers(role: Role) -> list[Json]:
@@ -68,3 +94,10 @@ def world_size(roles: Sequence[Role]) -> int:
 def ranked(framework: str, roles: Sequence[Role]) -> list[Role]:
     """Return the roles whose processes are ranks: under MPI the workers, else all."""
     return [role for role in roles if framework != "mpi" or role.name == "worker"]
+
+
+def launched(job: TrainingJob) -> bool:
+    """Say whether launchers hold the ranks of *job*: where each role says what command to run."""
+    if job.spec.framework != "pytorch" or job.spec.launcher == "None":
+        return False
+    return all((containers(role) or [{}])[0].get("command") for role in job.spec.roles)

@@ -35,12 +35,32 @@ class Tier(Wire, frozen=True):
     ] = False
 
 
+class Rail(Wire, frozen=True):
+    """One rail of the training network: the NIC of each node that hangs on the same plane.
+
+    A NIC belongs to the rail whose ``interfaces`` name it, else to the one whose subnet holds one
+    of its addresses.
+    """
+
+    name: Annotated[str, Meta(min_length=1, max_length=63, description="Name of the rail.")]
+    subnet: Annotated[str, Meta(max_length=64, description="Its addresses, as 10.1.0.0/16.")] = ""
+    gateway: Annotated[str, Meta(max_length=64, description="Router to the other leaves.")] = ""
+    vlan: Annotated[int, Meta(ge=0, le=4094, description="VLAN; 0: none.")] = 0
+    mtu: Annotated[int, Meta(ge=0, le=65535, description="MTU in bytes; 0: as it is.")] = 0
+    interfaces: Annotated[
+        list[str], Meta(max_length=64, description="Names of its NICs, as ens1f0 or mlx5_*.")
+    ] = []
+
+
 class TopologySpec(Wire, frozen=True):
     """The tiers, from the widest to the narrowest."""
 
     tiers: Annotated[
         list[Tier], Meta(min_length=1, max_length=16, description="Tiers, widest first.")
     ]
+    rails: Annotated[
+        list[Rail], Meta(max_length=64, description="Rails of the training network.")
+    ] = []
 
 
 class Topology(Wire, frozen=True):

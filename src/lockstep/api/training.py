@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from lockstep.api.alignment import AlignmentWish
 from lockstep.api.checkpoint import Checkpoint, LastCheckpoint, QueuedAt
+from lockstep.api.diagnosis import Diagnosis
 from lockstep.api.duration import Duration
 from lockstep.api.gang import Positive, Strategy, TopologyWish
 from lockstep.api.meta import Condition, ObjectMeta
@@ -15,6 +16,30 @@ from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.parallelism import Parallelism
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
+
+
+class Identity(Wire, frozen=True):
+    """What tells a pod from the others of its role, as another system's users know it.
+
+    In each value ``{job}``, ``{role}``, ``{index}`` and ``{rank}`` stand for the pod's own, and
+    with a block ``{block}`` and ``{member}``: of blocks of 2 the pod of index 5 is member 1 of
+    block 2.
+    """
+
+    block: Annotated[
+        Positive | None,
+        Meta(description="Pods of a block, where they are numbered by blocks: {block}, {member}."),
+    ] = None
+
+    name: Annotated[
+        str, Meta(description="Name of the pod and its host; {job}-{role}-{index} by default.")
+    ] = "{job}-{role}-{index}"
+    labels: Annotated[dict[str, str], Meta(description="Labels of the pod.")] = {}
+    annotations: Annotated[dict[str, str], Meta(description="Annotations of the pod.")] = {}
+    env: Annotated[
+        dict[str, str],
+        Meta(description="Variables of its containers; they go before the framework's."),
+    ] = {}
 
 
 class Role(Wire, frozen=True):
@@ -37,6 +62,10 @@ class Role(Wire, frozen=True):
         None
     )
     max: Annotated[Positive | None, Meta(description="Most pods that the job can use.")] = None
+    omit: Annotated[
+        list[Annotated[int, Meta(ge=0)]],
+        Meta(description="Indices that no pod has: with 1 the pods of two are 0 and 2."),
+    ] = []
     processes_per_node: Annotated[
         Positive | None,
         Meta(description="Processes a pod starts; by default one for each of its GPUs."),
@@ -52,6 +81,13 @@ class Role(Wire, frozen=True):
             "of what the job says; the template may say otherwise in its annotations."
         ),
     ] = None
+    identity: Annotated[
+        Identity,
+        Meta(
+            description="Names, labels and variables of each pod; {job}, {role}, {index} and "
+            "{rank} in them stand for its own."
+        ),
+    ] = Identity()
 
 
 class Recovery(Wire, frozen=True):
@@ -77,12 +113,24 @@ class RunPolicy(Wire, frozen=True):
     ] = None
 
 
+class SuccessPolicy(Wire, frozen=True):
+    """Whose success is the job's."""
+
+    roles: Annotated[
+        list[str], Meta(min_length=1, description="Roles whose pods decide; others may go on.")
+    ]
+    operator: Annotated[
+        Literal["All", "Any"],
+        Meta(description="All: every pod of them. Any: all pods of one, or of a block of one."),
+    ] = "All"
+
+
 class TrainingJobSpec(Wire, frozen=True):
     """What to run and how."""
 
     framework: Annotated[
-        Literal["pytorch", "mpi", "plain"],
-        Meta(description="Whose launch convention the pods get: pytorch, mpi or plain."),
+        Literal["pytorch", "mpi", "plain", "tensorflow", "jax", "xgboost", "paddle"],
+        Meta(description="Whose launch convention the pods get."),
     ]
     roles: Annotated[list[Role], Meta(min_length=1, max_length=16, description="The job's roles.")]
     queue: Annotated[str, Meta(description="Queue that the job waits in.")] = "default"
@@ -112,12 +160,37 @@ class TrainingJobSpec(Wire, frozen=True):
         Parallelism, Meta(description="How its ranks are split; they are laid out by that.")
     ] = Parallelism()
     checkpoint: Checkpoint | None = None
+    launcher: Annotated[
+        Literal["Auto", "None"],
+        Meta(
+            description="What starts its processes: Auto puts lockstep-run in front of the command "
+            "of each main container where the framework has use for it; None leaves it out."
+        ),
+    ] = "Auto"
     recovery: Recovery = Recovery()
     run_policy: RunPolicy = RunPolicy()
+    success_policy: Annotated[
+        SuccessPolicy | None,
+        Meta(description="Whose success is the job's; by default what its framework says."),
+    ] = None
+    ssh: Annotated[
+        bool,
+        Meta(
+            description="Give the pods keys to log in to each other, at /root/.ssh, where the "
+            "framework does not already."
+        ),
+    ] = False
     max_wait: Annotated[
         Duration | None, Meta(description="Longest time that the job waits for its place.")
     ] = None
     suspend: Annotated[bool, Meta(description="Give the job's place back and keep it.")] = False
+    simulated: Annotated[
+        bool,
+        Meta(
+            description="Run on simulated nodes, where pods take their time and no command is "
+            "executed."
+        ),
+    ] = False
 
 
 class ReplicaStatus(Wire, frozen=True):
@@ -133,7 +206,16 @@ class ReplicaStatus(Wire, frozen=True):
     failed: int = 0
 
 
-Phase = Literal["Pending", "Starting", "Running", "Restarting", "Suspended", "Succeeded", "Failed"]
+class LastError(Wire, frozen=True):
+    """What its ranks failed of last, to tell when they fail of it again."""
+
+    error: Annotated[str, Meta(description="How a rank ended, without what differs by rank.")]
+    step: Annotated[int, Meta(description="Steps that were finished by then; -1: not known.")] = -1
+
+
+Phase = Literal[
+    "Pending", "Starting", "Running", "Restarting", "Suspended", "Succeeded", "Failed", "Deleting"
+]
 
 
 class TrainingJobStatus(Wire, frozen=True):
@@ -154,6 +236,17 @@ class TrainingJobStatus(Wire, frozen=True):
         Meta(description="Failures counted already: pods being replaced, with their uids."),
     ] = {}
     replica_statuses: dict[str, ReplicaStatus] = {}
+    generation: Annotated[
+        int,
+        Meta(description="Number of the present world of ranks, from 1; 0 without a launcher."),
+    ] = 0
+    replicated: Annotated[
+        bool, Meta(description="Whether all ranks hold the same state, so that each can give it.")
+    ] = False
+    last_error: LastError | None = None
+    diagnosis: Annotated[
+        Diagnosis | None, Meta(description="What was the matter when it last failed.")
+    ] = None
     queued_at: QueuedAt = None
     last_checkpoint: LastCheckpoint = None
     start_time: str | None = None

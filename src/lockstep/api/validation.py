@@ -15,10 +15,20 @@ from lockstep.api.label_syntax import value_problems
 from lockstep.api.names import SCHEDULER_NAME
 from lockstep.api.parallelism import Parallelism
 from lockstep.api.quantity import to_int
-from lockstep.api.roles import containers, gpus, most, pod_name, processes, ranked, world_size
-from lockstep.api.training import Role, TrainingJob
+from lockstep.api.roles import (
+    containers,
+    gpus,
+    launched,
+    most,
+    pod_name,
+    processes,
+    ranked,
+    world_size,
+)
+from lockstep.api.training import Identity, Role, TrainingJob
 
 _DNS_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_HOST_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _HOST_NAME_LENGTH: Final = 63
 
 
@@ -37,10 +47,16 @@ class Problem:
 
 def problems(job: TrainingJob) -> list[Problem]:
     """Return what is wrong with *job* across its fields; nothing when it can run."""
-    found = [*_name(job), *_queue(job), *_duplicates(job)]
+    found = [*_name(job), *_queue(job), *_duplicates(job), *_success(job)]
     for i, role in enumerate(job.spec.roles):
         at = f"spec.roles[{i}]"
-        found += [*_sizes(role, at), *_host_names(job, role, at), *_template(job, role, at)]
+        found += [*_sizes(role, at), *_host_names(job, role, at), *_identity(job, role, at)]
+        found += [*_template(job, role, at)]
+        if role.omit and launched(job):
+            # The launchers of a world know their places by the numbers in their names.
+            found.append(
+                Problem(f"{at}.omit", role.omit, "must be empty: launchers hold the ranks")
+            )
     if job.spec.framework == "mpi":
         found += _mpi(job)
     return found or list(_parallelism(job))
@@ -76,6 +92,14 @@ def _duplicates(job: TrainingJob) -> Iterator[Problem]:
         seen.add(role.name)
 
 
+def _success(job: TrainingJob) -> Iterator[Problem]:
+    known = [role.name for role in job.spec.roles]
+    for name in job.spec.success_policy.roles if job.spec.success_policy else ():
+        if name not in known:
+            allowed = f"must be roles of the job: {', '.join(known)}"
+            yield Problem("spec.successPolicy.roles", name, allowed)
+
+
 def _sizes(role: Role, at: str) -> Iterator[Problem]:
     if role.min is not None and role.min > role.replicas:
         yield Problem(f"{at}.min", role.min, f"must not exceed replicas ({role.replicas})")
@@ -84,13 +108,31 @@ def _sizes(role: Role, at: str) -> Iterator[Problem]:
 
 
 def _host_names(job: TrainingJob, role: Role, at: str) -> Iterator[Problem]:
-    longest = pod_name(job.metadata.name, role.name, most(role) - 1)
+    longest = pod_name(job.metadata.name, role, most(role) - 1)
     if len(longest) > _HOST_NAME_LENGTH:
         yield Problem(
             f"{at}.name",
             role.name,
             f"together with the job's name must be shorter by {len(longest) - _HOST_NAME_LENGTH}: "
             f"the pod's host name {longest!r} may have at most {_HOST_NAME_LENGTH} characters",
+        )
+
+
+def _identity(job: TrainingJob, role: Role, at: str) -> Iterator[Problem]:
+    pattern, count = role.identity.name, most(role)
+    if pattern == Identity().name:
+        return
+    samples = {i for i in (0, 1, role.identity.block or 0, count - 1) if i < count}
+    names = {pod_name(job.metadata.name, role, index) for index in samples}
+    if len(names) < len(samples):
+        needs = "needs {index}, or a block, {block} and {member}"
+        yield Problem(f"{at}.identity.name", pattern, f"{needs}: there are {count} pods")
+    if not all(_HOST_NAME.fullmatch(name) for name in names):
+        yield Problem(
+            f"{at}.identity.name",
+            pattern,
+            "must give host names: lower-case letters, digits and '-', and braces around job, "
+            "role and index alone",
         )
 
 

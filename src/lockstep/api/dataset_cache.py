@@ -1,0 +1,144 @@
+"""What one node keeps of one dataset: ordered by the controller, told by the node's cache."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
+
+DRIVER = "data.lockstep.dev"
+"""The CSI driver that PersistentVolumes of datasets name."""
+CACHE_NODE_LABEL = "lockstep.dev/cache-node"
+"""On a DatasetCache: the node whose cache is meant."""
+CAN_CACHE_LABEL = "lockstep.dev/data-cache"
+"""On a node: it starts a data cache once a dataset wants one."""
+
+
+class SecretKey(Wire, frozen=True):
+    """One key of a Secret of the same namespace."""
+
+    name: Annotated[str, Meta(min_length=1, description="Name of the Secret.")]
+    key: Annotated[str, Meta(min_length=1, description="Key in it.")]
+
+
+class CacheMount(Wire, frozen=True):
+    """A source, and where its files lie in the dataset."""
+
+    uri: Annotated[str, Meta(description="Where the files come from, as `s3://bucket/prefix`.")]
+    path: Annotated[str, Meta(description="Directory in the dataset; empty is its root.")] = ""
+    options: Annotated[dict[str, str], Meta(description="Settings of the store, by name.")] = {}
+    secrets: Annotated[
+        dict[str, SecretKey], Meta(description="Settings whose values stand in Secrets.")
+    ] = {}
+
+
+class CacheTier(Wire, frozen=True):
+    """Room for a dataset on one medium of the node."""
+
+    medium: Annotated[Literal["MEM", "SSD", "HDD"], Meta(description="Kind of medium.")]
+    path: Annotated[str, Meta(description="Directory; empty is one of the cache's own.")] = ""
+    bytes: Annotated[int, Meta(ge=0, description="Quota; 0 is what the medium has free.")] = 0
+    high: Annotated[float, Meta(gt=0, le=1, description="Share of the quota that may fill.")] = 0.95
+    low: Annotated[
+        float, Meta(gt=0, le=1, description="Share of the quota to which eviction goes down.")
+    ] = 0.7
+
+
+class DatasetCacheSpec(Wire, frozen=True):
+    """What the node is to keep."""
+
+    node: Annotated[str, Meta(min_length=1, description="Name of the node.")]
+    dataset: Annotated[str, Meta(min_length=1, description="Name of the dataset.")]
+    mounts: Annotated[list[CacheMount], Meta(description="Sources of the dataset.")] = []
+    tiers: Annotated[list[CacheTier], Meta(description="Room for it, fastest first.")] = []
+    version: Annotated[
+        str, Meta(description="Version that is bound; empty until the source was listed.")
+    ] = ""
+    reload: Annotated[
+        str, Meta(description="A new value makes the cache list the source again.")
+    ] = ""
+    targets: Annotated[
+        list[str], Meta(description="Paths in the dataset that are to be on the node.")
+    ] = []
+
+
+class TargetStatus(Wire, frozen=True):
+    """How much of one target is on the node."""
+
+    files: int = 0
+    bytes: int = 0
+    cached_files: int = 0
+    cached_bytes: int = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether all of it is there."""
+        return self.cached_files == self.files
+
+
+class DatasetCacheStatus(Wire, frozen=True):
+    """What the node keeps."""
+
+    phase: Annotated[
+        Literal["Pending", "Loading", "Ready", "Failed"],
+        Meta(description="Ready: all targets are on the node."),
+    ] = "Pending"
+    reason: Annotated[str, Meta(description="Why it failed, in one word.")] = ""
+    message: Annotated[str, Meta(description="Why it failed, in words.")] = ""
+    listed: Annotated[
+        str, Meta(description="Version that the source had when it was last listed.")
+    ] = ""
+    version: Annotated[str, Meta(description="Version that these figures are about.")] = ""
+    reload: Annotated[str, Meta(description="The last `reload` that was carried out.")] = ""
+    path: Annotated[
+        str, Meta(description="Directory of the node where the version's files lie.")
+    ] = ""
+    files: Annotated[int, Meta(description="Files of the dataset.")] = 0
+    bytes: Annotated[int, Meta(description="Their bytes.")] = 0
+    capacity: Annotated[int, Meta(description="Bytes that the tiers may hold.")] = 0
+    cached_files: Annotated[int, Meta(description="Files on the node.")] = 0
+    cached_bytes: Annotated[int, Meta(description="Their bytes.")] = 0
+    fetched_bytes: Annotated[
+        int, Meta(description="Bytes asked of the source since the cache started.")
+    ] = 0
+    rate: Annotated[int, Meta(description="Bytes a second that come in now.")] = 0
+    targets: Annotated[dict[str, TargetStatus], Meta(description="By path.")] = {}
+    rejected: Annotated[
+        list[str], Meta(description="Keys that cannot be files, with the reason; at most 20.")
+    ] = []
+
+    @property
+    def whole(self) -> bool:
+        """Whether all files of the version are on the node."""
+        return bool(self.version) and self.cached_files == self.files
+
+
+class DatasetCache(Wire, frozen=True):
+    """What one node keeps of one dataset."""
+
+    metadata: ObjectMeta
+    spec: DatasetCacheSpec
+    status: DatasetCacheStatus = DatasetCacheStatus()
+    api_version: str = API_VERSION
+    kind: str = "DatasetCache"
+
+
+DATASET_CACHES = Resource(GROUP, VERSION, "datasetcaches", "DatasetCache", True, DatasetCache)
+
+
+def cache_name(dataset: str, node: str) -> str:
+    """Return the name of what *node* keeps of *dataset*."""
+    return f"{dataset}.{node}"[:253]
+
+
+def label_of(node: str) -> str:
+    """Return *node* as a label's value, which has at most 63 characters."""
+    if len(node) <= 63:
+        return node
+    return f"{node[:40].rstrip('-.')}-{hashlib.sha256(node.encode()).hexdigest()[:16]}"

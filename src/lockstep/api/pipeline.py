@@ -1,0 +1,298 @@
+"""PipelineRun: a graph of steps, run once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from lockstep.api.duration import Duration
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
+
+RUN_LABEL = "lockstep.dev/pipeline-run"
+"""On what a step makes: the run that it belongs to."""
+STEP_ANNOTATION = "lockstep.dev/step"
+"""On what a step makes: the step's place in its run, as ``main.train``."""
+KEPT_LABEL = "lockstep.dev/kept-result"
+"""``true`` on a ConfigMap that keeps what a step gave."""
+
+NAME = r"^[A-Za-z0-9]([-_A-Za-z0-9]*[A-Za-z0-9])?$"
+Name = Annotated[str, Meta(pattern=NAME, max_length=128)]
+StepPhase = Literal[
+    "Waiting", "Pending", "Running", "Succeeded", "Failed", "Skipped", "Omitted", "Stopped"
+]
+ENDED: frozenset[str] = frozenset({"Succeeded", "Failed", "Skipped", "Omitted", "Stopped"})
+
+
+class Retry(Wire, frozen=True):
+    """How often and how soon a failed step is tried again."""
+
+    limit: Annotated[int, Meta(ge=0, le=1000, description="Tries beyond the first.")] = 0
+    backoff: Annotated[
+        Duration | None, Meta(description="Wait before the second try; none when left out.")
+    ] = None
+    factor: Annotated[int, Meta(ge=1, le=100, description="Each wait is so much longer.")] = 1
+    longest: Annotated[Duration | None, Meta(description="Longest wait between two tries.")] = None
+    when: Annotated[
+        str,
+        Meta(
+            description="Try again only if this holds of `last` (exitCode, message); CEL. "
+            "Always when left out."
+        ),
+    ] = ""
+
+
+class Keep(Wire, frozen=True):
+    """Whether the result of a step is kept and used again."""
+
+    key: Annotated[
+        str,
+        Meta(
+            description="What the result is kept under; by default image, command, code and "
+            "the digests of the inputs."
+        ),
+    ] = ""
+    longest: Annotated[
+        Duration | None, Meta(description="Age at which it is no longer used; none: never.")
+    ] = None
+
+
+class Loop(Wire, frozen=True):
+    """One step for each item of a list."""
+
+    items: Annotated[str, Meta(description="The list: JSON, or `${{ ... }}` that gives one.")]
+    parallelism: Annotated[int, Meta(ge=0, description="Most items at once; 0: no limit.")] = 0
+
+
+class Task(Wire, frozen=True):
+    """A place in a graph where a template runs."""
+
+    name: Name
+    template: Annotated[str, Meta(description="What runs here.")]
+    arguments: Annotated[
+        dict[str, Any],
+        Meta(description="Values of the template's inputs; strings may hold `${{ CEL }}`."),
+    ] = {}
+    after: Annotated[
+        list[str], Meta(description="Tasks that must be over first, beside those referred to.")
+    ] = []
+    needs: Annotated[
+        str,
+        Meta(
+            description="What must hold of the tasks before it, as "
+            "tasks['a'].state == 'Failed'; by default each has succeeded or was skipped."
+        ),
+    ] = ""
+    when: Annotated[str, Meta(description="Skipped unless this holds; CEL.")] = ""
+    exit: Annotated[
+        bool, Meta(description="Runs whatever the tasks before it came to, also after a stop.")
+    ] = False
+    may_fail: Annotated[bool, Meta(description="Its failure is not the graph's.")] = False
+    loop: Loop | None = None
+    retry: Retry = Retry()
+    keep: Annotated[
+        Keep | None, Meta(description="Keep the result; the step always runs when left out.")
+    ] = None
+    timeout: Annotated[Duration | None, Meta(description="Longest time that a try runs.")] = None
+    max_wait: Annotated[
+        Duration | None, Meta(description="Longest time that the step waits for its place.")
+    ] = None
+
+
+class Graph(Wire, frozen=True):
+    """Tasks that depend on each other."""
+
+    tasks: list[Task]
+    fail_fast: Annotated[
+        bool, Meta(description="Start nothing more once a task has failed, but exit tasks.")
+    ] = True
+    parallelism: Annotated[int, Meta(ge=0, description="Most tasks at once; 0: no limit.")] = 0
+
+
+class Fetch(Wire, frozen=True):
+    """An artefact that is brought into the pod before its containers start."""
+
+    artifact: Annotated[str, Meta(description="The artefact, as `${{ inputs.data }}`.")]
+    path: Annotated[str, Meta(description="Absolute path of the file or directory.")]
+    optional: Annotated[bool, Meta(description="Whether there may be none.")] = False
+
+
+class Output(Wire, frozen=True):
+    """A file that a pod writes and that becomes a result of the step."""
+
+    name: str
+    path: Annotated[str, Meta(description="Absolute path of the file or directory.")]
+    kind: Annotated[
+        Literal["Text", "Json", "Artifact", "Executor"],
+        Meta(
+            description="Text and Json are parameters; an Artifact goes to the store; Executor "
+            "is the file in which a KFP component writes all its results."
+        ),
+    ] = "Text"
+    uri: Annotated[
+        str, Meta(description="Where an artefact goes; by default below the run's root.")
+    ] = ""
+    type: Annotated[str, Meta(description="Type of the artefact, as system.Model.")] = ""
+    optional: Annotated[bool, Meta(description="Whether it may be missing.")] = False
+    default: Annotated[str, Meta(description="Text of a parameter that is missing.")] = ""
+
+
+class PodStep(Wire, frozen=True):
+    """A step that is a pod."""
+
+    template: Annotated[
+        dict[str, Any], Meta(description="Pod template; its strings may hold `${{ CEL }}`.")
+    ]
+    fetch: list[Fetch] = []
+    outputs: list[Output] = []
+    shared: Annotated[
+        list[str],
+        Meta(description="Directories, empty at first, in which fetched files and outputs lie."),
+    ] = []
+
+
+class ObjectStep(Wire, frozen=True):
+    """A step that is any other object: a job, a service, a model version."""
+
+    object: Annotated[dict[str, Any], Meta(description="The object, with `${{ CEL }}` in it.")]
+    action: Annotated[
+        Literal["Create", "Apply", "Get", "Delete"],
+        Meta(
+            description="Create makes one that belongs to the run; Apply changes or makes one "
+            "that stays; Get reads one; Delete removes one."
+        ),
+    ] = "Create"
+    success: Annotated[
+        str,
+        Meta(description="When the step has succeeded: CEL over `object`; by default by kind."),
+    ] = ""
+    failure: Annotated[
+        str, Meta(description="When it has failed: CEL over `object`; by default by kind.")
+    ] = ""
+
+
+class Suspend(Wire, frozen=True):
+    """A step that waits: for a time, or until it is resumed."""
+
+    duration: Annotated[
+        Duration | None, Meta(description="How long; until resumed when left out.")
+    ] = None
+
+
+class Template(Wire, frozen=True):
+    """What a task runs: one of graph, pod, object and suspend; none computes its outputs."""
+
+    inputs: Annotated[list[Name], Meta(description="Inputs that must be given.")] = []
+    defaults: Annotated[
+        dict[str, Any], Meta(description="Inputs that may be given, and what they are else.")
+    ] = {}
+    outputs: Annotated[
+        dict[str, Any],
+        Meta(
+            description="Results: of a graph from `tasks`, of an object from `object`, else from "
+            "`inputs`. A pod's are what it writes."
+        ),
+    ] = {}
+    graph: Graph | None = None
+    pod: PodStep | None = None
+    object: ObjectStep | None = None
+    suspend: Suspend | None = None
+
+
+class PipelineRunSpec(Wire, frozen=True):
+    """What to run, with what, where."""
+
+    templates: Annotated[dict[str, Template], Meta(description="What tasks run, by name.")]
+    entry: Annotated[str, Meta(description="Template that the run is.")] = "main"
+    arguments: Annotated[dict[str, Any], Meta(description="Inputs of that template.")] = {}
+    root: Annotated[str, Meta(description="Where artefacts are kept, as s3://BUCKET/PATH.")] = ""
+    storage_secret: Annotated[
+        str,
+        Meta(
+            description="Secret whose keys are the store's variables: AWS_ACCESS_KEY_ID, "
+            "AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION."
+        ),
+    ] = ""
+    queue: Annotated[str, Meta(description="Queue of every step that names none.")] = "default"
+    priority_class_name: Annotated[
+        str, Meta(description="Priority class of steps that name none.")
+    ] = ""
+    service_account_name: Annotated[
+        str, Meta(description="Service account of steps that name none.")
+    ] = ""
+    max_wait: Annotated[
+        Duration | None, Meta(description="Longest time that a step waits for its place.")
+    ] = None
+    timeout: Annotated[Duration | None, Meta(description="Longest time that the run lasts.")] = None
+    parallelism: Annotated[int, Meta(ge=0, description="Most steps at once; 0: no limit.")] = 0
+    keep_results: Annotated[
+        bool, Meta(description="Whether steps that ask for it use and leave kept results.")
+    ] = True
+    desired: Annotated[
+        Literal["Running", "Suspended", "Stopped"],
+        Meta(description="Suspended starts no further step; Stopped ends the run."),
+    ] = "Running"
+    retries: Annotated[
+        int, Meta(ge=0, description="Raise it to run again what has not succeeded.")
+    ] = 0
+    resumed: Annotated[
+        list[str], Meta(description="Suspended steps that may go on; `*` is all of them.")
+    ] = []
+    expires_after: Annotated[
+        Duration | None, Meta(description="Time after its end at which the run is deleted.")
+    ] = None
+
+
+class StepStatus(Wire, frozen=True):
+    """How one step is doing."""
+
+    name: str = ""
+    template: str = ""
+    kind: Literal["Pod", "Object", "Graph", "Loop", "Suspend", "Values"] = "Pod"
+    phase: StepPhase = "Waiting"
+    message: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
+    attempt: int = 0
+    faults: Annotated[int, Meta(description="Tries lost through no fault of the step's.")] = 0
+    object: Annotated[str, Meta(description="Its pod, or KIND/NAME.")] = ""
+    outputs: dict[str, Any] = {}
+    kept_from: Annotated[
+        str, Meta(description="Run and step whose result was used instead of running it.")
+    ] = ""
+    after: list[str] = []
+    item: Annotated[str, Meta(description="Item of a loop, as JSON.")] = ""
+
+
+class PipelineRunStatus(Wire, frozen=True):
+    """How the run is doing."""
+
+    phase: Literal["Pending", "Running", "Suspended", "Succeeded", "Failed", "Stopped"] = "Pending"
+    message: str = ""
+    started_at: str | None = None
+    completion_time: str | None = None
+    progress: Annotated[str, Meta(description="Steps that are over, of those known.")] = ""
+    retries: Annotated[int, Meta(description="Value of spec.retries that was acted on.")] = 0
+    outputs: dict[str, Any] = {}
+    steps: Annotated[
+        dict[str, StepStatus], Meta(description="By place: main.train; in order of their start.")
+    ] = {}
+    compressed: Annotated[
+        str, Meta(description="In place of steps where they are many: zlib over JSON, base64.")
+    ] = ""
+
+
+class PipelineRun(Wire, frozen=True):
+    """A graph of steps with parameters, artefacts, conditions, loops and retries, run once."""
+
+    metadata: ObjectMeta
+    spec: PipelineRunSpec
+    status: PipelineRunStatus = PipelineRunStatus()
+    api_version: str = API_VERSION
+    kind: str = "PipelineRun"
+
+
+PIPELINE_RUNS = Resource(GROUP, VERSION, "pipelineruns", "PipelineRun", True, PipelineRun)

@@ -1,0 +1,100 @@
+"""Team: who belongs together, with which rights and limits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from lockstep.api.meta import Condition, ObjectMeta
+from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.queue import Amount, QueueSpec
+from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
+
+TeamRole = Literal["Admin", "Edit", "View"]
+NAME = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+
+
+class Member(Wire, frozen=True):
+    """A user, group or service account of a team."""
+
+    name: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="Name as the API server knows it; a service account is NAMESPACE/NAME.",
+        ),
+    ]
+    kind: Annotated[
+        Literal["User", "Group", "ServiceAccount"], Meta(description="What the name belongs to.")
+    ] = "User"
+    role: Annotated[
+        TeamRole,
+        Meta(
+            description="What the member may do in the team's namespaces: View reads, Edit also "
+            "submits and deletes jobs, Admin also gives rights within the namespace."
+        ),
+    ] = "Edit"
+
+
+class TeamSpec(Wire, frozen=True):
+    """Members, namespaces and limits of a team."""
+
+    members: Annotated[list[Member], Meta(max_length=1000, description="Who is in the team.")] = []
+    namespaces: Annotated[
+        list[Annotated[str, Meta(pattern=NAME, max_length=63)]],
+        Meta(
+            max_length=16,
+            description="Namespaces of the team; one of the team's own name when left out.",
+        ),
+    ] = []
+    queue: Annotated[
+        QueueSpec | None,
+        Meta(
+            description="The team's queue, which bears the team's name; none when left out, then "
+            "its jobs name a queue that is there."
+        ),
+    ] = None
+    quota: Annotated[
+        dict[str, Amount],
+        Meta(
+            description="Most that all pods of one namespace may ask for, as a ResourceQuota "
+            "states it: requests.nvidia.com/gpu, limits.memory, pods."
+        ),
+    ] = {}
+    container_defaults: Annotated[
+        dict[str, Amount],
+        Meta(description="What a container gets that states no request: cpu, memory."),
+    ] = {}
+    network: Annotated[
+        Literal["Open", "Isolated"],
+        Meta(
+            description="Isolated lets only pods of the team's own namespaces connect to its pods."
+        ),
+    ] = "Open"
+    deletion: Annotated[
+        Literal["Keep", "Delete"],
+        Meta(description="What becomes of the namespaces and their data when the team is deleted."),
+    ] = "Keep"
+
+
+class TeamStatus(Wire, frozen=True):
+    """What is there of the team."""
+
+    conditions: list[Condition] = []
+    namespaces: list[str] = []
+    members: int = 0
+
+
+class Team(Wire, frozen=True):
+    """A team: rights, queue and quotas from one object."""
+
+    metadata: ObjectMeta
+    spec: TeamSpec = TeamSpec()
+    status: TeamStatus = TeamStatus()
+    api_version: str = API_VERSION
+    kind: str = "Team"
+
+
+TEAMS = Resource(GROUP, VERSION, "teams", "Team", False, Team)

@@ -1,0 +1,107 @@
+"""The world of a job's ranks, and what its launchers report: two small documents in JSON.
+
+The controller writes the world into a ConfigMap; each launcher answers in the annotation of a
+Lease. Launchers read and write them with the standard library alone (``lockstep.train``).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta
+
+from lockstep.api.wire import Wire
+
+WORLD_SUFFIX: Final = "-world"
+WORLD_KEY: Final = "world"
+"""Key of the ConfigMap under which the world stands."""
+CA_KEY: Final = "ca.crt"
+"""Key of the ConfigMap under which stands whom launchers trust to be the API server."""
+LONGEST_REPORT: Final = 64 << 10
+
+Phase = Literal["Gather", "Run", "Leave"]
+
+
+class Part(Wire, frozen=True):
+    """Pods of one role, in the order of the ranks."""
+
+    role: str
+    pods: int
+    processes: int
+
+
+class World(Wire, frozen=True):
+    """Who belongs together and what all of them do now."""
+
+    generation: int
+    phase: Phase
+    parts: list[Part]
+    master: Annotated[str, Meta(description="Host name of the pod that holds rank 0.")]
+    port: int
+    ranks: Annotated[
+        dict[str, int], Meta(description="Pods whose place is not that of their name.")
+    ] = {}
+    resume: Annotated[
+        int | None, Meta(description="Step that everybody's memory holds whole; none: from start.")
+    ] = None
+    sources: Annotated[
+        list[str],
+        Meta(description="Launchers (host:port) that hold that step for ranks that lack it."),
+    ] = []
+    stored: Annotated[
+        bool, Meta(description="That step is read from the job's directory for checkpoints.")
+    ] = False
+    restarts: int = 0
+
+
+class Snapshot(Wire, frozen=True):
+    """A whole copy of one rank's state in its launcher's memory."""
+
+    local: int
+    step: int
+    generation: int = 0
+    bytes: int = 0
+
+
+class First(Wire, frozen=True):
+    """A checksum of one rank's state after its first step in the generation."""
+
+    local: int
+    step: int
+    sum: int
+
+
+class Ended(Wire, frozen=True):
+    """How a rank ended that should not have."""
+
+    rank: int
+    at: float
+    code: int = 0
+    signal: int = 0
+    line: str = ""
+    """The last that it wrote to its standard error."""
+
+
+class Save(Wire, frozen=True):
+    """The newest step that all ranks of a pod have saved."""
+
+    step: int
+    at: float
+
+
+class Report(Wire, frozen=True):
+    """What a launcher tells of itself and of its ranks."""
+
+    uid: Annotated[str, Meta(description="Of the pod that it runs in; others are not believed.")]
+    generation: int = 0
+    state: Literal["Idle", "Ready", "Running", "Done", "Failed"] = "Idle"
+    step: int | None = None
+    snapshots: list[Snapshot] = []
+    stored: Annotated[
+        list[Snapshot], Meta(description="With Ready: steps in the directory for checkpoints.")
+    ] = []
+    saved: Save | None = None
+    trouble: Annotated[str, Meta(description="Why a step could not be saved.")] = ""
+    ended: Ended | None = None
+    first: list[First] = []
+    address: Annotated[str, Meta(description="Where it hands over copies, as host:port.")] = ""
