@@ -102,6 +102,7 @@ class Client:
         content_type: str = JSON,
         deadline: float | None = None,
         repeatable: bool | None = None,
+        accept: str = JSON,
     ) -> bytes:
         """Send any request and return the answer's body.
 
@@ -111,7 +112,7 @@ class Client:
         if method != "GET" and self._fence is not None:
             self._fence()
         again = method != "POST" if repeatable is None else repeatable
-        call = Call(method, path, params, body, content_type, repeatable=again)
+        call = Call(method, path, params, body, content_type, accept, repeatable=again)
         return await self._connection.send(call, deadline or self.deadline)
 
     async def get_raw(self, path: str, params: Mapping[str, str] | None = None) -> bytes:
@@ -268,16 +269,29 @@ class Client:
         container: str | None = None,
         follow: bool = False,
         tail: int | None = None,
+        since_time: str = "",
+        since_seconds: int | None = None,
         previous: bool = False,
         timestamps: bool = False,
+        node: str = "",
+        uid: str = "",
     ) -> AsyncGenerator[bytes, None]:
-        """Yield a container's log in pieces; with *follow* for as long as it runs."""
+        """Yield a container's log in pieces; with *follow* for as long as it runs.
+
+        With *node* and *uid* it is the log of a pod that is gone, kept by the node.
+        """
         flags = {"follow": follow, "previous": previous, "timestamps": timestamps}
         params = {flag: "true" for flag, on in flags.items() if on}
         if container:
             params["container"] = container
         if tail is not None:
             params["tailLines"] = str(tail)
+        if since_seconds is not None:
+            params["sinceSeconds"] = str(since_seconds)
+        if since_time:
+            params["sinceTime"] = since_time
+        if uid:
+            params |= {"node": node, "uid": uid}
         path = f"/api/v1/namespaces/{namespace}/pods/{name}/log"
         call = Call("GET", path, params, accept="text/plain, */*")
         stream = await self._connection.open(call, self.deadline)

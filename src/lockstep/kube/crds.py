@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Iterable
 from typing import Any, Final
 
 from lockstep.api import crd
@@ -45,6 +46,24 @@ async def ensure_crds(client: Client) -> None:
         await asyncio.sleep(_POLL_TOLD if told else _POLL)
     for manifest in crd.manifests():
         await _upgrade(client, manifest)
+
+
+async def ensure_foreign(client: Client, manifests: Iterable[dict[str, Any]]) -> None:
+    """Create those of the CRDs *manifests* that the server does not have; touch no others.
+
+    A kind of another system that is there already stays as its owner installed it.
+
+    Raises:
+        ApiError: when the server cannot be reached.
+    """
+    for manifest in manifests:
+        name = manifest["metadata"]["name"]
+        try:
+            await client.create(CRDS, manifest)
+        except AlreadyExists:
+            log.debug("the definition of %s is there already", name)
+        except Forbidden as error:
+            log.warning("the definition of %s is missing and may not be created: %s", name, error)
 
 
 async def _upgrade(client: Client, manifest: dict[str, Any]) -> None:

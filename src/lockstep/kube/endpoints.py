@@ -88,7 +88,7 @@ class Endpoints:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if directory is None:
-            from lockstep.kube.certificates import self_signed
+            from lockstep.keys.authority import self_signed
 
             load_pair(context, *self_signed(socket.gethostname()))
         else:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlsplit
 
+from lockstep.http.answers import AnswerReader, ProtocolError, write_request
 from lockstep.kube.errors import Unreachable
-from lockstep.kube.http1 import AnswerReader, ProtocolError, write_request
 from lockstep.kube.transport import Request, Response
 
 STREAM_BUFFER = 1 << 20

@@ -7,8 +7,8 @@ import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 
+from lockstep.http.answers import AnswerReader
 from lockstep.kube.errors import Unreachable
-from lockstep.kube.http1 import AnswerReader
 from lockstep.kube.http_channel import Channel, Endpoint, unreachable
 from lockstep.kube.transport import Request, Response
 

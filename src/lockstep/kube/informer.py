@@ -15,7 +15,7 @@ from lockstep.kube.backoff import Backoff, Pauses
 from lockstep.kube.cache import Change, Index, meta_of
 from lockstep.kube.client import Client
 from lockstep.kube.codec import Unreadable
-from lockstep.kube.errors import ApiError, ConfigError
+from lockstep.kube.errors import ApiError, ConfigError, NotFound
 from lockstep.kube.follower import Follower, Plan, Step
 from lockstep.kube.listing import Listing
 
@@ -60,6 +60,9 @@ class Informer(Generic[T]):
 
         A server may begin a stream from a cache that lags behind; a fresh informer asks for lists.
         """
+        self.optional = False
+        """Whether the server may lack the kind, as one of a dialect: then there are no objects, and
+        it is asked again and again whether it has it now."""
         self.known_at: float | None = None
         """All that was written before this time of the event loop is in the copy, if a time is
         known; streams tell none."""
@@ -146,6 +149,10 @@ class Informer(Generic[T]):
             error: ApiError | None = None
             try:
                 await self._carry_out(self._follower.plan())
+            except NotFound as failure:
+                error = failure
+                if self.optional and not self.synced:
+                    self._publish(self._follower.listed((), ""))
             except ApiError as failure:
                 error = failure
             except ConfigError as failure:
@@ -204,6 +211,8 @@ class Informer(Generic[T]):
 
     def _note(self, error: ApiError | None) -> None:
         text = "" if error is None or error.status == 410 else str(error)
+        if self.optional and error is not None and error.status == 404:
+            text = ""
         if text and text != self.problem:
             log.warning("%s cannot be followed: %s", self.resource.plural, text)
         self.problem = text

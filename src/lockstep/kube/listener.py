@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
+
+from lockstep.http.requests import BadRequest, Received, RequestReader
 
 HEAD_LIMIT: Final = 16 * 1024
 TIMEOUT: Final = 10.0
@@ -39,6 +42,17 @@ class Answer:
 
 
 Handler = Callable[[Request], Awaitable[Answer]]
+
+
+def free_or(port: int) -> int:
+    """Return *port* if it can be listened on, else 0: any free one."""
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((LOOPBACK, port))
+        except OSError:
+            return 0
+    return port
 
 
 class Listener:
@@ -89,13 +103,15 @@ class Listener:
             writer.close()
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        method, request = _parse(await _head(reader))
-        if request is None:
-            answer = Answer(400, b"this is no request\n")
-        elif method not in ("GET", "HEAD"):
-            answer = Answer(405, b"only GET is answered\n")
-        else:
-            answer = await self._handler(request)
+        method, answer = "", Answer(400, b"this is no request\n")
+        received = await _request(reader)
+        if received is not None:
+            head = received.head
+            method, request = head.method, Request(head.target.partition("?")[0], head.headers)
+            if method in ("GET", "HEAD"):
+                answer = await self._handler(request)
+            else:
+                answer = Answer(405, b"only GET is answered\n")
         writer.write(
             f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}\r\n"
             f"Content-Type: {answer.content_type}\r\nContent-Length: {len(answer.body)}\r\n"
@@ -105,18 +121,17 @@ class Listener:
         await writer.drain()
 
 
-async def _head(reader: asyncio.StreamReader) -> bytes:
+async def _request(reader: asyncio.StreamReader) -> Received | None:
+    """Return the first request that comes, or nothing when it is none that is acceptable."""
+    parser = RequestReader(max_head=HEAD_LIMIT, max_body=0)
     try:
-        return await reader.readuntil(b"\r\n\r\n")
-    except asyncio.LimitOverrunError:
-        return b""
-
-
-def _parse(head: bytes) -> tuple[str, Request | None]:
-    first, *lines = head.decode("latin-1").split("\r\n")
-    words = first.split(" ")
-    if len(words) != 3:
-        return "", None
-    fields = (line.partition(":") for line in lines if line)
-    headers = {name.strip().lower(): value.strip() for name, _, value in fields}
-    return words[0], Request(words[1].partition("?")[0], headers)
+        while not parser.ready:
+            data = await reader.read(HEAD_LIMIT)
+            if not data:
+                raise ConnectionResetError
+            parser.feed(data)
+    except BadRequest:
+        return parser.ready[0] if parser.ready else None
+    finally:
+        parser.close()
+    return parser.ready[0]

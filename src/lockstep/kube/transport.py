@@ -10,15 +10,9 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from lockstep.http.answers import Request
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request; *target* is the path with its encoded query."""
-
-    method: str
-    target: str
-    headers: Mapping[str, str]
-    body: bytes | None = None
+__all__ = ["Request", "Response", "Stream", "Transport"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def columns(definition: AnyObject) -> int:
     return len(definition.spec["versions"][0].get("additionalPrinterColumns") or ())
 
 
-@pytest.mark.parametrize("mark", [None, "0.0.9+aaaaaaaa", "0.1.0+aaaaaaaa"])
+@pytest.mark.parametrize("mark", [None, "0.0.9+aaaaaaaa", "0.2.0+aaaaaaaa"])
 async def test_what_an_older_lockstep_made_is_upgraded(
     any_shared_server: ApiServer, mark: str | None
 ) -> None:

@@ -41,12 +41,12 @@ async def port(request, problems: list[str]) -> AsyncIterator[int]:
 @pytest.mark.parametrize(
     ("head", "status"),
     [
-        (b"GET /healthz HTTP/1.1\r\n\r\n", 200),
+        (b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n", 200),
         (b"GET /readyz?verbose HTTP/1.1\r\nHost: x\r\n\r\n", 200),
-        (b"GET /secret HTTP/1.1\r\n\r\n", 404),
-        (b"POST /healthz HTTP/1.1\r\n\r\n", 405),
+        (b"GET /secret HTTP/1.1\r\nHost: h\r\n\r\n", 404),
+        (b"POST /healthz HTTP/1.1\r\nHost: h\r\n\r\n", 405),
         (b"\x16\x03\x01\r\n\r\n", 400),
-        (b"GET /healthz HTTP/1.1\r\nX: " + b"x" * HEAD_LIMIT + b"\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nHost: h\r\nX: " + b"x" * HEAD_LIMIT + b"\r\n\r\n", 400),
     ],
 )
 async def test_what_is_answered(port: int, head: bytes, status: int) -> None:
@@ -54,7 +54,7 @@ async def test_what_is_answered(port: int, head: bytes, status: int) -> None:
 
 
 async def test_head_has_no_body(port: int) -> None:
-    assert await ask(port, b"HEAD /healthz HTTP/1.1\r\n\r\n") == (200, b"")
+    assert await ask(port, b"HEAD /healthz HTTP/1.1\r\nHost: h\r\n\r\n") == (200, b"")
 
 
 @pytest.mark.parametrize(
@@ -66,18 +66,18 @@ async def test_strangers_do_not_learn_why_a_process_is_not_ready(
     port: int, problems: list[str], body: bytes
 ) -> None:
     problems += PROBLEMS
-    assert await ask(port, b"GET /readyz HTTP/1.1\r\n\r\n") == (503, body)
+    assert await ask(port, b"GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n") == (503, body)
 
 
 @pytest.mark.parametrize(("port", "status"), [("tell", 200), ("probe", 404)], indirect=["port"])
 async def test_metrics_are_for_this_machine(port: int, status: int) -> None:
-    assert (await ask(port, b"GET /metrics HTTP/1.1\r\n\r\n"))[0] == status
+    assert (await ask(port, b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n"))[0] == status
 
 
 @pytest.mark.parametrize("port", ["probe"], indirect=True)
 async def test_connections_that_say_nothing_are_bounded(port: int) -> None:
     silent = [await asyncio.open_connection(LOOPBACK, port) for _ in range(AT_ONCE)]
-    assert (await ask(port, b"GET /healthz HTTP/1.1\r\n\r\n"))[0] == 0
+    assert (await ask(port, b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"))[0] == 0
     for _, writer in silent:
         writer.close()
         await writer.wait_closed()
