@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from lockstep.api import names
+from lockstep.api.devices import Device
 from lockstep.apiserver import status
 from lockstep.apiserver.addresses import carry_over
 from lockstep.apiserver.builtin.rules.others import SYSTEM_PRIORITIES
 from lockstep.apiserver.catalog import Served
+from lockstep.apiserver.schema.causes import Cause, Reason
 from lockstep.apiserver.store import Key, Record, Store
+from lockstep.compat.shares.settings import SETTINGS_MAP, Settings, settings
+from lockstep.compat.shares.translate import translated
+from lockstep.compat.translation import Refused
 
 Json = dict[str, Any]
 
@@ -33,6 +41,7 @@ class Admission:
         if served.kind.namespaced:
             self._require_namespace(served, namespace, obj["metadata"]["name"])
         if served.storage == "pods":
+            self._translate_shares(obj)
             self._complete_pod(obj)
 
     def change(self, served: Served, new: Json, old: Json) -> None:
@@ -70,6 +79,33 @@ class Admission:
             raise status.not_found("", "namespaces", namespace)
         if found.meta.deletion_timestamp:
             raise status.terminating(served.kind.group, served.kind.plural, name, namespace)
+
+    def _translate_shares(self, pod: Json) -> None:
+        """Put shares of GPUs that are asked for in another system's words into ours."""
+        try:
+            ours = translated(pod, self._card_memory, self._sharing)
+        except Refused as refused:
+            given = refused.problem
+            cause = Cause(given.field, Reason.INVALID, f"{given.given!r}: {given.allowed}")
+            raise status.invalid("", "Pod", pod["metadata"]["name"], [cause]) from None
+        if ours is not None:
+            pod["metadata"], pod["spec"] = ours["metadata"], ours["spec"]
+
+    def _sharing(self) -> Settings:
+        """Return what the cluster says of other systems' words."""
+        found = self._store.newest(Key("configmaps", names.SYSTEM_NAMESPACE, SETTINGS_MAP))
+        return settings(found.object().get("data") or {}) if found is not None else Settings()
+
+    def _card_memory(self) -> int | None:
+        """Return the MiB of the cluster's GPUs, where all have the same."""
+        found: set[int] = set()
+        for record in self._store.objects("nodes"):
+            annotations = record.object()["metadata"].get("annotations") or {}
+            told = annotations.get(names.DEVICES_ANNOTATION)
+            if told:
+                devices = msgspec.json.decode(told, type=list[Device])
+                found |= {one.memory for one in devices if one.kind == "gpu"}
+        return found.pop() if len(found) == 1 else None
 
     def _complete_pod(self, pod: Json) -> None:
         spec = pod.get("spec")

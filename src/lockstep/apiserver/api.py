@@ -11,8 +11,10 @@ import msgspec
 
 from lockstep.api.selectors import SelectorError, parse_fields
 from lockstep.apiserver import status
+from lockstep.apiserver.auth.identity import ANONYMOUS
 from lockstep.apiserver.auth.service_accounts import TokenSigner
-from lockstep.apiserver.bodies import read_object
+from lockstep.apiserver.bodies import read_again, read_ahead, read_object
+from lockstep.apiserver.budget import TooCostly, decided
 from lockstep.apiserver.builtin import BUILTINS, REVIEWS
 from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.gate import Gate
@@ -20,6 +22,7 @@ from lockstep.apiserver.handlers import binding, delete, eviction, read, scale, 
 from lockstep.apiserver.handlers.call import Call, warning_headers
 from lockstep.apiserver.handlers.logs import Logs
 from lockstep.apiserver.handlers.options import flag
+from lockstep.apiserver.handlers.proxy import Proxy
 from lockstep.apiserver.handlers.remote import Remote
 from lockstep.apiserver.handlers.reviews import Reviews
 from lockstep.apiserver.handlers.system import (
@@ -29,14 +32,14 @@ from lockstep.apiserver.handlers.system import (
     open_api_v2,
     version,
 )
-from lockstep.apiserver.http import Request, Response, Stream, Tunnel
 from lockstep.apiserver.metrics import Metrics
-from lockstep.apiserver.negotiation import as_yaml, require_acceptable, wants_yaml
+from lockstep.apiserver.negotiation import accepted, in_accepted_type
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.routes import Route, resource_route, verb_of
 from lockstep.apiserver.status import StatusError
-from lockstep.apiserver.store import StoreUnavailable
+from lockstep.apiserver.store import StoreUnavailable, Unstorable
 from lockstep.apiserver.watch import Hub
+from lockstep.http import Request, Response, Stream, Tunnel
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +67,7 @@ class Api:
         *,
         logs: Logs,
         remote: Remote,
+        proxy: Proxy,
         address: str,
     ) -> None:
         self.store = objects.store
@@ -71,6 +75,7 @@ class Api:
         self._signer = signer
         self._logs = logs
         self._remote = remote
+        self._proxy = proxy
         self.hub = hub
         self.objects = objects
         self.gate = gate
@@ -89,17 +94,33 @@ class Api:
             answer = failure(error)
         except StoreUnavailable as error:
             answer = failure(status.internal(str(error)))
+        except Unstorable as error:
+            answer = failure(status.too_large(str(error)))
+        except TooCostly:
+            answer = failure(status.too_large("the object changes faster than it can be checked"))
+        except RecursionError:
+            answer = failure(status.bad_request("the object is nested too deeply"))
         except Exception as error:
             logger.exception("%s %s failed", request.method, request.path)
             answer = failure(status.internal(f"{type(error).__name__}: {error}"))
-        if wants_yaml(request) and isinstance(answer, Response):
-            answer = as_yaml(answer)
+        if isinstance(answer, Response):
+            answer = await in_accepted_type(request, answer)
         seconds = time.perf_counter() - began
         self.metrics.count(request.verb, request.resource, answer.status, seconds)
         return answer
 
+    def admit(self, request: Request) -> Response | None:
+        """Return the refusal of a request whose credentials are wrong, before its body is read."""
+        try:
+            self.gate.identify(request)
+        except StatusError as error:
+            self.metrics.count(request.verb, request.resource, error.code, 0.0)
+            return failure(error)
+        return None
+
     async def _answer(self, request: Request) -> Answer:
         user = self.gate.identify(request)
+        request.peer.known = request.peer.known or user is not ANONYMOUS
         route = resource_route(request.path)
         if route is None:
             self.gate.require_path(user, request)
@@ -107,6 +128,7 @@ class Api:
         verb = verb_of(request.method, route, watch=flag(request.query, "watch"))
         request.verb, request.resource = verb, route.plural
         self.gate.require(user, verb, route, _name_by_field(request, verb))
+        await read_ahead(request)
         if self._reviews.answers(route):
             return self._reviews.answer(request, route, user)
         if (route.group, route.plural, verb) == ("", "bindings", "create"):
@@ -116,8 +138,10 @@ class Api:
         served = self.catalog.find(route.group, route.version, route.plural)
         if served is None:
             raise self._unknown(route)
-        require_acceptable(request, served)
-        answer = await self._dispatch(Call(request, route, verb, served, user, self.gate.rbac))
+        if route.subresource != "proxy":  # what a pod answers is the pod's business
+            request.wanted = accepted(request, served, stream=verb == "watch").type
+        call = Call(request, route, verb, served, user, self.gate.rbac)
+        answer = await decided(lambda: self._dispatch(call), lambda: read_again(request))
         if served.deprecation and not isinstance(answer, Tunnel):
             answer.headers += warning_headers([served.deprecation])
         return answer
@@ -154,23 +178,26 @@ class Api:
         if call.route.subresource:
             return await self._subresource(call)
         match call.verb:
-            case "get":
-                return read.get(self.store, call)
+            case "get" | "update" | "patch":
+                return await self._whole(call)
             case "list":
                 return read.list_(self.store, call)
             case "watch":
                 return read.watch(self.store, self.hub, call)
             case "create":
                 return await write.create(self.objects, call)
-            case "update":
-                return await write.update(self.objects, call)
-            case "patch":
-                return await write.patch(self.objects, call)
             case "delete":
                 return await delete.delete(self.objects, call)
             case "deletecollection":
                 return await delete.delete_collection(self.objects, call)
         raise status.method_not_allowed()
+
+    async def _whole(self, call: Call) -> Answer:
+        """Read or change an object, or the part of it that a subresource stands for."""
+        if call.verb == "get":
+            return read.get(self.store, call)
+        change = write.update if call.verb == "update" else write.patch
+        return await change(self.objects, call)
 
     async def _subresource(self, call: Call) -> Answer:
         name = call.route.subresource
@@ -192,14 +219,12 @@ class Api:
                 return token.issue(self.objects, self._signer, call)
             case "log", "get":
                 return await self._logs.answer(call)
+            case "proxy", _:
+                return await self._proxy.answer(call)
             case "attach" | "exec" | "portforward", "get" | "create":
                 return await self._remote.answer(call)
-            case _, "get" if name in _PARTS:
-                return read.get(self.store, call)
-            case _, "update" if name in _PARTS:
-                return await write.update(self.objects, call)
-            case _, "patch" if name in _PARTS:
-                return await write.patch(self.objects, call)
+            case _, "get" | "update" | "patch" if name in _PARTS:
+                return await self._whole(call)
         raise status.method_not_allowed()
 
 

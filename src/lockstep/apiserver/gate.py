@@ -10,9 +10,9 @@ from lockstep.apiserver.auth.identity import User
 from lockstep.apiserver.auth.impersonation import effective_user
 from lockstep.apiserver.auth.rbac import Rbac
 from lockstep.apiserver.auth.rules import Attributes
-from lockstep.apiserver.http import Request
 from lockstep.apiserver.routes import Route
 from lockstep.apiserver.store import Key, Store
+from lockstep.http import Request
 
 
 class Gate:

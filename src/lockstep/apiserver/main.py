@@ -13,7 +13,6 @@ from pathlib import Path
 from lockstep.apiserver.api import Api
 from lockstep.apiserver.auth.authenticate import Authenticator
 from lockstep.apiserver.auth.bootstrap import COMPONENT_USERS
-from lockstep.apiserver.auth.files import private_directory
 from lockstep.apiserver.auth.kubeconfig import write_kubeconfig
 from lockstep.apiserver.auth.pki import Pki
 from lockstep.apiserver.auth.service_accounts import TokenSigner
@@ -28,11 +27,13 @@ from lockstep.apiserver.controllers.quotas import quota_status
 from lockstep.apiserver.controllers.rbac import RbacWatch
 from lockstep.apiserver.gate import Gate, uid_of
 from lockstep.apiserver.handlers.logs import Logs
+from lockstep.apiserver.handlers.proxy import Proxy
 from lockstep.apiserver.handlers.remote import Remote
-from lockstep.apiserver.http.server import HttpServer, tls_context
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.store import Store
 from lockstep.apiserver.watch import Hub
+from lockstep.http.server import HttpServer, tls_context
+from lockstep.keys.files import private_directory
 
 logger = logging.getLogger(__name__)
 
@@ -64,10 +65,12 @@ async def run(
     port = await server.bind(host, port)
     address = f"{_bracketed(_reachable(host))}:{port}"
     await publish(parts.objects, _reachable(host), port)
-    server.serve(parts.api(address))
+    api = parts.api(address)
+    server.serve(api, api.admit)
     target = kubeconfig or data / "kubeconfig"
     # What is loaded by now stays.
     gc.freeze()
+    parts.pki.node_agent()
     write_kubeconfigs(parts.pki, data, target, f"https://{address}")
     ready(f"ready: serving https://{address}, kubeconfig {target}")
     told = asyncio.create_task(stop.wait())
@@ -90,6 +93,7 @@ class _Parts:
     gate: Gate
     logs: Logs
     remote: Remote
+    proxy: Proxy
 
     def start(self) -> list[asyncio.Task[None]]:
         """Start what the server does by itself."""
@@ -111,12 +115,14 @@ class _Parts:
             self.signer,
             logs=self.logs,
             remote=self.remote,
+            proxy=self.proxy,
             address=address,
         )
 
     async def close(self, tasks: Sequence[asyncio.Task[None]]) -> None:
         """End *tasks* and close the files; raise what one of them has died of."""
         await self.logs.close()
+        await self.proxy.close()
         for task in tasks:
             task.cancel()
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
@@ -138,7 +144,8 @@ async def _open(data: Path) -> _Parts:
     gate = Gate(Authenticator(TokenFile(data / "tokens.csv"), signer), objects.clock)
     RbacWatch(store, gate.rbac).start()
     await create_missing(objects)
-    return _Parts(pki, store, hub, objects, signer, gate, Logs(store, pki), Remote(store, pki))
+    ways = Logs(store, pki), Remote(store, pki), Proxy(store)
+    return _Parts(pki, store, hub, objects, signer, gate, *ways)
 
 
 def _spare_the_collector() -> None:

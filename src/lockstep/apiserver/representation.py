@@ -62,6 +62,10 @@ class Representation(ABC):
         obj: Json = {"kind": kind, "apiVersion": version, "metadata": meta}
         return _encode({"type": "BOOKMARK", "object": obj}) + b"\n"
 
+    def error(self, status: Json) -> bytes:
+        """Return the line that ends a watch with a failure."""
+        return b'{"type":"ERROR","object":%b}\n' % _encode(status)
+
     def _bookmark_type(self) -> tuple[str, str]:
         return self.served.kind.kind, self.served.kind.api_version
 

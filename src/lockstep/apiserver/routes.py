@@ -30,7 +30,9 @@ def resource_route(path: str) -> Route | None:
     """Return what *path* names, or None when it is no path of a resource."""
     parts = path.strip("/").split("/")
     width = _ROOTS.get(parts[0])
-    if width is None or len(parts) <= width + 1 or "" in parts:
+    # What follows "proxy" is a path of a pod's own, in which steps may be empty.
+    own_parts = parts[:7] if parts[6:7] == ["proxy"] else parts
+    if width is None or len(parts) <= width + 1 or "" in own_parts:
         return None
     group, version = ("", parts[1]) if width == 1 else (parts[1], parts[2])
     rest = parts[width + 1 :]

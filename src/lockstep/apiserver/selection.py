@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from lockstep.api.selectors import FieldMatch, SelectorError, parse_fields, parse_labels
 from lockstep.apiserver.catalog import Served
-from lockstep.apiserver.http import Request
 from lockstep.apiserver.status import bad_request
 from lockstep.apiserver.store import Record
+from lockstep.http import Request
 
 Match = Callable[[Record], bool]
 

@@ -124,6 +124,12 @@ def not_acceptable(made: Iterable[str]) -> StatusError:
     return StatusError(406, "NotAcceptable", text, {})
 
 
+def only_these(made: Iterable[str]) -> StatusError:
+    """Say that an object is not made in the form that the client would take."""
+    text = f"only the following media types are accepted: {', '.join(made)}"
+    return StatusError(406, "NotAcceptable", text)
+
+
 def failed(message: str) -> StatusError:
     """Say that the server failed at something, for which Kubernetes has no reason."""
     return StatusError(500, "", message)
@@ -235,6 +241,11 @@ def invalid(group: str, kind: str, name: str, causes: Iterable[Cause]) -> Status
             ],
         ),
     )
+
+
+def too_large(message: str) -> StatusError:
+    """Say that a request, or what it would store, is larger than may be."""
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
 
 
 def unsupported_media_type(supported: Iterable[str]) -> StatusError:

@@ -6,11 +6,14 @@ from typing import Any
 
 import msgspec
 
+from lockstep.apiserver import autoscaling
+
 Json = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder()
 
+SCALERS, OLD_SCALERS = "autoscaling/v2", "autoscaling/v1"
 CORE_EVENTS, NEW_EVENTS = "v1", "events.k8s.io/v1"
 _EVENT_FIELDS = {
     "involvedObject": "regarding",
@@ -27,7 +30,8 @@ _EVENT_FIELDS_BACK = {new: old for old, new in _EVENT_FIELDS.items()}
 def convert(obj: Json, api_version: str) -> Json:
     """Return *obj* in another version of its kind.
 
-    Events have fields of other names in the two groups that serve them. CRDs are served
+    Events have fields of other names in the two groups that serve them, autoscalers other fields
+    in their two versions. CRDs are served
     without conversion, which leaves only the version to be replaced.
     """
     given = obj.get("apiVersion")
@@ -37,6 +41,10 @@ def convert(obj: Json, api_version: str) -> Json:
         obj = _without_empty_reporters(_renamed(obj, _EVENT_FIELDS))
     elif (given, api_version) == (NEW_EVENTS, CORE_EVENTS):
         obj = _renamed(obj, _EVENT_FIELDS_BACK)
+    elif (given, api_version) == (SCALERS, OLD_SCALERS):
+        obj = autoscaling.to_v1(obj)
+    elif (given, api_version) == (OLD_SCALERS, SCALERS):
+        obj = autoscaling.to_v2(obj)
     return {**obj, "apiVersion": api_version}
 
 

@@ -12,6 +12,12 @@ _BOOLEAN = re.compile(
 )
 
 
+MAX_DEPTH = 200
+_LONGEST_NUMBER = 300
+MAX_REPEATED = 100_000
+"""Values and characters that the aliases of one document may stand for."""
+
+
 class NotYaml(Exception):
     """A text that is not YAML; the message is that of Kubernetes' parser."""
 
@@ -31,18 +37,76 @@ _Loader.add_constructor(
 )
 
 
+def _whole_number(loader: Any, node: Any) -> Any:
+    """Return a number as Go reads it: without base 60, and beyond 64 bits a float."""
+    text = loader.construct_scalar(node)
+    if ":" in text or len(text) > _LONGEST_NUMBER:
+        return text
+    value: int = yaml.constructor.SafeConstructor.construct_yaml_int(loader, node)
+    return value if -(2**63) <= value < 2**64 else float(value)
+
+
+def _number(loader: Any, node: Any) -> Any:
+    text = loader.construct_scalar(node)
+    if ":" in text:
+        return text
+    return yaml.constructor.SafeConstructor.construct_yaml_float(loader, node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
+_Loader.add_constructor("tag:yaml.org,2002:float", _number)
+
+
 def load(body: bytes) -> Any:
     """Return the value of the first document in *body*, as JSON has it.
 
     Raises:
-        NotYaml: when it is none.
+        NotYaml: when it is none, nested too deeply, or much larger than it is written.
     """
     try:
+        _require_plain(body)
         return _with_text_keys(yaml.load(body, _Loader))  # noqa: S506  # a safe loader, see above
     except yaml.MarkedYAMLError as error:
         raise NotYaml(_message(error)) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, TypeError) as error:
         raise NotYaml(f"yaml: {error}") from None
+
+
+def _require_plain(body: bytes) -> None:
+    """Require that what *body* stands for is about as large as *body* itself.
+
+    Each node counts once where it is written, and again wherever an alias repeats it. The parser
+    of events needs no stack, where that of values would run out of it.
+    """
+    sizes: dict[str, int] = {}
+    open_: list[tuple[str | None, int]] = []
+    size = repeated = 0
+    for event in yaml.parse(body, _Loader):
+        if isinstance(event, yaml.AliasEvent):
+            again = sizes.get(event.anchor or "", 0)
+            size, repeated = size + again, repeated + again
+            if any(anchor == event.anchor for anchor, _ in open_):
+                raise NotYaml(f"yaml: anchor '{event.anchor}' value contains itself")
+            if repeated > MAX_REPEATED:
+                raise NotYaml(
+                    "yaml: document contains excessive aliasing: its aliases repeat more than "
+                    f"{MAX_REPEATED} values and characters"
+                )
+        elif isinstance(event, yaml.ScalarEvent):
+            size += 1 + len(event.value)
+            if event.anchor:
+                sizes[event.anchor] = 1 + len(event.value)
+        elif isinstance(event, yaml.CollectionStartEvent):
+            if len(open_) >= MAX_DEPTH:
+                raise NotYaml(f"yaml: exceeded max depth of {MAX_DEPTH}")
+            open_.append((event.anchor, size))
+            size += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = open_.pop()
+            if anchor:
+                sizes[anchor] = size - before
+        elif isinstance(event, yaml.DocumentEndEvent):
+            return
 
 
 def _message(error: yaml.MarkedYAMLError) -> str:

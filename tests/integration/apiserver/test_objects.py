@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from tests.support.apiserver import ApiServer
 
+from lockstep.apiserver.protobuf import decode
+
 MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
@@ -259,8 +261,42 @@ def test_partial_metadata_and_tables_are_made_on_request(api: ApiServer) -> None
     assert found["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
 
 
-def test_protobuf_is_answered_with_json(api: ApiServer) -> None:
+def test_protobuf_is_answered_where_it_comes_first(api: ApiServer) -> None:
     accept = "application/vnd.kubernetes.protobuf,application/json"
     answer = api.request("GET", f"{MAPS}/taken", headers={"Accept": accept})
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.json["data"] == {"a": "1"}
+    assert answer.headers["Content-Type"] == "application/vnd.kubernetes.protobuf"
+    assert decode(answer.body)["data"] == {"a": "1"}
+
+
+def test_a_write_is_answered_in_the_form_that_is_wanted(api: ApiServer) -> None:
+    partial = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    patch = {"metadata": {"labels": {"form": "partial"}}}
+    answer = api.request(
+        "PATCH",
+        f"{MAPS}/taken",
+        patch,
+        content_type="application/merge-patch+json",
+        headers={"Accept": partial},
+    )
+    assert answer.json["kind"] == "PartialObjectMetadata"
+    assert answer.json["metadata"]["labels"]["form"] == "partial"
+    assert "data" not in answer.json
+
+
+def test_an_autoscaler_is_served_in_both_versions(api: ApiServer) -> None:
+    path = "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
+    target = {"kind": "Deployment", "name": "web"}
+    spec = {"maxReplicas": 5, "scaleTargetRef": target, "targetCPUUtilizationPercentage": 40}
+    made = api.request("POST", path.format("v1"), {"metadata": {"name": "web"}, "spec": spec})
+    assert made.status == 201
+    newer = api.request("GET", f"{path.format('v2')}/web").json
+    assert newer["spec"]["metrics"][0]["resource"]["target"]["averageUtilization"] == 40
+    change = {"spec": {"maxReplicas": 6, "minReplicas": 7}}
+    refused = api.request(
+        "PATCH",
+        f"{path.format('v1')}/web",
+        change,
+        content_type="application/merge-patch+json",
+    )
+    assert refused.status == 422
+    assert "must be greater than or equal to `minReplicas`" in refused.json["message"]

@@ -104,7 +104,7 @@ def test_requests_that_are_no_http_end_the_connection(shared_server: ApiServer) 
     cases = [
         (b"NONSENSE\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", b"400"),
-        (b"POST / HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", b"413"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n", b"413"),
         (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20_000, b"431"),
         (b"BR(W / HTTP/1.1\r\n\r\n", b"400"),
     ]
@@ -125,7 +125,8 @@ def test_chunked_bodies_and_pipelined_requests_are_understood(shared_server: Api
     head = b"POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: x\r\n"
     chunks = b"%x\r\n%b\r\n%x\r\n%b\r\n0\r\n\r\n" % (5, body[:5], len(body) - 5, body[5:])
     read = (
-        b"GET /api/v1/namespaces/default/configmaps/chunked HTTP/1.1\r\nConnection: close\r\n\r\n"
+        b"GET /api/v1/namespaces/default/configmaps/chunked HTTP/1.1\r\n"
+        b"Host: x\r\nConnection: close\r\n\r\n"
     )
     raw = socket.create_connection(("127.0.0.1", shared_server.port), timeout=10)
     with shared_server.context().wrap_socket(raw, server_hostname="localhost") as tls:

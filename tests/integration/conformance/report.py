@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from tests.integration.conformance.known import Known, reason_for
+from tests.integration.conformance.known import Known, Refused, reason_for
 
 PAGE: Final = Path(__file__).parents[3] / "docs/conformance.md"
 BEGIN: Final = "<!-- written by `make conformance` -->"
@@ -31,9 +31,9 @@ def unexplained(found: Found) -> dict[str, list[str]]:
     return {name: lines for name, lines in rest.items() if lines}
 
 
-def reasons(found: Found) -> dict[Known | None, list[str]]:
+def reasons(found: Found) -> dict[Known | Refused | None, list[str]]:
     """Return the requests that differ, by the first reason for it."""
-    listed: dict[Known | None, list[str]] = {}
+    listed: dict[Known | Refused | None, list[str]] = {}
     for name, lines in found.items():
         if lines:
             listed.setdefault(reason_for(name, lines[0]), []).append(name)

@@ -17,10 +17,10 @@ from lockstep.apiserver.auth.identity import (
     service_account,
     split_service_account,
 )
-from lockstep.apiserver.auth.issuing import new_key
 from lockstep.apiserver.auth.service_accounts import Bearer, TokenSigner
 from lockstep.apiserver.auth.tokens import TokenFile
 from lockstep.apiserver.status import StatusError
+from lockstep.keys.authority import new_key
 
 NOW = 1_800_000_000.0
 BUILDER = Bearer("ci", "builder", "uid-1")

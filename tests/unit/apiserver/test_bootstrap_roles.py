@@ -34,7 +34,7 @@ def bootstrapped() -> Rbac:
             Attributes("create", resource="pods", subresource="binding"),
             False,
         ),
-        ("lockstep:controllers", Attributes("delete", resource="nodes"), False),
+        ("lockstep:controllers", Attributes("delete", resource="namespaces"), False),
         ("lockstep:process-node", Attributes("get", resource="secrets", namespace="a"), True),
         ("lockstep:simulated-nodes", Attributes("get", resource="secrets", namespace="a"), False),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 from typing import Any
 
@@ -165,3 +166,11 @@ def test_the_json_patch_of_a_difference_restores_the_target(old: Json, new: Json
     before = copy.deepcopy(old)
     assert same(json_patch(old, json_difference(old, new)), new)
     assert same(old, before)
+
+
+def test_a_patch_that_takes_long_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("lockstep.apiserver.patch.json_patch")
+    monkeypatch.setattr(module, "_SECONDS", 0.0)
+    with pytest.raises(PatchError, match="processor time") as refused:
+        json_patch({"list": [0]}, [{"op": "add", "path": "/list/0", "value": 0}] * 10)
+    assert refused.value.code == 413

@@ -28,6 +28,7 @@ def issue_all(pki: Pki) -> list[KeyPair]:
         pki.serving(["localhost", "127.0.0.1"]),
         pki.client("admin", user="admin", groups=["system:masters"]),
         pki.kubelet_client(),
+        pki.node_agent(),
     ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.apiserver.negotiation import parse_accept
 from lockstep.apiserver.routes import Route, resource_route, verb_of
 
 PATHS = [
@@ -51,22 +50,3 @@ VERBS = [
 @pytest.mark.parametrize(("method", "name", "watch", "verb"), VERBS)
 def test_verbs(method: str, name: str, watch: bool, verb: str) -> None:
     assert verb_of(method, Route("", "v1", "pods", name=name), watch=watch) == verb
-
-
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-PARTIAL = "text/html, application/json; as=PartialObjectMetadata"
-ACCEPTS = [
-    ("", ("application/json", "")),
-    ("*/*", ("application/json", "")),
-    ("application/vnd.kubernetes.protobuf,application/json", ("application/json", "")),
-    ("application/vnd.kubernetes.protobuf", ("application/json", "")),
-    (TABLE, ("application/json", "Table")),
-    (PARTIAL, ("application/json", "PartialObjectMetadata")),
-    ("application/yaml", ("application/yaml", "")),
-]
-
-
-@pytest.mark.parametrize(("header", "first"), ACCEPTS)
-def test_the_first_acceptable_form_is_chosen(header: str, first: tuple[str, str]) -> None:
-    accept = parse_accept(header)[0]
-    assert (accept.type, accept.as_) == first

@@ -12,11 +12,11 @@ import pytest
 from tests.support.waiting import eventually
 
 from lockstep.apiserver.catalog import Catalog, Served
-from lockstep.apiserver.http.message import Write
 from lockstep.apiserver.representation import MetadataOnly, Whole
 from lockstep.apiserver.store import Event, Key, Record, Store
 from lockstep.apiserver.watch import Hub, Watcher, WatchRequest, watch_stream
 from lockstep.apiserver.watch.hub import LONGEST_PAUSE, PAUSE
+from lockstep.http.message import Write
 
 
 @pytest.fixture(scope="module")

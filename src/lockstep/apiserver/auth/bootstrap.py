@@ -25,6 +25,11 @@ COMPONENT_USERS: Final[Mapping[str, str]] = {
     "scheduler": "lockstep:scheduler",
     "controllers": "lockstep:controllers",
     "process-node": "lockstep:process-node",
+    "agent": "lockstep:agent",
+    "data-cache": "lockstep:data-cache",
+    "router": "lockstep:router",
+    "gateway": "lockstep:gateway",
+    "console": "lockstep:console",
     "simulate-nodes": "lockstep:simulated-nodes",
 }
 """Name of a part's kubeconfig, and the user that it acts as."""

@@ -6,8 +6,8 @@ import base64
 import json
 from pathlib import Path
 
-from lockstep.apiserver.auth.files import private_directory, write_private
 from lockstep.apiserver.auth.pki import KeyPair
+from lockstep.keys.files import private_directory, write_private
 
 _TEMPLATE = """\
 apiVersion: v1

@@ -14,15 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lockstep.apiserver.auth.files import private_directory, write_private
+from lockstep.keys.files import private_directory, write_private
 
 if TYPE_CHECKING:
-    from lockstep.apiserver.auth.issuing import Authority
+    from lockstep.keys.authority import Authority
 
 _DAY: Final = 86400.0
 CA_LIFETIME: Final = 3650 * _DAY
 LEAF_LIFETIME: Final = 365 * _DAY
 RENEW_BEFORE: Final = 30 * _DAY
+_AGENT_HOSTS: Final = ("127.0.0.1", "::1")
+"""Agents listen on loopback alone."""
 _INDEX: Final = "index.json"
 
 
@@ -77,11 +79,19 @@ class Pki:
         """Return the pair with which the API server calls the nodes; here it may do nothing."""
         return self.client("kubelet-client", user="kube-apiserver-kubelet-client")
 
+    def node_agent(self) -> KeyPair:
+        """Return the pair with which the agents of this machine's nodes serve the API server."""
+        return self._pair(
+            "node-agent",
+            {"hosts": list(_AGENT_HOSTS)},
+            lambda authority, end: authority.serving("lockstep-node-agent", _AGENT_HOSTS, end),
+        )
+
     def signing_key(self) -> Path:
         """Return the EC key that signs service-account tokens."""
         path = self._directory / "service-account.key"
         if not path.exists():
-            from lockstep.apiserver.auth.issuing import new_key
+            from lockstep.keys.authority import new_key
 
             write_private(path, new_key())
         return path
@@ -112,7 +122,7 @@ class Pki:
         return pair
 
     def _create_authority(self) -> None:
-        from lockstep.apiserver.auth.issuing import Authority
+        from lockstep.keys.authority import Authority
 
         now = self._clock()
         self._authority = Authority.create("lockstep-ca", now, now + CA_LIFETIME)
@@ -123,7 +133,7 @@ class Pki:
 
     def _load_authority(self) -> Authority:
         if self._authority is None:
-            from lockstep.apiserver.auth.issuing import Authority
+            from lockstep.keys.authority import Authority
 
             key = (self._directory / "ca.key").read_bytes()
             self._authority = Authority.load(self.ca.read_bytes(), key)

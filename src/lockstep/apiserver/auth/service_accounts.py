@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import uuid
 from collections.abc import Callable, Sequence
@@ -44,8 +45,9 @@ class Bearer:
 class TokenSigner:
     """Issues and verifies tokens with the server's own key.
 
-    Signatures that were found good are remembered, so that a client's every request does not
-    cost a verification; times, audiences and bound objects are checked each time.
+    The digests of tokens whose signatures were found good are remembered, so that a client's every
+    request does not cost a verification and no token lies in memory; times, audiences and bound
+    objects are checked each time.
     """
 
     def __init__(self, key: Path, *, issuer: str = ISSUER, still_there: StillThere) -> None:
@@ -53,7 +55,7 @@ class TokenSigner:
         self._issuer = issuer
         self._still_there = still_there
         self._key: ec.EllipticCurvePrivateKey | None = None
-        self._verified: dict[str, Json] = {}
+        self._verified: dict[bytes, Json] = {}
 
     def issue(
         self, bearer: Bearer, *, now: float, lifetime: int, audiences: Sequence[str] = ()
@@ -102,7 +104,8 @@ class TokenSigner:
         return service_account(namespace, account["name"], uid=account["uid"], extra=extra)
 
     def _genuine(self, token: str) -> Json | None:
-        known = self._verified.get(token)
+        digest = hashlib.sha256(token.encode()).digest()
+        known = self._verified.get(digest)
         if known is not None:
             return known
         parts = token.split(".")
@@ -121,7 +124,7 @@ class TokenSigner:
             return None
         if len(self._verified) >= _MAX_REMEMBERED:
             self._verified.clear()
-        self._verified[token] = claims
+        self._verified[digest] = claims
         return claims
 
     def _sign(self, content: bytes) -> bytes:

@@ -73,7 +73,7 @@ _POD: dict[str, Any] = {
     "subresources": frozenset(
         {
             *("status", "binding", "eviction", "ephemeralcontainers", "resize"),
-            *("log", "attach", "exec", "portforward"),
+            *("log", "attach", "exec", "portforward", "proxy"),
         }
     ),
     "selectable": (
@@ -152,7 +152,7 @@ _CORE: list[tuple[str, str, dict[str, Any]]] = [
         {
             "short_names": ("svc",),
             "categories": _ALL,
-            "subresources": _STATUS,
+            "subresources": frozenset({"status", "proxy"}),
             "selectable": (("spec.clusterIP", ""), ("spec.type", "")),
         },
     ),
@@ -251,6 +251,14 @@ _STORAGE: list[tuple[str, str, dict[str, Any]]] = [
     ("volumeattributesclasses", "VolumeAttributesClass", {**_CLUSTER, "short_names": ("vac",)}),
 ]
 
+_AUTOSCALING: list[tuple[str, str, dict[str, Any]]] = [
+    (
+        "horizontalpodautoscalers",
+        "HorizontalPodAutoscaler",
+        {"short_names": ("hpa",), "categories": _ALL, "subresources": _STATUS},
+    )
+]
+
 _SINGLES: list[Kind] = [
     *_family(
         "apiextensions.k8s.io",
@@ -281,18 +289,9 @@ _SINGLES: list[Kind] = [
             )
         ],
     ),
-    *_family(
-        "autoscaling",
-        "v2",
-        f"{_API}.autoscaling.v2",
-        [
-            (
-                "horizontalpodautoscalers",
-                "HorizontalPodAutoscaler",
-                {"short_names": ("hpa",), "categories": _ALL, "subresources": _STATUS},
-            )
-        ],
-    ),
+    # The version in which autoscalers are stored comes first.
+    *_family("autoscaling", "v2", f"{_API}.autoscaling.v2", _AUTOSCALING),
+    *_family("autoscaling", "v1", f"{_API}.autoscaling.v1", _AUTOSCALING),
     *_family(
         "certificates.k8s.io",
         "v1",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lockstep.apiserver.builtin.kind import Kind
 
@@ -29,7 +29,7 @@ _SUBRESOURCES = {
     "finalize": Subresource(("update",)),
     "log": Subresource(("get",)),
     "portforward": Subresource(("create", "get"), kind="PodPortForwardOptions"),
-    "proxy": Subresource(("create", "delete", "get", "patch", "update"), kind="PodProxyOptions"),
+    "proxy": Subresource(("create", "delete", "get", "patch", "update")),
     "resize": Subresource(_CHANGE),
     "scale": Subresource(_CHANGE, "autoscaling", "v1", "Scale"),
     "status": Subresource(_CHANGE),
@@ -39,4 +39,7 @@ _SUBRESOURCES = {
 
 def subresources_of(kind: Kind) -> list[tuple[str, Subresource]]:
     """Return the subresources of *kind* by name, in order."""
-    return [(name, _SUBRESOURCES[name]) for name in sorted(kind.subresources)]
+    found = {name: _SUBRESOURCES[name] for name in sorted(kind.subresources)}
+    if "proxy" in found:
+        found["proxy"] = replace(found["proxy"], kind=f"{kind.kind}ProxyOptions")
+    return list(found.items())

@@ -87,6 +87,7 @@ def _sub_entry(kind: Kind, name: str, sub: Subresource) -> Json:
 
 # Of these Kubernetes stores another version than the newest.
 _STORED = {
+    ("autoscaling", "HorizontalPodAutoscaler"): "v2",
     ("apiextensions.k8s.io", "CustomResourceDefinition"): "v1beta1",
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "v1beta1",
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "v1beta1",

@@ -8,10 +8,10 @@ from lockstep.apiserver import status
 from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.handlers.call import Call, Json
-from lockstep.apiserver.http import Response
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.schema.causes import Cause, not_supported, required
 from lockstep.apiserver.store import Key
+from lockstep.http import Response
 
 _encode = msgspec.json.Encoder().encode
 

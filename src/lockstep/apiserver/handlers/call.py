@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from lockstep.apiserver.auth.access import require
 from lockstep.apiserver.auth.escalation import Target, check_grant
 from lockstep.apiserver.auth.identity import User
@@ -13,18 +15,23 @@ from lockstep.apiserver.auth.rbac import GROUP, Rbac
 from lockstep.apiserver.auth.rules import Attributes
 from lockstep.apiserver.bodies import media_type
 from lockstep.apiserver.catalog import Served
+from lockstep.apiserver.frames import InFrames
 from lockstep.apiserver.handlers.options import write_options
-from lockstep.apiserver.http import Request, Response
-from lockstep.apiserver.http.message import read_query
-from lockstep.apiserver.negotiation import accepted
+from lockstep.apiserver.negotiation import PROTOBUF, accepted
 from lockstep.apiserver.objects import Result, WriteOptions
 from lockstep.apiserver.representation import MetadataOnly, Representation, Whole
 from lockstep.apiserver.routes import Route
 from lockstep.apiserver.status import bad_request
+from lockstep.apiserver.store import Key, Record
 from lockstep.apiserver.table import TableOf
+from lockstep.http import Request, Response
+from lockstep.http.message import read_query
 
 Json = dict[str, Any]
 
+_WARNED = 4096
+"""Characters of all warnings of one answer, as in Kubernetes."""
+_WARNINGS = 50
 APPLY = "application/apply-patch+yaml"
 _INCLUDED = ("Metadata", "Object", "None")
 _OPTIONS = {"update": "UpdateOptions", "patch": "PatchOptions"}
@@ -70,15 +77,25 @@ class Call:
         require(self.rbac, self.user, wish)
 
     def representation(self) -> Representation:
-        """Return the form that the client wants objects in."""
-        for accept in accepted(self.request):
-            if accept.as_ in ("PartialObjectMetadata", "PartialObjectMetadataList"):
-                return MetadataOnly(self.served)
-            if accept.as_ == "Table" and accept.version == "v1":
-                return TableOf(self.served, self._included())
-            if not accept.as_:
-                return Whole(self.served)
-        return Whole(self.served)
+        """Return the form that the client wants objects in, as JSON."""
+        accept = accepted(self.request, self.served)
+        if accept.as_ == "Table":
+            return TableOf(self.served, self._included())
+        return MetadataOnly(self.served) if accept.as_ else Whole(self.served)
+
+    def shown(self, data: bytes) -> bytes:
+        """Return an object that was written in the form that the client wants."""
+        form = self.representation()
+        if isinstance(form, Whole):
+            return data
+        meta = msgspec.json.decode(data)["metadata"]
+        key = Key(self.served.storage, self.route.namespace, meta["name"])
+        return form.one(Record(key, int(meta.get("resourceVersion") or 0), data))
+
+    def streamed(self) -> Representation:
+        """Return the form that the client wants the objects of a watch in."""
+        form = self.representation()
+        return InFrames(form) if self.request.wanted == PROTOBUF else form
 
     def _included(self) -> str:
         include = self.request.query.get("includeObject") or "Metadata"
@@ -110,8 +127,19 @@ def _options(raw_query: str, agent: str, kind: str, *, applies: bool) -> WriteOp
 
 
 def warning_headers(warnings: list[str]) -> list[tuple[str, str]]:
-    """Return the ``Warning`` headers that carry *warnings* (RFC 7234, code 299)."""
-    return [("Warning", f'299 - "{_quoted(text)}"') for text in warnings]
+    """Return the ``Warning`` headers that carry *warnings* (RFC 7234, code 299).
+
+    Clients refuse heads that are too long, so of many only the first are told.
+    """
+    headers: list[tuple[str, str]] = []
+    left = _WARNED
+    for text in warnings:
+        header = f'299 - "{_quoted(text)}"'
+        left -= len(header)
+        if left < 0 or len(headers) >= _WARNINGS:
+            break
+        headers.append(("Warning", header))
+    return headers
 
 
 def _quoted(text: str) -> str:
@@ -120,6 +148,6 @@ def _quoted(text: str) -> str:
     return safe.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def written(result: Result, code: int = 200) -> Response:
+def written(call: Call, result: Result, code: int = 200) -> Response:
     """Return the answer to a write."""
-    return Response(code, result.data, headers=warning_headers(result.warnings))
+    return Response(code, call.shown(result.data), headers=warning_headers(result.warnings))

@@ -13,11 +13,11 @@ from lockstep.apiserver.deletion import Deletion
 from lockstep.apiserver.handlers.call import Call, Json, warning_headers
 from lockstep.apiserver.handlers.options import deletion_causes, flag, number
 from lockstep.apiserver.handlers.paging import next_page
-from lockstep.apiserver.http import Request, Response
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.representation import ListMeta, Whole
 from lockstep.apiserver.selection import selection
 from lockstep.apiserver.store import Record
+from lockstep.http import Request, Response
 
 _encode = msgspec.json.Encoder().encode
 _CONCURRENT = 500
@@ -34,7 +34,7 @@ async def delete(objects: Objects, call: Call) -> Response:
     result = await objects.delete(served, route.namespace, route.name, deletion, dry_run=dry_run)
     headers = warning_headers(_orphaned(call, deletion))
     if not result.deleted or served.storage in RETURNED_WHEN_DELETED:
-        return Response(body=result.data, headers=headers)
+        return Response(body=call.shown(result.data), headers=headers)
     uid = msgspec.json.decode(result.data)["metadata"]["uid"]
     details = {
         "name": route.name,

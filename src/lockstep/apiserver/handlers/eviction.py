@@ -13,9 +13,9 @@ from lockstep.apiserver.deletion import Deletion
 from lockstep.apiserver.disruption import needs_no_budget, selector_of, verdict
 from lockstep.apiserver.handlers.call import Call, Json
 from lockstep.apiserver.handlers.delete import options_of
-from lockstep.apiserver.http import Response
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.store import Record
+from lockstep.http import Response
 
 _encode = msgspec.json.Encoder().encode
 _BUDGETS = "poddisruptionbudgets.policy"

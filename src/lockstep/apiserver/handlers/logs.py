@@ -1,17 +1,26 @@
-"""Logs of a container, from the agent of the node that the pod runs on."""
+"""Logs of a container, from the agent of the node that the pod runs on.
+
+Nodes keep the logs of pods that are gone for a while. ``pods/-/log?job=JOB`` lists the pods of a
+job whose logs there are, and ``pods/NAME/log?node=NODE&uid=UID&container=NAME`` is the log of one
+of them. The right is that to ``pods/log`` of the namespace; no pod can have the name ``-``.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+import msgspec
+
+from lockstep.api import names
 from lockstep.apiserver import status
 from lockstep.apiserver.auth.pki import Pki
 from lockstep.apiserver.handlers.call import Call, Json
-from lockstep.apiserver.http import Response, Stream
-from lockstep.apiserver.http.message import Write
 from lockstep.apiserver.store import Key, Store
+from lockstep.http import Response, Stream
+from lockstep.http.message import Write
 
 if TYPE_CHECKING:
     import aiohttp
@@ -29,6 +38,8 @@ _PASSED = (
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 _CONNECT_SECONDS = 5.0
 _TEXT = "text/plain"
+_ANY_POD = "-"
+_LIST_SECONDS = 5.0
 
 
 class Logs:
@@ -47,6 +58,8 @@ class Logs:
         """
         import aiohttp
 
+        if call.route.name == _ANY_POD:
+            return await self._list(call)
         url = self._url(call)
         if url is None:
             # The pod has no node yet, and so no log.
@@ -54,7 +67,7 @@ class Logs:
         try:
             upstream = await self._connected().get(url)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise status.internal(f"Get {url}: {error}") from None
+            raise unreachable(f"Get {url}", error) from None
         if upstream.status != 200:
             async with upstream:
                 text = await upstream.text()
@@ -69,19 +82,54 @@ class Logs:
 
     def _url(self, call: Call) -> str | None:
         namespace, name = call.route.namespace, call.route.name
+        asked = call.request.query
+        query = {k: v for k, v in asked.items() if k in _PASSED}
+        if "node" in asked and "uid" in asked:
+            parts = "keptLogs", namespace, name, asked.get("container", "")
+            return (
+                f"{self._agent(asked['node'], parts)}?{urlencode({**query, 'uid': asked['uid']})}"
+            )
         record = self._store.get(Key("pods", namespace, name))
         if record is None:
             raise status.not_found("", "pods", name)
         pod = record.object()
-        container = container_of(pod, call.request.query.get("container", ""))
+        container = container_of(pod, asked.get("container", ""))
         node = pod["spec"].get("nodeName")
         if not node:
             return None
-        query = {k: v for k, v in call.request.query.items() if k in _PASSED}
-        path = "/".join(map(quote, ("containerLogs", namespace, name, container)))
+        parts = "containerLogs", namespace, name, container
+        return f"{self._agent(node, parts)}?{urlencode(query)}"
+
+    def _agent(self, node: str, parts: tuple[str, ...]) -> str:
         host, port = agent_of(self._store, node)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        return f"https://{address}/{path}?{urlencode(query)}"
+        return f"https://{address}/" + "/".join(quote(part, safe="") for part in parts)
+
+    async def _list(self, call: Call) -> Response:
+        """Answer with the pods of a job whose logs the nodes have, those that are gone too."""
+        job = call.request.query.get("job", "")
+        if not job:
+            raise status.bad_request("the job whose logs are wanted is not named: add ?job=NAME")
+        nodes = [
+            record.key.name
+            for record in self._store.objects("nodes")
+            if record.labels.get(names.NODE_KIND_LABEL) != "simulated"
+        ]
+        parts = "keptLogs", call.route.namespace, job
+        found = await asyncio.gather(*(self._of_node(node, parts) for node in nodes))
+        return Response(body=msgspec.json.encode([entry for one in found for entry in one]))
+
+    async def _of_node(self, node: str, parts: tuple[str, ...]) -> list[Json]:
+        """Return what a node has; nothing where it has no agent, or one that keeps no logs."""
+        import aiohttp
+
+        try:
+            url = self._agent(node, parts)
+            async with asyncio.timeout(_LIST_SECONDS), self._connected().get(url) as answer:
+                entries = await answer.json() if answer.status == 200 else []
+        except (aiohttp.ClientError, OSError, ValueError, status.StatusError):
+            return []
+        return [{**entry, "node": node} for entry in entries]
 
     def _connected(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -119,14 +167,27 @@ def agent_of(store: Store, node: str) -> tuple[str, int]:
     return addresses[0], int(port)
 
 
+def unreachable(doing: str, error: Exception) -> status.StatusError:
+    """Return the answer where the agent of a node cannot be talked to."""
+    cause = getattr(error, "certificate_error", error)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return status.internal(
+            f"{doing}: the node's certificate is not of this cluster's authority "
+            f"({cause.verify_message}); start the process node with --certificate and --key, as "
+            "`lockstep up` does"
+        )
+    return status.internal(f"{doing}: {error}")
+
+
 def client_context(pki: Pki) -> ssl.SSLContext:
-    """Return the TLS context with which the server calls the agents of nodes."""
+    """Return the TLS context with which the server calls the agents of nodes.
+
+    An agent has to show a certificate of the cluster's own authority, see `Pki.node_agent`: what is
+    sent there may be secret, such as the input of commands.
+    """
     pair = pki.kubelet_client()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    # Nodes serve with certificates of their own making, as kubelets do unless told otherwise;
-    # nothing secret is sent there, and what the client's key signs is of no use elsewhere.
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+    context = ssl.create_default_context(cafile=str(pki.ca))
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(pair.certificate, pair.key)
     return context
 

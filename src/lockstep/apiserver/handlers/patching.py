@@ -57,7 +57,7 @@ def read_configuration(call: Call) -> Json:
     Raises:
         StatusError: when it is none for this path.
     """
-    applied = read_applied(call.request.body)
+    applied = read_applied(call.request)
     kind = call.served.kind
     given = applied.get("apiVersion") or "", applied.get("kind") or ""
     if not call.route.subresource and given != (kind.api_version, kind.kind):

@@ -12,11 +12,11 @@ from lockstep.apiserver.handlers.options import (
     revision,
 )
 from lockstep.apiserver.handlers.paging import Token, at_revision, next_page
-from lockstep.apiserver.http import Response, Stream
 from lockstep.apiserver.representation import ListMeta
 from lockstep.apiserver.selection import Match, selection
 from lockstep.apiserver.store import Key, Record, Store
 from lockstep.apiserver.watch import Hub, WatchRequest, watch_stream
+from lockstep.http import Response, Stream
 
 
 def get(store: Store, call: Call) -> Response:
@@ -81,7 +81,7 @@ def watch(store: Store, hub: Hub, call: Call) -> Stream:
         resource=call.served.storage,
         namespace=call.route.namespace,
         match=_watched(call),
-        representation=call.representation(),
+        representation=call.streamed(),
         revision=since,
         initial_events=initial or (since is None and "sendInitialEvents" not in query),
         initial_bookmark=initial and bookmarks,

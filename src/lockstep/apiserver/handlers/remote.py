@@ -1,4 +1,4 @@
-"""Commands in containers and ports of pods: WebSockets carried on to the agent of the node."""
+"""Commands in containers and ports of pods, carried on to the agent of the node."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from lockstep.apiserver.auth.access import require
 from lockstep.apiserver.auth.pki import Pki
 from lockstep.apiserver.auth.rules import Attributes
 from lockstep.apiserver.handlers.call import Call
-from lockstep.apiserver.handlers.logs import agent_of, client_context, container_of
-from lockstep.apiserver.http import Tunnel
+from lockstep.apiserver.handlers.logs import agent_of, client_context, container_of, unreachable
+from lockstep.apiserver.handlers.spdy_tunnel import PORT_FORWARD, SPDY, SpdyTunnel
 from lockstep.apiserver.store import Key, Store
+from lockstep.http import ByteTunnel, Tunnel
 
 AT_AGENT: Final = {"exec": "exec", "attach": "attach", "portforward": "portForward"}
 """Subresources of pods, and what an agent calls them."""
@@ -29,7 +30,7 @@ _PASSED: Final = (
 
 def _only(subresource: str) -> str:
     if subresource == "portforward":
-        return "ports are forwarded within WebSockets alone; kubectl port-forward speaks SPDY"
+        return "ports are forwarded within WebSockets or SPDY"
     return f"pods/{subresource} is served within WebSockets alone, as kubectl 1.31 and later ask"
 
 
@@ -49,21 +50,51 @@ class Remote:
         """
         self._require_right(call)
         (host, port), path = self._place(call)
-        if call.request.headers.get("upgrade", "").lower() != "websocket":
-            raise status.bad_request(f"Upgrade request required: {_only(call.route.subresource)}")
+        upgrade = call.request.headers.get("upgrade", "").lower()
         if self._context is None:
             self._context = client_context(self._pki)
+        if upgrade == SPDY.lower() and call.route.subresource == "portforward":
+            return await self._within_socket(call, host, port, path)
+        if upgrade != "websocket":
+            raise status.bad_request(f"Upgrade request required: {_only(call.route.subresource)}")
         try:
             async with asyncio.timeout(_CONNECT_SECONDS):
                 reader, writer = await asyncio.open_connection(host, port, ssl=self._context)
         except OSError as error:
-            raise status.internal(f"error dialing backend: {error}") from None
+            raise unreachable("error dialing backend", error) from None
         try:
             head = await self._upgraded(call, path, reader, writer)
         except BaseException:
             writer.close()
             raise
-        return Tunnel(head, reader, writer)
+        return ByteTunnel(head, reader, writer)
+
+    async def _within_socket(self, call: Call, host: str, port: int, path: str) -> Tunnel:
+        """Answer a client that speaks SPDY itself."""
+        import aiohttp
+
+        asked = call.request.headers.get("x-stream-protocol-version", PORT_FORWARD)
+        if PORT_FORWARD not in map(str.strip, asked.split(",")):
+            raise status.bad_request(f"stream protocol {asked} is not served, only {PORT_FORWARD}")
+        address = f"[{host}]" if ":" in host else host
+        session = aiohttp.ClientSession()
+        try:
+            socket = await session.ws_connect(
+                f"https://{address}:{port}{path}",
+                protocols=[f"{SPDY}+{PORT_FORWARD}"],
+                ssl=self._context or False,
+                max_msg_size=0,
+                timeout=aiohttp.ClientWSTimeout(ws_close=1.0),
+            )
+        except aiohttp.WSServerHandshakeError as error:
+            await session.close()
+            raise status.StatusError(
+                error.status, _REASONS.get(error.status, "InternalError"), error.message
+            ) from None
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            await session.close()
+            raise unreachable("error dialing backend", error) from None
+        return SpdyTunnel(session, socket)
 
     def _require_right(self, call: Call) -> None:
         """Let pass who may create: a WebSocket begins with a GET, but what it does is no reading.

@@ -16,10 +16,10 @@ from lockstep.apiserver.builtin import REVIEWS, Kind
 from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.gate import Gate
 from lockstep.apiserver.handlers.options import write_options
-from lockstep.apiserver.http import Request, Response
 from lockstep.apiserver.patch import Writer, builtin, track
 from lockstep.apiserver.routes import Route
 from lockstep.apiserver.schema.causes import Cause, invalid
+from lockstep.http import Request, Response
 
 Json = dict[str, Any]
 

@@ -15,11 +15,11 @@ from lockstep.apiserver.catalog import Served
 from lockstep.apiserver.handlers.call import Call, Json
 from lockstep.apiserver.handlers.patching import mutation
 from lockstep.apiserver.handlers.write import check_name
-from lockstep.apiserver.http import Response
 from lockstep.apiserver.objects import Mutate, Objects
 from lockstep.apiserver.patch import builtin
 from lockstep.apiserver.schema.causes import invalid
 from lockstep.apiserver.store import Key
+from lockstep.http import Response
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -12,9 +13,9 @@ from lockstep import __version__
 from lockstep.apiserver import discovery, status
 from lockstep.apiserver.builtin import Kind
 from lockstep.apiserver.catalog import Catalog
-from lockstep.apiserver.http import Request, Response
-from lockstep.apiserver.negotiation import accepted
+from lockstep.apiserver.negotiation import JSON, YAML, Accept, choose, in_protobuf
 from lockstep.apiserver.openapi import Definition, OpenApi
+from lockstep.http import Request, Response
 
 Json = dict[str, Any]
 
@@ -22,6 +23,7 @@ _encode = msgspec.json.Encoder().encode
 _TEXT = "text/plain; charset=utf-8"
 # The release whose API is served; clients compare their own with it.
 MAJOR, MINOR = "1", "36"
+_AGGREGATED: Final = "APIGroupDiscoveryList"
 _V2_PROTOBUF_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 # A Document whose one field says "swagger: 2.0".
 _V2_PROTOBUF = b"\x0a\x032.0"
@@ -128,7 +130,7 @@ class Discovery:
         parts = request.path.strip("/").split("/")
         if parts[0] not in ("api", "apis") or len(parts) > 3:
             return None
-        as_ = self._aggregated(request) if len(parts) == 1 else ""
+        as_, type_ = self._aggregated(request) if len(parts) == 1 else ("", JSON)
         if self._made_for != self._catalog.changes:
             self._documents.clear()
             self._made_for = self._catalog.changes
@@ -141,16 +143,20 @@ class Discovery:
             body = self._documents[key] = _encode(document)
         if not as_:
             return Response(body=body)
-        return Response(
-            body=body,
-            content_type=f"application/json;g=apidiscovery.k8s.io;v={as_};as=APIGroupDiscoveryList",
-        )
+        if type_ != JSON:
+            body = in_protobuf(body) or body
+        # Clients keep the document, and ask whether it is still the same.
+        etag = f'"{hashlib.sha512(body).hexdigest().upper()}"'
+        headers = [("Vary", "Accept"), ("ETag", etag), ("Cache-Control", "public")]
+        if request.headers.get("if-none-match") == etag:
+            return Response(304, content_type="", headers=headers)
+        kind = f"{type_};g=apidiscovery.k8s.io;v={as_};as={_AGGREGATED}"
+        return Response(body=body, content_type=kind, headers=headers)
 
-    def _aggregated(self, request: Request) -> str:
-        first = accepted(request)[0]
-        if first.as_ == "APIGroupDiscoveryList" and first.version in ("v2", "v2beta1"):
-            return first.version
-        return ""
+    def _aggregated(self, request: Request) -> tuple[str, str]:
+        """Return the version of the aggregated form that is asked for, and its media type."""
+        found = choose(request.headers.get("accept", ""), _allows)
+        return (found.version, found.type) if found and found.converts else ("", JSON)
 
     def _make(self, parts: list[str], as_: str) -> Json | None:
         kinds = [served.kind for served in self._catalog] + self._reviews
@@ -168,3 +174,12 @@ class Discovery:
             case ["apis", group, version_]:
                 return discovery.api_resource_list(kinds, group, version_)
         return None
+
+
+def _allows(made: str, clause: Accept) -> bool:
+    """Return whether a clause asks for discovery in its aggregated form."""
+    return (
+        made != YAML
+        and clause.group == "apidiscovery.k8s.io"
+        and (clause.as_, clause.version in ("v2", "v2beta1")) == (_AGGREGATED, True)
+    )

@@ -17,11 +17,11 @@ from lockstep.apiserver.auth.service_accounts import (
 from lockstep.apiserver.bodies import read_object
 from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.handlers.call import Call, Json
-from lockstep.apiserver.http import Response
 from lockstep.apiserver.objects import Objects
 from lockstep.apiserver.patch import Writer, builtin, track
 from lockstep.apiserver.schema.causes import invalid
 from lockstep.apiserver.store import Key
+from lockstep.http import Response
 
 _encode = msgspec.json.Encoder().encode
 _MAX_LIFETIME = 1 << 32

@@ -18,11 +18,11 @@ from lockstep.apiserver.handlers.patching import (
     read_configuration,
     unfit,
 )
-from lockstep.apiserver.http import Response
 from lockstep.apiserver.objects import Mutate, Objects, Result, WriteOptions
 from lockstep.apiserver.preparation import Unreadable
 from lockstep.apiserver.schema.causes import invalid
 from lockstep.apiserver.store import Key
+from lockstep.http import Response
 
 
 async def create(objects: Objects, call: Call) -> Response:
@@ -72,7 +72,7 @@ async def _create(
         raise status.failed("resourceVersion should not be set on objects to be created")
     repeated = [*warnings, *deduplicate_owners(obj)]
     result = await objects.create(call.served, call.route.namespace, obj, options)
-    return written(result.warned(repeated), 201)
+    return written(call, result.warned(repeated), 201)
 
 
 async def update(objects: Objects, call: Call) -> Response:
@@ -100,7 +100,7 @@ async def update(objects: Objects, call: Call) -> Response:
         named = served.kind.plural if served.custom else served.kind.kind
         raise status.version_required(served.kind.group, named, route.name)
     repeated = [*doubled, *deduplicate_owners(obj)]
-    return written((await _change(objects, call, lambda _: obj)).warned(repeated))
+    return written(call, (await _change(objects, call, lambda _: obj)).warned(repeated))
 
 
 def _creates(call: Call) -> bool:
@@ -121,7 +121,7 @@ async def patch(objects: Objects, call: Call) -> Response:
         return await _apply(objects, call)
     mutate = mutation(call)
     try:
-        return written(await _change(objects, call, mutate))
+        return written(call, await _change(objects, call, mutate))
     except Unreadable as error:
         served, route = call.served, call.route
         live = served.tree(objects.find(served, route.namespace, route.name))
@@ -183,10 +183,10 @@ async def _apply(objects: Objects, call: Call) -> Response:
         fresh = application(call, applied, objects.clock())(None)
         call.require_grant(fresh)
         return written(
-            await objects.create(served, route.namespace, fresh, options, applied=True), 201
+            call, await objects.create(served, route.namespace, fresh, options, applied=True), 201
         )
     mutate = application(call, applied, objects.clock())
-    return written(await _change(objects, call, mutate, applied=True))
+    return written(call, await _change(objects, call, mutate, applied=True))
 
 
 def check_identity(served: Served, namespace: str, obj: Json) -> None:

@@ -37,7 +37,7 @@ class LimitGuard:
         Raises:
             StatusError: when it is beyond a limit, or there is not enough left of a quota.
         """
-        if not namespace or served.custom:
+        if not namespace:
             return
         storage, kind = served.storage, served.kind
         if old is not None and (storage not in _GROWING or new.get("spec") == old.get("spec")):

@@ -25,6 +25,11 @@ def malformed(message: str) -> PatchError:
     return PatchError(400, "BadRequest", message)
 
 
+def too_costly(message: str) -> PatchError:
+    """Say that a patch is small, but what it makes or the work for it is not."""
+    return PatchError(413, "RequestEntityTooLarge", message)
+
+
 def inapplicable(message: str) -> PatchError:
     """Say that a well-formed patch does not fit the object that it is for."""
     return PatchError(422, "Invalid", _REJECTED, {}, hidden=message)

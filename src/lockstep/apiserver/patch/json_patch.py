@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
+
+from lockstep.apiserver.budget import Costly, Stopwatch
 from lockstep.apiserver.go_json import type_name
-from lockstep.apiserver.patch.errors import PatchError, inapplicable, malformed
+from lockstep.apiserver.patch.errors import PatchError, inapplicable, malformed, too_costly
 
 Json = dict[str, Any]
 MAX_OPERATIONS: Final = 10_000
+MAX_COPIED: Final = 3 << 20
+"""Bytes of JSON that the copies of one patch may add, as in Go's library."""
+_SECONDS: Final = 0.05
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
 _ABSENT: Final = object()
 _UNDECODED: Final = "error decoding patch: json: cannot unmarshal"
 _AS_LIST: Final = "into Go value of type []handlers.jsonPatchOp"
@@ -21,8 +29,8 @@ def json_patch(doc: Json, operations: Any) -> Json:
     """Return the document after all operations; the given one is left as it was.
 
     Raises:
-        PatchError: The patch is not well formed (400), has too many operations (413), or one of
-            its operations does not fit the document (422).
+        PatchError: The patch is not well formed (400), costs too much (413), or one of its
+            operations does not fit the document (422).
     """
     if not isinstance(operations, list):
         raise malformed(f"{_UNDECODED} {type_name(operations)} {_AS_LIST}")
@@ -35,16 +43,30 @@ def json_patch(doc: Json, operations: Any) -> Json:
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, "
             f"got {len(operations)}",
         )
-    result: Any = doc
-    for operation in operations:
-        kind = operation.get("op", "unknown")
-        handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
-        if handler is None:
-            raise inapplicable(f"Unexpected kind: {kind}")
-        result = handler(result, operation)
+    result = _applied(_decode(_encode(doc)), operations)
     if not isinstance(result, dict):
         raise inapplicable("the patched document is not an object")
     return result
+
+
+def _applied(doc: Any, operations: list[Json]) -> Any:
+    """Return *doc*, which is nobody else's, after all operations."""
+    watch, copied = Stopwatch(_SECONDS), 0
+    for operation in operations:
+        kind = operation.get("op", "unknown")
+        handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
+        if kind == "copy":
+            doc, copied = _copy(doc, operation, copied)
+        elif handler is None:
+            raise inapplicable(f"Unexpected kind: {kind}")
+        else:
+            doc = handler(doc, operation)
+        try:
+            watch.check()
+        except Costly:
+            text = f"The JSON patch takes more than {_SECONDS * 1000:.0f} ms of processor time"
+            raise too_costly(f"{text}; send it in parts") from None
+    return doc
 
 
 def _add(doc: Any, operation: Json) -> Any:
@@ -100,9 +122,21 @@ def _move(doc: Any, operation: Json) -> Any:
     return _put(_changed(doc, source, None, _delete, "move"), path, value, "move")
 
 
-def _copy(doc: Any, operation: Json) -> Any:
+def _copy(doc: Any, operation: Json, before: int) -> tuple[Any, int]:
+    """Return the document with a copy in it, and how many bytes of JSON all copies are by now.
+
+    Raises:
+        PatchError: when they are too many; the last is not made.
+    """
     source, path = _pointer(operation, "from"), _pointer(operation, "path")
-    return _put(doc, path, _found(doc, source, "copy"), "copy")
+    data = _encode(_found(doc, source, "copy"))
+    copied = before + len(data)
+    if copied > MAX_COPIED:
+        raise too_costly(
+            "Unable to complete the copy, the accumulated size increase of copy is "
+            f"{copied}, exceeding the limit {MAX_COPIED}"
+        )
+    return _put(doc, path, _decode(data), "copy"), copied
 
 
 def _test(doc: Any, operation: Json) -> Any:
@@ -121,7 +155,6 @@ _HANDLERS: Final[dict[str, Callable[[Any, Json], Any]]] = {
     "remove": _remove,
     "replace": _replace,
     "move": _move,
-    "copy": _copy,
     "test": _test,
 }
 
@@ -193,33 +226,25 @@ def _found(doc: Any, path: str, name: str) -> Any:
 
 
 def _changed(doc: Any, path: str, whole: Any, change: _Change, name: str) -> Any:
-    """Return the document with one place changed; containers on the way there are copied."""
+    """Return the document with one place changed, in place."""
     tokens = _tokens(path)
     if not tokens:
         return whole
-    root = parent = _shallow(doc)
+    parent = doc
     for token in tokens[:-1]:
         key: Any = token
         if isinstance(parent, list):
             key = _index(parent, token)
         elif not isinstance(parent, dict) or token not in parent:
             raise _missing(name, path)
-        child = _shallow(parent[key])
-        parent[key] = child
-        parent = child
+        parent = parent[key]
     if not isinstance(parent, dict | list):
         raise _missing(name, path)
     change(parent, tokens[-1])
-    return root
+    return doc
 
 
 def _missing(name: str, path: str) -> PatchError:
     return inapplicable(
         f'{name} operation does not apply: doc is missing path: "{path}": missing value'
     )
-
-
-def _shallow(value: Any) -> Any:
-    if isinstance(value, dict):
-        return dict(value)
-    return list(value) if isinstance(value, list) else value

@@ -1,54 +1,23 @@
-"""From Kubernetes' protobuf envelope to the object that its JSON would be.
-
-Go clients such as kubectl send built-in kinds in this form, and fall back to nothing else. The
-field tables in ``data/protobuf.json.gz`` are reduced from the struct tags of Kubernetes' Go types.
-Answers are always JSON, which those clients accept.
-"""
+"""From Kubernetes' protobuf envelope to the object that its JSON would be."""
 
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
-from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
+from lockstep.apiserver.protobuf.tables import (
+    MAGIC,
+    SCHEMA,
+    Field,
+    Json,
+    NotProtobuf,
+    message_of,
+    tables,
+)
 from lockstep.apiserver.protobuf.wire import Malformed, Value, fields, signed
-
-Json = dict[str, Any]
-
-MAGIC = b"k8s\x00"
-_DELETE_OPTIONS = "meta.v1.DeleteOptions"
-
-
-class NotProtobuf(ValueError):
-    """A body that cannot be read as one of the kinds that have a protobuf form."""
-
-
-class _Field(NamedTuple):
-    name: str
-    type: str
-    shape: str
-    drops_zero: bool
-
-
-class _Tables(NamedTuple):
-    kinds: dict[str, str]
-    messages: dict[str, dict[int, _Field]]
-
-
-@cache
-def _tables() -> _Tables:
-    data = files("lockstep.apiserver") / "data" / "protobuf.json.gz"
-    raw = json.loads(gzip.decompress(data.read_bytes()))
-    messages = {
-        name: {int(number): _Field(*field) for number, field in table.items()}
-        for name, table in raw["messages"].items()
-    }
-    return _Tables(raw["kinds"], messages)
 
 
 def decode(body: bytes) -> Json:
@@ -63,24 +32,15 @@ def decode(body: bytes) -> Json:
         envelope = dict(fields(body[len(MAGIC) :]))
         types = dict(fields(_bytes(envelope.get(1, b""))))
         api_version, kind = (_bytes(types.get(n, b"")).decode() for n in (1, 2))
-        message = _message_of(api_version, kind)
+        message = message_of(api_version, kind)
         obj = _message(message, _bytes(envelope.get(2, b"")))
     except (Malformed, UnicodeDecodeError, json.JSONDecodeError, OverflowError) as error:
         raise NotProtobuf(f"the body is not valid protobuf: {error}") from None
     return {"apiVersion": api_version, "kind": kind, **obj}
 
 
-def _message_of(api_version: str, kind: str) -> str:
-    if kind == "DeleteOptions":
-        return _DELETE_OPTIONS
-    try:
-        return _tables().kinds[f"{api_version} {kind}"]
-    except KeyError:
-        raise NotProtobuf(f"{api_version} {kind} has no protobuf form here; send JSON") from None
-
-
 def _message(name: str, data: bytes) -> Json:
-    table = _tables().messages[name]
+    table = tables().messages[name]
     obj: Json = {}
     for number, raw in fields(data):
         field = table.get(number)
@@ -96,14 +56,14 @@ def _message(name: str, data: bytes) -> Json:
     return obj
 
 
-def _set(obj: Json, field: _Field, value: Any) -> None:
+def _set(obj: Json, field: Field, value: Any) -> None:
     if not field.name:
         obj.update(value)  # inlined in JSON
     elif value is not None and not (field.drops_zero and not isinstance(value, dict) and not value):
         obj[field.name] = value
 
 
-def _entry(field: _Field, data: bytes) -> tuple[str, Any]:
+def _entry(field: Field, data: bytes) -> tuple[str, Any]:
     parts = dict(fields(data))
     empty: Value = 0 if field.type in ("int", "bool") else b""
     return _bytes(parts.get(1, b"")).decode(), _value(field.type, parts.get(2, empty))
@@ -146,16 +106,44 @@ def _int_or_string(raw: Value) -> int | str:
     return _int(parts.get(2, 0))
 
 
+def _double(raw: Value) -> int | float:
+    if not isinstance(raw, float):
+        raise Malformed("no 64-bit number where one was expected")
+    return int(raw) if raw.is_integer() else raw
+
+
+def _schema_or_schemas(raw: Value) -> Json | list[Json]:
+    parts = list(fields(_bytes(raw)))
+    if parts and parts[0][0] == 1:
+        return _message(SCHEMA, _bytes(parts[0][1]))
+    return [_message(SCHEMA, _bytes(value)) for _, value in parts]
+
+
+def _schema_or_bool(raw: Value) -> Json | bool:
+    parts = dict(fields(_bytes(raw)))
+    return _message(SCHEMA, _bytes(parts[2])) if 2 in parts else bool(_int(parts.get(1, 0)))
+
+
+def _schema_or_strings(raw: Value) -> Json | list[str]:
+    parts = list(fields(_bytes(raw)))
+    if parts and parts[0][0] == 1:
+        return _message(SCHEMA, _bytes(parts[0][1]))
+    return [_bytes(value).decode() for _, value in parts]
+
+
 _DECODERS: dict[str, Callable[[Value], Any]] = {
     "string": lambda raw: _bytes(raw).decode(),
     "bytes": lambda raw: base64.b64encode(_bytes(raw)).decode(),
     "int": _int,
     "bool": lambda raw: bool(_int(raw)),
-    "double": lambda raw: raw,
+    "double": _double,
     "json": lambda raw: json.loads(_bytes(dict(fields(_bytes(raw))).get(1, b"null"))),
     "strings": lambda raw: [_bytes(value).decode() for _, value in fields(_bytes(raw))],
     "quantity": _quantity,
     "time": lambda raw: _moment(raw, 0),
     "microtime": lambda raw: _moment(raw, 6),
     "intstr": _int_or_string,
+    "schemaOrSchemas": _schema_or_schemas,
+    "schemaOrBool": _schema_or_bool,
+    "schemaOrStrings": _schema_or_strings,
 }

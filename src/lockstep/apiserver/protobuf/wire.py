@@ -48,6 +48,28 @@ def signed(value: int) -> int:
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
+def varint(value: int) -> bytes:
+    """Return a number, which may be negative, as a varint."""
+    if 0 <= value < len(_SHORT):
+        return _SHORT[value]
+    value &= (1 << 64) - 1
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def double(value: float) -> bytes:
+    """Return the eight bytes of a 64-bit number."""
+    return struct.pack("<d", value)
+
+
+_SHORT = [bytes((n,)) if n < 0x80 else bytes((n & 0x7F | 0x80, n >> 7)) for n in range(1 << 11)]
+"""The varints that are needed most."""
+
+
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from lockstep.apiserver.budget import Costly, Stopwatch, refused, require_small
 from lockstep.apiserver.schema.causes import Cause, Reason, forbidden, invalid, required, show
 from lockstep.apiserver.schema.cel_functions import FUNCTIONS, LANGUAGE
 from lockstep.apiserver.schema.check import correlate
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 _OPERATOR = re.compile(r"[^A-Za-z]")
 _USE = re.compile(r"\b(self|oldSelf)\b(?:\.(\w+)\b(?!\s*\())?")
 _MESSAGE_LIMIT = 5 * 1024
+_RULE_LIMIT = 10_000
+"""Characters of a rule: to compile one takes a time that grows with it."""
+# What goes through its input once for every part of it, or returns more than it was given.
+_LOOP = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter|distinct|join|replace)\s*\(")
+_LITTLE = 20_000
+"""Steps of a rule that are taken on the event loop; some milliseconds."""
+_LOOP_SECONDS = 0.02
 
 
 class RuleError(ValueError):
@@ -40,6 +48,10 @@ class _Rule:
 
     What a rule sees is copied for it, and a job's pod templates are large.
     """
+    loops: int
+    """How often one loop may be inside another, or feed it."""
+    length: int
+    """How many characters the rule has."""
 
     @property
     def text(self) -> str:
@@ -53,10 +65,16 @@ class Rules:
     def __init__(self, root: Node) -> None:
         self._root = root
         self._compiled: dict[int, list[_Rule]] = {}
+        self._watch = Stopwatch(_LOOP_SECONDS)
 
     def check(self, obj: Json, old: Json | None) -> list[Cause]:
-        """Return which rules *obj* breaks, where it replaces *old* if that is given."""
+        """Return which rules *obj* breaks, where it replaces *old* if that is given.
+
+        Raises:
+            Costly: when that may take long, and this is not a fork.
+        """
         causes: list[Cause] = []
+        self._watch = Stopwatch(_LOOP_SECONDS)
         self._check(self._root, obj, UNSET if old is None else old, "", causes)
         return causes
 
@@ -64,6 +82,7 @@ class Rules:
         if value is None:
             return
         for rule in self._rules(node):
+            self._watch.check()
             causes += _evaluate(rule, node, value, old, path or "<nil>")
         if isinstance(value, dict):
             before = old if isinstance(old, dict) else {}
@@ -100,8 +119,16 @@ def _compile(given: Json) -> _Rule:
     program = _program(given["rule"])
     expression = given.get("messageExpression")
     message = _program(expression) if expression else None
-    uses_old = "oldSelf" in program.variables()
-    return _Rule(given, program, message, uses_old, _fields(f"{given['rule']} {expression or ''}"))
+    text = f"{given['rule']} {expression or ''}"
+    return _Rule(
+        given,
+        program,
+        message,
+        uses_old="oldSelf" in program.variables(),
+        fields=_fields(text),
+        loops=len(_LOOP.findall(text)),
+        length=len(text),
+    )
 
 
 def _fields(text: str) -> frozenset[str] | None:
@@ -112,6 +139,8 @@ def _fields(text: str) -> frozenset[str] | None:
 def _program(text: str) -> Program:
     import cel
 
+    if len(text) > _RULE_LIMIT:
+        raise RuleError(f"Too long: may not be more than {_RULE_LIMIT} characters")
     try:
         program = cel.compile(text)
     except ValueError as error:
@@ -134,19 +163,56 @@ def _evaluate(rule: _Rule, node: Node, value: Any, old: Any, path: str) -> list[
     variables = {"self": _seen(rule, node, value)}
     if rule.uses_old:
         variables["oldSelf"] = _old(rule, node, old, is_optional)
+    _require_cheap(rule, variables)
     try:
         outcome = _run(rule.program, variables)
+    except Costly:
+        raise
     except Exception as error:
         # A rule may fail in any way; that it has is what the client must know.
         return [invalid(path, node.type, _words(error, rule.text))]
     return [] if outcome is True else [_broken(rule, node, value, variables, path)]
 
 
+def _require_cheap(rule: _Rule, variables: dict[str, Any]) -> None:
+    """Require that a rule takes few steps, whatever it does with what it sees.
+
+    Without loops each of its places is evaluated once, over all of the input at most; each loop
+    does that once more for every part of its input.
+    """
+    once = 1 + rule.length / 16
+    widest = (_LITTLE / once) ** (1 / (rule.loops + 1))
+    parts = weight(list(variables.values()), widest) + (rule.length / 16 if rule.loops else 0)
+    require_small(once * parts ** (rule.loops + 1), _LITTLE)
+
+
+def weight(value: Any, limit: float) -> float:
+    """Return how many parts *value* has, or some number above *limit* when it has more."""
+    parts, left = 0.0, [value]
+    while left and parts <= limit:
+        one = left.pop()
+        parts += 1
+        if isinstance(one, dict):
+            parts += len(one)
+            left.extend(one.values())
+        elif isinstance(one, list):
+            left.extend(one)
+        elif isinstance(one, str | bytes):
+            parts += len(one) / 64
+    return parts
+
+
 def _run(program: Program, variables: dict[str, Any]) -> Any:
     import cel
 
     wanted = {name: FUNCTIONS[name] for name in program.functions() if name in FUNCTIONS}
-    return program.execute(cel.Context(variables=variables, functions=wanted))
+    before = refused()
+    try:
+        return program.execute(cel.Context(variables=variables, functions=wanted))
+    finally:
+        # The library makes another error of it, or goes on without the function's answer.
+        if refused() != before:
+            raise Costly(program.source)
 
 
 def _broken(rule: _Rule, node: Node, value: Any, variables: dict[str, Any], path: str) -> Cause:
@@ -178,6 +244,8 @@ def _message(rule: _Rule, variables: dict[str, Any]) -> str:
         return ""
     try:
         text = _run(rule.message, variables)
+    except Costly:
+        raise
     except Exception:
         return ""
     if not isinstance(text, str) or "\n" in text.strip() or len(text) > _MESSAGE_LIMIT:

@@ -22,7 +22,7 @@ from lockstep.apiserver.schema.causes import (
 )
 from lockstep.apiserver.schema.formats import is_well_formed
 from lockstep.apiserver.schema.node import INT_OR_STRING, UNSET, Json, Node
-from lockstep.apiserver.schema.regex import compiled
+from lockstep.apiserver.schema.patterns import found
 
 _JSON_TYPES: dict[type, str] = {
     bool: "boolean",
@@ -144,7 +144,7 @@ class Checker:
         if len(value) > bounds.get("maxLength", len(value)):
             self.causes.append(too_long(path, bounds["maxLength"]))
         pattern = bounds.get("pattern")
-        if pattern and not compiled(pattern).search(value):
+        if pattern and not found(pattern, value):
             self.causes.append(invalid(path, value, f"{path} in body should match '{pattern}'"))
         fmt = bounds.get("format")
         if fmt and node.type in ("", "string") and not is_well_formed(fmt, value):
@@ -207,8 +207,8 @@ class Checker:
 
     def _all_of(self, choices: tuple[Node, ...], value: Any, path: str) -> None:
         failures = [_failures(choice, value, path) for choice in choices]
-        for found in failures:
-            self.causes.extend(found)
+        for causes in failures:
+            self.causes.extend(causes)
         if any(failures):
             none = ". None validated" if all(failures) else ""
             self._mismatch(path, f"must validate all the schemas (allOf){none}")

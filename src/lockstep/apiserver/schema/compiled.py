@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import hashlib
 from typing import Any
 
 import msgspec
 
+from lockstep.apiserver.budget import PROCESSOR_SECONDS, Costly, TooCostly, apart, is_answered
 from lockstep.apiserver.schema import components
-from lockstep.apiserver.schema.causes import Cause, Reason, invalid
+from lockstep.apiserver.schema.causes import Cause, Reason, forbidden, invalid
 from lockstep.apiserver.schema.cel import Rules
 from lockstep.apiserver.schema.check import Checker
 from lockstep.apiserver.schema.decode import Misfit, misfit
@@ -34,6 +37,12 @@ _UNCHECKED = invalid(
     None,
     "some validation rules were not checked because the object was invalid; correct the existing "
     "errors to complete validation",
+)
+_TOO_COSTLY = forbidden(
+    "<nil>",
+    "validation failed due to running out of cost budget, no further validation rules will be run: "
+    f"one object may take {PROCESSOR_SECONDS * 1000:.0f} ms of processor time; make the object "
+    "smaller, or the patterns and rules of its definition simpler",
 )
 
 
@@ -110,6 +119,29 @@ class Schema:
 
     def validate(self, obj: Json, old: Json | None = None) -> list[Cause]:
         """Return what is wrong with *obj*, which replaces *old* where that is given."""
+        if not is_answered():
+            with contextlib.suppress(Costly):
+                return self._validate(obj, old)
+        return self._validate_apart(obj, old)
+
+    def _validate_apart(self, obj: Json, old: Json | None) -> list[Cause]:
+        try:
+            found = apart(
+                self._question(obj, old), lambda: msgspec.json.encode(self._validate(obj, old))
+            )
+        except TooCostly:
+            return [_TOO_COSTLY]
+        return msgspec.json.decode(found, type=list[Cause])
+
+    def _question(self, obj: Json, old: Json | None) -> bytes:
+        """Return what a verdict depends on: of the metadata, rules see the name alone."""
+        seen = [
+            None if one is None else (_name(one), {k: v for k, v in one.items() if k != "metadata"})
+            for one in (obj, old)
+        ]
+        return hashlib.sha256(msgspec.json.encode([id(self), seen])).digest()
+
+    def _validate(self, obj: Json, old: Json | None) -> list[Cause]:
         causes: list[Cause] = []
         before = UNSET if old is None else old
         is_shaped = self.fits(obj)
@@ -120,3 +152,8 @@ class Schema:
         if any(cause.reason in _BLOCKING for cause in causes):
             return [*causes, _UNCHECKED]
         return [*causes, *self._rules.check(obj, old)]
+
+
+def _name(obj: Json) -> Any:
+    metadata = obj.get("metadata")
+    return metadata.get("name") if isinstance(metadata, dict) else None

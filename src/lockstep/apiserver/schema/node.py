@@ -204,7 +204,7 @@ def _beyond_types(node: Node) -> bool:
         or node.one_of
         or node.negated
         or (bounds and node.type in ("", "object", INT_OR_STRING))
-        or bounds.keys() & {"uniqueItems", "format", "multipleOf"}
+        or bounds.keys() & {"uniqueItems", "format", "multipleOf", "pattern"}
         or ("enum" in bounds and not _is_text_enum(node))
         # The fast check lets what has a default be absent, as it is before defaulting.
         or any(

@@ -7,14 +7,12 @@ cannot express is wrong, the slow check finds out.
 from __future__ import annotations
 
 import math
-import re
 from typing import Annotated, Any, Literal
 
 import msgspec
 
 from lockstep.apiserver.schema.formats import BASE64, DATE_TIME, QUANTITY_PATTERN
 from lockstep.apiserver.schema.node import INT_OR_STRING, QUANTITY, UNSET, Node
-from lockstep.apiserver.schema.regex import translate
 
 # What texts of the built-in kinds must look like to be read at all.
 _READABLE = {"date-time": DATE_TIME, "byte": BASE64}
@@ -72,13 +70,7 @@ class _Builder:
         enum = node.bounds.get("enum")
         if enum and all(isinstance(v, str) for v in enum):
             return Literal[tuple(enum)]
-        built = self._bounded(str, node, min_length="minLength", max_length="maxLength")
-        if pattern := node.bounds.get("pattern"):
-            try:
-                return Annotated[built, msgspec.Meta(pattern=translate(pattern))]
-            except (re.error, ValueError):
-                return built
-        return built
+        return self._bounded(str, node, min_length="minLength", max_length="maxLength")
 
     def _integer(self, node: Node) -> Any:
         limit = _INT32 if node.bounds.get("format") == "int32" else _INT64

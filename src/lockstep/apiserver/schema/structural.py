@@ -22,8 +22,8 @@ from lockstep.apiserver.schema.causes import (
 from lockstep.apiserver.schema.cel import problems
 from lockstep.apiserver.schema.check import Checker
 from lockstep.apiserver.schema.node import UNSET, Json, structural
+from lockstep.apiserver.schema.patterns import compiled
 from lockstep.apiserver.schema.prune import prune
-from lockstep.apiserver.schema.regex import compiled, go_regex_error
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED = (
@@ -221,9 +221,7 @@ def _values(schema: Json, path: str) -> Iterator[Cause]:
         try:
             compiled(pattern)
         except ValueError as error:
-            text = (
-                f"must be a valid regular expression, but isn't: {go_regex_error(error, pattern)}"
-            )
+            text = f"must be a valid regular expression, but isn't: {error}"
             yield invalid(f"{path}.pattern", pattern, text)
     for part, name in _alternatives(schema):
         if not (schema.get(_EITHER) and _says_either(schema, part)):

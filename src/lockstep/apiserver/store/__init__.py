@@ -4,7 +4,7 @@ from lockstep.apiserver.store.commits import StoreUnavailable
 from lockstep.apiserver.store.history import Compacted
 from lockstep.apiserver.store.log import LogInUse
 from lockstep.apiserver.store.record import Event, Key, Meta, Owner, Record
-from lockstep.apiserver.store.store import Store
+from lockstep.apiserver.store.store import Store, Unstorable, require_few_values
 
 __all__ = [
     "Compacted",
@@ -16,4 +16,6 @@ __all__ = [
     "Record",
     "Store",
     "StoreUnavailable",
+    "Unstorable",
+    "require_few_values",
 ]

@@ -86,7 +86,7 @@ class Committer:
             self._failed()
             for write in lost:
                 if not write.done.done():
-                    write.done.set_exception(StoreUnavailable(str(error)))
+                    write.done.set_exception(StoreUnavailable(self._log.explain(error)))
             return
         self._applied([write.event for write in batch])
         for write in batch:

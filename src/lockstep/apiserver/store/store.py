@@ -16,7 +16,21 @@ from lockstep.apiserver.store.record import Event, Key, Record, meta_of
 
 _encode = msgspec.json.Encoder().encode
 
+MAX_OBJECT = 3 << 20
+"""Bytes of JSON that one object may have."""
+MAX_VALUES = 50_000
+"""How many lists, maps, texts, numbers and the like may be in one object.
+
+Every one of them is looked at several times on the way into the store, on the only thread there is.
+"""
+MAX_DEPTH = 200
+"""How deep the lists and maps of one object may be nested."""
+
 Listener = Callable[[Sequence[Event]], None]
+
+
+class Unstorable(Exception):
+    """An object that is too large, or nested too deeply; the text says which."""
 
 
 class Store:
@@ -91,7 +105,11 @@ class Store:
         return [event for key, event in self._ahead.items() if key.namespace == namespace]
 
     def put(self, key: Key, obj: dict[str, Any]) -> asyncio.Future[Record]:
-        """Write *obj*, giving it its resource version; the future is done once it is durable."""
+        """Write *obj*, giving it its resource version; the future is done once it is durable.
+
+        Raises:
+            Unstorable: at once, when it is larger than objects may be.
+        """
         return self._decide(key, obj, deleted=False)
 
     def remove(self, key: Key, obj: dict[str, Any]) -> asyncio.Future[Record]:
@@ -101,9 +119,13 @@ class Store:
     def _decide(self, key: Key, obj: dict[str, Any], *, deleted: bool) -> asyncio.Future[Record]:
         previous = self.newest(key)
         meta = meta_of(obj)
-        self._decided += 1
-        obj["metadata"]["resourceVersion"] = str(self._decided)
-        record = Record(key, self._decided, _encode(obj), meta)
+        revision = self._decided + 1
+        obj["metadata"]["resourceVersion"] = str(revision)
+        data = _encode(obj)
+        if not deleted and (previous is None or len(data) > len(previous.data)):
+            _require_storable(obj, data)
+        self._decided = revision
+        record = Record(key, revision, data, meta)
         event = Event(record, previous, deleted=deleted)
         self._ahead[key] = event
         return self._commits.submit(event)
@@ -195,3 +217,41 @@ class Store:
     async def close(self) -> None:
         """Finish what is under way and close the file."""
         await self._commits.close()
+
+
+def require_few_values(value: Any, data: bytes) -> None:
+    """Require that *value*, of which *data* is one form, has not too many parts.
+
+    Raises:
+        Unstorable: when it has.
+    """
+    if len(data) <= MAX_VALUES:
+        return
+    count, left = 0, [value]
+    while left and count <= MAX_VALUES:
+        parts = list(_parts(left.pop()))
+        count += len(parts)
+        left.extend(part for part in parts if type(part) in _NESTS)
+    if count > MAX_VALUES:
+        raise Unstorable(f"an object may have {MAX_VALUES} values; this one has more")
+
+
+def _require_storable(obj: dict[str, Any], data: bytes) -> None:
+    if len(data) > MAX_OBJECT:
+        raise Unstorable(f"the object would have {len(data)} bytes; {MAX_OBJECT} are allowed")
+    require_few_values(obj, data)
+    if data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
+        return
+    level: list[Any] = [obj]
+    for _ in range(MAX_DEPTH + 1):
+        level = [part for whole in level for part in _parts(whole) if part and type(part) in _NESTS]
+        if not level:
+            return
+    raise Unstorable(f"the object is nested deeper than {MAX_DEPTH} levels")
+
+
+_NESTS = (dict, list)
+
+
+def _parts(whole: Any) -> Any:
+    return whole.values() if type(whole) is dict else whole

@@ -7,21 +7,17 @@ import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 
-import msgspec
-
-from lockstep.apiserver.http import Stream
-from lockstep.apiserver.http.message import Write
 from lockstep.apiserver.representation import Representation
 from lockstep.apiserver.status import expired
 from lockstep.apiserver.store import Compacted, Record, Store
 from lockstep.apiserver.watch.hub import MAX_QUEUE, Hub, Match, Watcher
+from lockstep.http import Stream
+from lockstep.http.message import Write
 
 _BOOKMARK_SECONDS = 60.0
 _LAST_BOOKMARK_SECONDS = 2.0
 _SHORTEST, _LONGEST = 1800.0, 3600.0
 _CHUNK = 256 << 10
-
-_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,8 @@ def watch_stream(store: Store, hub: Hub, request: WatchRequest) -> Stream:
             events = store.since(request.resource, request.revision or 0)
             lines = (line for event in events if (line := watcher.line(event)) is not None)
     except Compacted as gone:
-        return Stream(_only(_error(gone)), content_type=request.representation.stream_type)
+        failure = request.representation.error(expired(str(gone)).to_object())
+        return Stream(_only(failure), content_type=request.representation.stream_type)
     hub.add(watcher)
     body = _Body(store, hub, watcher, request, lines)
     return Stream(body.produce, content_type=request.representation.stream_type)
@@ -78,10 +75,6 @@ def _additions(store: Store, watcher: Watcher, request: WatchRequest) -> Iterato
     records = [r for r in store.objects(request.resource, request.namespace) if watcher.selects(r)]
     records.sort(key=Record.order)
     return (request.representation.line("ADDED", record) for record in records)
-
-
-def _error(gone: Compacted) -> bytes:
-    return b'{"type":"ERROR","object":%b}\n' % _encode(expired(str(gone)).to_object())
 
 
 def _only(line: bytes) -> Callable[[Write], Awaitable[None]]:

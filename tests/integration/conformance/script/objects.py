@@ -88,6 +88,21 @@ SCRIPT: Final[tuple[Ask, ...]] = (
     get("get the metadata", f"{MAPS}/m", headers=PARTIAL),
     get("get as YAML", f"{MAPS}/m", headers={"Accept": "application/yaml"}),
     get("get as what is not made", f"{MAPS}/m", headers={"Accept": "text/html"}),
+    get(
+        "get as a table of no version",
+        f"{MAPS}/m",
+        headers={"Accept": "application/json;as=Table;v=v9;g=meta.k8s.io"},
+    ),
+    get(
+        "get as a table in protobuf",
+        f"{MAPS}/m",
+        headers={"Accept": "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io"},
+    ),
+    get(
+        "get by weight",
+        f"{MAPS}/m",
+        headers={"Accept": "text/html,application/yaml;q=0.1,application/json;q=0.9"},
+    ),
     get("get prettily", f"{MAPS}/bare?pretty=true"),
     post("lease", LEASES, {"metadata": {"name": "l"}}),
     put(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+from lockstep.apiserver.autoscaling import DEFAULT_USE
+
 Json = dict[str, Any]
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -121,8 +123,13 @@ def autoscaler(obj: Json) -> None:
     spec = obj.setdefault("spec", {})
     spec.setdefault("minReplicas", 1)
     if not spec.get("metrics"):
-        target = {"type": "Utilization", "averageUtilization": 80}
+        target = {"type": "Utilization", "averageUtilization": DEFAULT_USE}
         spec["metrics"] = [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]
+
+
+def old_autoscaler(obj: Json) -> None:
+    """Let an autoscaler of the older version keep one replica."""
+    obj.setdefault("spec", {}).setdefault("minReplicas", 1)
 
 
 def device_request(obj: Json) -> None:
@@ -197,6 +204,7 @@ FILLS = {
     "scheduling.v1.PriorityClass": priority_class,
     "storage.v1.StorageClass": storage_class,
     "storage.v1.CSIDriver": csi_driver,
+    "autoscaling.v1.HorizontalPodAutoscaler": old_autoscaler,
     "autoscaling.v2.HorizontalPodAutoscaler": autoscaler,
     "resource.v1.ExactDeviceRequest": device_request,
     "resource.v1.DeviceSubRequest": device_request,

@@ -248,6 +248,28 @@ def budget(new: Json, _old: Json | None) -> list[Cause]:
     return [*causes, *selector(spec.get("selector"), "spec.selector")]
 
 
+def autoscaler(new: Json, _old: Json | None) -> list[Cause]:
+    """Return what is wrong with the limits of an autoscaler, of either version."""
+    spec = new.get("spec") or {}
+    least, most = spec.get("minReplicas"), spec.get("maxReplicas") or 0
+    causes = []
+    if least is not None and least < 1:
+        causes.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
+    if most == 0:
+        causes.append(required("spec.maxReplicas", "must be set and greater than 0"))
+    elif most < 0:
+        text = "must be greater than or equal to 1"
+        causes.append(invalid("spec.maxReplicas", most, text))
+    if least is not None and most < least:
+        text = "must be greater than or equal to `minReplicas`"
+        causes.append(invalid("spec.maxReplicas", most, text))
+    target = spec.get("scaleTargetRef") or {}
+    causes += [
+        required(f"spec.scaleTargetRef.{name}") for name in ("kind", "name") if not target.get(name)
+    ]
+    return causes
+
+
 def role(new: Json, _old: Json | None) -> list[Cause]:
     """Return what is wrong with the rules of a role."""
     causes: list[Cause] = []
@@ -343,6 +365,7 @@ RULES = {
     "PersistentVolumeClaim": claim,
     "Lease": lease,
     "PriorityClass": priority_class,
+    "HorizontalPodAutoscaler": autoscaler,
     "PodDisruptionBudget": budget,
     "Role": role,
     "ClusterRole": role,

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from lockstep.apiserver.schema.regex import compiled
+from lockstep.apiserver.schema.patterns import compiled
 
 
 @pytest.mark.parametrize(
@@ -34,13 +36,18 @@ def test_patterns_mean_what_they_mean_in_go(
 @pytest.mark.parametrize(
     ("pattern", "words"),
     [
-        ("(", "unterminated subpattern"),
-        ("[a", "unterminated character set"),
-        ("a)", "unbalanced parenthesis"),
-        (r"\p{Greek}", "Unicode classes"),
-        ("[[:nothing:]]", "not supported"),
+        ("(", "missing closing ): `(`"),
+        ("[a", "missing closing ]: `[a`"),
+        ("a)", "unexpected ): `a)`"),
+        ("*a", "missing argument to repetition operator: `*`"),
+        ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
+        ("[[:nothing:]]", "invalid character class range: `[:nothing:]`"),
     ],
 )
-def test_what_is_no_pattern_here(pattern: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_what_is_no_pattern_is_said_as_go_says_it(pattern: str, words: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(f"error parsing regexp: {words}")):
         compiled(pattern)
+
+
+def test_unicode_classes_are_known() -> None:
+    assert compiled(r"^\p{Greek}+$").search("λόγος")
