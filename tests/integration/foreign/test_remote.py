@@ -7,6 +7,7 @@ import os
 import pty
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import kr8s.asyncio
@@ -96,7 +97,6 @@ def test_kubectl_attaches_to_what_a_container_says(running: Kubectl) -> None:
         (["exec", "talks", "--", "no-such-program"], "cannot run 'no-such-program'"),
         (["exec", "nobody", "--", "true"], '"nobody" not found'),
         (["exec", "talks", "-c", "other", "--", "true"], "container other is not valid for pod"),
-        (["port-forward", "pod/talks", "0:80"], "kubectl port-forward speaks SPDY"),
     ],
 )
 def test_kubectl_is_told_what_cannot_be(running: Kubectl, args: list[str], said: str) -> None:
@@ -151,6 +151,34 @@ async def test_kr8s_runs_a_command_and_reaches_a_port(
     async with server.portforward(port, local_port=free_ports(1)[0]) as local:
         await eventually(lambda: answers(local, b"shout\n", b"SHOUT\n"), what="an answer")
     running("delete", "pod", "echo", "--grace-period=0", "--force")
+
+
+@pytest.mark.parametrize("sockets", ["true", "false"], ids=["in a WebSocket", "in SPDY"])
+async def test_kubectl_forwards_a_port(
+    running: Kubectl, kubectl_server: ApiServer, sockets: str
+) -> None:
+    port, closed = free_ports(2)
+    name = f"forward-{sockets}"
+    echo = pod(name, ["python3", "-c", SERVER.format(port=port)])
+    assert kubectl_server.request("POST", "/api/v1/namespaces/default/pods", echo).status == 201
+    running("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=20s")
+    kubectl = replace(running, more={"KUBECTL_PORT_FORWARD_WEBSOCKETS": sockets})
+    with kubectl.running("port-forward", f"pod/{name}", f":{port}", f":{closed}") as forwarding:
+        assert forwarding.stdout is not None
+        said = [await asyncio.to_thread(forwarding.stdout.readline) for _ in range(4)]
+        open_at, closed_at = (
+            next(int(line.split("127.0.0.1:")[1].split()[0]) for line in said if f"-> {p}" in line)
+            for p in (port, closed)
+        )
+        await eventually(lambda: answers(open_at, b"shout\n", b"SHOUT\n"), what="an answer")
+        long = b"x" * 300_000 + b"\n"
+        several = [answers(open_at, long, long.upper()) for _ in range(5)]
+        assert await asyncio.gather(*several) == [True] * 5
+        assert await answers(open_at, b"again\n", b"AGAIN\n")
+        # kubectl gives up all of its ports once it is told that one cannot be reached.
+        assert await answers(closed_at, b"shout\n", b"")
+        assert await asyncio.to_thread(forwarding.wait, 20) == 1
+    running("delete", "pod", name, "--grace-period=0", "--force")
 
 
 async def answers(port: int, line: bytes, expected: bytes) -> bool:

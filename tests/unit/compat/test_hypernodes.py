@@ -10,8 +10,8 @@ from tests.support.drawn import add, draw_gang, node, places
 from lockstep.api.topology import Topology
 from lockstep.api.wire import convert
 from lockstep.compat.hypernodes import HyperNode, HyperNodes
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.state.cluster import Cluster
 
 LABEL = "hypernode.lockstep.dev/tier-{}"
 

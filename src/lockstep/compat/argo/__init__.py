@@ -1,0 +1,1 @@
+"""Argo Workflows: its objects as runs of ours, and how these are doing in its words."""

@@ -1,0 +1,1 @@
+"""et-operator's elastic jobs and their scaling (``kai.alibabacloud.com``)."""

@@ -1,0 +1,1 @@
+"""Fluid's datasets, runtimes and data operations."""

@@ -1,0 +1,58 @@
+"""Which of Fluid's kinds are served."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lockstep.compat.foreign_kinds import ForeignKind
+
+GROUP: Final = "data.fluid.io"
+VERSION: Final = "v1alpha1"
+
+RUNTIMES: Final = {
+    "AlluxioRuntime": "alluxioruntimes",
+    "JindoRuntime": "jindoruntimes",
+    "JuiceFSRuntime": "juicefsruntimes",
+    "ThinRuntime": "thinruntimes",
+    "EFCRuntime": "efcruntimes",
+    "CacheRuntime": "cacheruntimes",
+}
+"""Kind and plural of every runtime; each means Lockstep's own cache."""
+
+_RUNTIME_COLUMNS = (
+    ("Worker Phase", "string", ".status.workerPhase"),
+    ("Workers", "integer", ".status.currentWorkerNumberScheduled"),
+)
+_OPERATION_COLUMNS = (
+    ("Dataset", "string", ".spec.dataset.name"),
+    ("Phase", "string", ".status.phase"),
+    ("Progress", "string", ".status.infos.progress"),
+    ("Duration", "string", ".status.duration"),
+)
+_SCALE = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.currentWorkerNumberScheduled",
+    "labelSelectorPath": ".status.selector",
+}
+
+KINDS: Final[tuple[ForeignKind, ...]] = (
+    ForeignKind(
+        GROUP,
+        VERSION,
+        "Dataset",
+        "datasets",
+        columns=(
+            ("Ufs Total Size", "string", ".status.ufsTotal"),
+            ("Cached", "string", ".status.cacheStates.cached"),
+            ("Cache Capacity", "string", ".status.cacheStates.cacheCapacity"),
+            ("Cached Percentage", "string", ".status.cacheStates.cachedPercentage"),
+            ("Phase", "string", ".status.phase"),
+        ),
+    ),
+    *(
+        ForeignKind(GROUP, VERSION, kind, plural, columns=_RUNTIME_COLUMNS, scale=_SCALE)
+        for kind, plural in RUNTIMES.items()
+    ),
+    ForeignKind(GROUP, VERSION, "DataLoad", "dataloads", columns=_OPERATION_COLUMNS),
+)
+"""Operations other than DataLoad are not served yet, so the server does not take them either."""

@@ -1,0 +1,141 @@
+"""The fields of Fluid's kinds that are read, and the statuses that are written."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
+from lockstep.compat.fluid.kinds import GROUP, RUNTIMES, VERSION
+
+Json = dict[str, Any]
+
+
+class Mount(Wire, frozen=True):
+    """A source of a dataset."""
+
+    mount_point: str = ""
+    name: str = ""
+    path: str = ""
+    read_only: bool = False
+    shared: bool = False
+    options: dict[str, str] = {}
+    encrypt_options: list[Json] = []
+
+
+class DatasetSpec(Wire, frozen=True):
+    """Where the files come from and who may use them how."""
+
+    mounts: list[Mount] = []
+    access_modes: list[str] = []
+    node_affinity: Json | None = None
+    placement: str = ""
+    shared_options: dict[str, str] = {}
+    shared_encrypt_options: list[Json] = []
+
+
+class Condition(Wire, frozen=True):
+    """One aspect of a dataset's or an operation's state, in Fluid's shape."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_update_time: str = ""
+    last_transition_time: str = ""
+    last_probe_time: str = ""
+
+
+class DatasetStatus(Wire, frozen=True):
+    """How a dataset is."""
+
+    phase: str = ""
+    ufs_total: str = ""
+    file_num: str = ""
+    cache_states: dict[str, str] = {}
+    conditions: list[Condition] = []
+    mounts: list[Json] = []
+    runtimes: list[Json] = []
+
+
+class Dataset(Wire, frozen=True):
+    """Files from one or more sources under one name."""
+
+    metadata: ObjectMeta
+    spec: DatasetSpec = DatasetSpec()
+    status: DatasetStatus = DatasetStatus()
+    api_version: str = f"{GROUP}/{VERSION}"
+    kind: str = "Dataset"
+
+
+class RuntimeStatus(Wire, frozen=True):
+    """How a runtime is."""
+
+    worker_phase: str = ""
+    fuse_phase: str = ""
+    current_worker_number_scheduled: int = 0
+    desired_worker_number_scheduled: int = 0
+    selector: str = ""
+    conditions: list[Condition] = []
+
+
+class Runtime(Wire, frozen=True):
+    """A cache for the dataset of the same name; what engines differ in stays a plain tree."""
+
+    metadata: ObjectMeta
+    spec: Json = {}
+    status: RuntimeStatus = RuntimeStatus()
+    api_version: str = f"{GROUP}/{VERSION}"
+    kind: str = ""
+
+
+class DatasetName(Wire, frozen=True):
+    """Which dataset is meant."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+class Target(Wire, frozen=True):
+    """A path to warm, and on how many nodes; 0 is all that cache the dataset."""
+
+    path: str = "/"
+    replicas: int = 0
+
+
+class DataLoadSpec(Wire, frozen=True):
+    """What to bring into the cache."""
+
+    dataset: DatasetName = DatasetName()
+    load_metadata: bool = False
+    target: list[Target] = []
+    policy: str = "Once"
+    schedule: str = ""
+
+
+class OperationStatus(Wire, frozen=True):
+    """How an operation is."""
+
+    phase: str = ""
+    duration: str = ""
+    conditions: list[Condition] = []
+    infos: dict[str, str] = {}
+    started_at: str = ""
+
+
+class DataLoad(Wire, frozen=True):
+    """A warm-up of a dataset."""
+
+    metadata: ObjectMeta
+    spec: DataLoadSpec = DataLoadSpec()
+    status: OperationStatus = OperationStatus()
+    api_version: str = f"{GROUP}/{VERSION}"
+    kind: str = "DataLoad"
+
+
+DATASETS = Resource(GROUP, VERSION, "datasets", "Dataset", True, Dataset)
+DATA_LOADS = Resource(GROUP, VERSION, "dataloads", "DataLoad", True, DataLoad)
+RUNTIME_KINDS: Final[tuple[Resource[Runtime], ...]] = tuple(
+    Resource(GROUP, VERSION, plural, kind, True, Runtime) for kind, plural in RUNTIMES.items()
+)

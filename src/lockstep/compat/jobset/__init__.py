@@ -1,0 +1,1 @@
+"""JobSets (``jobset.x-k8s.io``)."""

@@ -1,0 +1,62 @@
+"""JobSets, as far as they are honoured."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, field
+
+from lockstep.compat.translation import Strict
+
+Json = dict[str, Any]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class ReplicatedJob(Strict, frozen=True):
+    """Jobs that are alike; the template is that of a Job."""
+
+    name: str
+    template: Json
+    replicas: Annotated[int, Meta(ge=1)] = 1
+    group_name: str = "default"
+
+
+class Network(Strict, frozen=True):
+    """How its pods are called: they always have names."""
+
+    enable_dns_hostnames: bool | None = field(default=None, name="enableDNSHostnames")
+    subdomain: str = ""
+    publish_not_ready_addresses: bool | None = None
+
+
+class SuccessPolicy(Strict, frozen=True):
+    """Which jobs' ends are the set's."""
+
+    operator: Literal["All", "Any"] = "All"
+    target_replicated_jobs: list[str] = []
+
+
+class FailurePolicy(Strict, frozen=True):
+    """How often the set starts again."""
+
+    max_restarts: Count = 0
+    restart_strategy: str = ""
+
+
+class StartupPolicy(Strict, frozen=True):
+    """In which order the jobs start: all at once."""
+
+    startup_policy_order: Literal["AnyOrder"] = "AnyOrder"
+
+
+class JobSetSpec(Strict, frozen=True):
+    """What a JobSet says."""
+
+    replicated_jobs: Annotated[list[ReplicatedJob], Meta(min_length=1)]
+    network: Network | None = None
+    success_policy: SuccessPolicy | None = None
+    failure_policy: FailurePolicy | None = None
+    startup_policy: StartupPolicy | None = None
+    suspend: bool | None = None
+    managed_by: str | None = None
+    ttl_seconds_after_finished: Count | None = None

@@ -1,0 +1,139 @@
+"""JobSets: replicated jobs whose pods are numbered by job and by place in it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final
+
+from lockstep.api.core import AnyObject
+from lockstep.compat import native
+from lockstep.compat.jobset.objects import JobSetSpec, ReplicatedJob
+from lockstep.compat.kubernetes.job import PREFIX as BATCH
+from lockstep.compat.kubernetes.job import USUAL_BACKOFF, completion, side_by_side
+from lockstep.compat.kubernetes.objects import JobSpec
+from lockstep.compat.pods import queue_of, template
+from lockstep.compat.translation import Refused, Translation, read
+
+Json = dict[str, Any]
+
+PREFIX: Final = "jobset.sigs.k8s.io/"
+MANAGER: Final = "jobset.sigs.k8s.io/jobset-controller"
+EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+
+
+def to_native(obj: AnyObject) -> Translation:
+    """Return *obj* as a TrainingJob.
+
+    Raises:
+        Refused: when something in it cannot be honoured.
+    """
+    spec = read(obj.spec, JobSetSpec)
+    _checked(obj, spec)
+    names = [one.name for one in spec.replicated_jobs]
+    jobs = [_job(one, f"spec.replicatedJobs[{i}]") for i, one in enumerate(spec.replicated_jobs)]
+    roles = [_role(obj, spec, i, job) for i, job in enumerate(jobs)]
+    made = native.training_job(
+        obj,
+        "plain",
+        roles,
+        restarts=_restarts(spec, jobs),
+        clean="Running",
+        queue=queue_of(obj.metadata.labels, obj.metadata.namespace),
+        suspend=spec.suspend,
+        successPolicy=_success(spec, names),
+    )
+    return Translation((made,), expires_after=spec.ttl_seconds_after_finished)
+
+
+def manager(obj: AnyObject) -> str:
+    """Return who is to serve *obj*; empty where it does not say or names the usual controller."""
+    named = obj.spec.get("managedBy")
+    return named if isinstance(named, str) and named != MANAGER else ""
+
+
+def _checked(obj: AnyObject, spec: JobSetSpec) -> None:
+    name, network = obj.metadata.name, spec.network
+    if network is not None and network.subdomain not in ("", name):
+        allowed = f"must be {name} or left out: the pods' service has the JobSet's name"
+        raise Refused("spec.network.subdomain", network.subdomain, allowed)
+    if EXCLUSIVE in obj.metadata.annotations:
+        given = obj.metadata.annotations[EXCLUSIVE]
+        raise Refused(f"metadata.annotations[{EXCLUSIVE}]", given, "it is not served; leave it out")
+
+
+def _job(one: ReplicatedJob, at: str) -> JobSpec:
+    notes = (one.template.get("metadata") or {}).get("annotations") or {}
+    if EXCLUSIVE in notes:
+        field = f"{at}.template.metadata.annotations[{EXCLUSIVE}]"
+        raise Refused(field, notes[EXCLUSIVE], "it is not served; leave it out")
+    job = read(one.template.get("spec") or {}, JobSpec, f"{at}.template.spec")
+    for field, value in (
+        ("activeDeadlineSeconds", job.active_deadline_seconds),
+        ("ttlSecondsAfterFinished", job.ttl_seconds_after_finished),
+    ):
+        if value is not None:
+            raise Refused(
+                f"{at}.template.spec.{field}", value, "say it of the JobSet, not of a job"
+            )
+    return job
+
+
+def _role(obj: AnyObject, spec: JobSetSpec, i: int, job: JobSpec) -> Json:
+    one, at = spec.replicated_jobs[i], f"spec.replicatedJobs[{i}]"
+    name, pods = obj.metadata.name, side_by_side(job, f"{at}.template.spec")
+    before = sum(each.replicas for each in spec.replicated_jobs[:i])
+    told = {
+        f"{PREFIX}jobset-name": name,
+        f"{PREFIX}replicatedjob-name": one.name,
+        f"{PREFIX}replicatedjob-replicas": str(one.replicas),
+        f"{PREFIX}global-replicas": str(sum(each.replicas for each in spec.replicated_jobs)),
+        f"{PREFIX}job-index": "{block}",
+        f"{PREFIX}group-name": one.group_name,
+        f"{PREFIX}restart-attempt": "0",
+    }
+    # A sum over two numbers is not in a pattern's words.
+    if before == 0:
+        told[f"{PREFIX}job-global-index"] = "{block}"
+    elif one.replicas == 1:
+        told[f"{PREFIX}job-global-index"] = str(before)
+    if one.replicas == 1:
+        key = f"{obj.metadata.namespace}/{name}-{one.name}-0"
+        told[f"{PREFIX}job-key"] = hashlib.sha1(key.encode(), usedforsecurity=False).hexdigest()
+    indexed = job.completion_mode != "NonIndexed"
+    own = completion("{member}") if indexed else {}
+    child = f"{name}-{one.name}-{{block}}"
+    return {
+        "name": one.name,
+        "replicas": one.replicas * pods,
+        "template": template(job.template, f"{at}.template.spec.template"),
+        "identity": {
+            "name": f"{{job}}-{one.name}-{{block}}-{{member}}",
+            "block": pods,
+            "labels": {
+                **told,
+                f"{BATCH}job-name": child,
+                "job-name": child,
+                **({f"{BATCH}job-completion-index": "{member}"} if indexed else {}),
+            },
+            **own,
+            "annotations": {**told, **own.get("annotations", {})},
+        },
+    }
+
+
+def _restarts(spec: JobSetSpec, jobs: list[JobSpec]) -> int:
+    """Return how many failures of pods the set bears: those of a job in each of its lives."""
+    limits = [USUAL_BACKOFF if j.backoff_limit is None else j.backoff_limit for j in jobs]
+    lives = 1 + (spec.failure_policy.max_restarts if spec.failure_policy else 0)
+    return lives * (min(limits) + 1) - 1
+
+
+def _success(spec: JobSetSpec, names: list[str]) -> Json | None:
+    policy = spec.success_policy
+    if policy is None or (policy.operator == "All" and not policy.target_replicated_jobs):
+        return None
+    for name in policy.target_replicated_jobs:
+        if name not in names:
+            at = "spec.successPolicy.targetReplicatedJobs"
+            raise Refused(at, name, f"must be of: {', '.join(names)}")
+    return {"roles": policy.target_replicated_jobs or names, "operator": policy.operator}

@@ -1,0 +1,1 @@
+"""KAI's queues (``scheduling.run.ai``)."""

@@ -1,0 +1,89 @@
+"""KAI's queues as ours: CPUs in thousandths, memory in millions of bytes, -1 without a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from lockstep.api.core import AnyObject
+from lockstep.api.validation import Problem
+from lockstep.compat.queues import queue, queue_of
+from lockstep.compat.translation import Native, Refused, Strict, Translation, read
+
+Json = dict[str, Any]
+
+UNLIMITED: Final = -1
+_OURS: Final = {"gpu": ("nvidia.com/gpu", ""), "cpu": ("cpu", "m"), "memory": ("memory", "M")}
+
+
+class Amount(Strict, frozen=True):
+    """Of one resource."""
+
+    quota: float = 0
+    limit: float = UNLIMITED
+    over_quota_weight: float = 1
+
+
+class Resources(Strict, frozen=True):
+    """Of all."""
+
+    gpu: Amount = Amount()
+    cpu: Amount = Amount()
+    memory: Amount = Amount()
+
+
+class QueueSpec(Strict, frozen=True):
+    """What a Queue of KAI says."""
+
+    parent_queue: str = ""
+    display_name: str = ""
+    resources: Resources = Resources()
+
+
+def to_native(obj: AnyObject) -> Translation:
+    """Return the Queue that stands for a Queue of KAI.
+
+    Raises:
+        Refused: when something in it cannot be honoured.
+    """
+    spec = read(obj.spec, QueueSpec)
+    made: Json = {}
+    if spec.parent_queue:
+        made["parent"] = spec.parent_queue
+    weights = set()
+    for name, (resource, unit) in _OURS.items():
+        at, one = f"spec.resources.{name}", getattr(spec.resources, name)
+        for field, value, ours in (
+            ("quota", one.quota, "guaranteed"),
+            ("limit", one.limit, "limit"),
+        ):
+            if value != UNLIMITED and value < 0:
+                raise Refused(f"{at}.{field}", value, "must be -1, for none, or from 0")
+            if value > 0 or (value == 0 and ours == "limit"):
+                made.setdefault(ours, {})[resource] = f"{value:g}{unit}"
+        if one.quota == UNLIMITED:
+            raise Refused(f"{at}.quota", UNLIMITED, "must be a number: all cannot be guaranteed")
+        weights.add(one.over_quota_weight)
+    if len(weights) > 1 or (weights and next(iter(weights)) % 1):
+        told = ", ".join(f"{weight:g}" for weight in sorted(weights))
+        at = "spec.resources.*.overQuotaWeight"
+        raise Refused(at, told, "must be one whole number for all resources")
+    made["weight"] = int(next(iter(weights)))
+    return Translation((queue(obj, obj.metadata.name, made),))
+
+
+def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem]) -> Json:
+    """Return the status of *obj*, of which *natives* were made."""
+    if wrong:
+        condition = {
+            "type": "Refused",
+            "status": "True",
+            "reason": "Refused",
+            "message": "; and ".join(str(one) for one in wrong),
+            "lastTransitionTime": obj.metadata.creation_timestamp or "",
+        }
+        return {"conditions": [condition]}
+    found = queue_of(natives)
+    if found is None or not found.status.used:
+        return {}
+    return {"allocated": {name: str(amount) for name, amount in found.status.used.items()}}

@@ -1,0 +1,1 @@
+"""KServe's kinds, as its users write them."""

@@ -1,0 +1,39 @@
+"""Which of KServe's kinds are served."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lockstep.compat.foreign_kinds import ForeignKind
+
+GROUP: Final = "serving.kserve.io"
+
+KINDS: Final[tuple[ForeignKind, ...]] = (
+    ForeignKind(
+        GROUP,
+        "v1beta1",
+        "InferenceService",
+        "inferenceservices",
+        short_names=("isvc",),
+        columns=(
+            ("URL", "string", ".status.url"),
+            ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
+            ("Revision", "string", ".status.components.predictor.latestReadyRevision"),
+        ),
+    ),
+    ForeignKind(
+        GROUP,
+        "v1alpha1",
+        "ServingRuntime",
+        "servingruntimes",
+        columns=(("Disabled", "boolean", ".spec.disabled"),),
+    ),
+    ForeignKind(
+        GROUP,
+        "v1alpha1",
+        "ClusterServingRuntime",
+        "clusterservingruntimes",
+        namespaced=False,
+        columns=(("Disabled", "boolean", ".spec.disabled"),),
+    ),
+)

@@ -1,0 +1,107 @@
+"""The fields of KServe's kinds that are read; pod specs stay plain trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import field
+
+from lockstep.api.meta import Condition, ObjectMeta
+from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
+from lockstep.compat.kserve.kinds import GROUP
+
+Json = dict[str, Any]
+
+
+class Spec(Wire, frozen=True):
+    """What is to be served; components are plain trees, for a pod spec lies open in them."""
+
+    predictor: Json = {}
+    transformer: Json | None = None
+    explainer: Json | None = None
+    canary: list[Json] = []
+
+
+class ComponentStatus(Wire, frozen=True):
+    """How one component is."""
+
+    latest_created_revision: str = ""
+    latest_ready_revision: str = ""
+    latest_rolledout_revision: str = ""
+    traffic: list[Json] = []
+    release: Json = {}
+    """How far a release in steps is."""
+    url: str = ""
+    rest_url: str = ""
+
+
+class Status(Wire, frozen=True):
+    """How a service is."""
+
+    conditions: list[Condition] = []
+    components: dict[str, ComponentStatus] = {}
+    model_status: Json = {}
+    url: str = ""
+    address: Json = {}
+    observed_generation: int = 0
+    deployment_mode: str = ""
+    serving_runtime_name: str = ""
+    cluster_serving_runtime_name: str = ""
+
+
+class InferenceService(Wire, frozen=True):
+    """A model to be served."""
+
+    metadata: ObjectMeta
+    spec: Spec = Spec()
+    status: Status = Status()
+    api_version: str = f"{GROUP}/v1beta1"
+    kind: str = "InferenceService"
+
+
+class SupportedFormat(Wire, frozen=True):
+    """A format that a runtime serves."""
+
+    name: str
+    version: str | None = None
+    auto_select: bool | None = None
+    priority: int = 0
+
+
+class RuntimeSpec(Wire, frozen=True):
+    """How models of some formats are served."""
+
+    supported_model_formats: list[SupportedFormat] = []
+    protocol_versions: list[str] = []
+    disabled: bool = False
+    multi_model: bool = False
+    containers: list[Json] = []
+    volumes: list[Json] = []
+    node_selector: dict[str, str] = {}
+    affinity: Json | None = None
+    tolerations: list[Json] = []
+    image_pull_secrets: list[Json] = []
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    worker_spec: Json | None = field(default=None, name="workerSpec")
+
+
+class ServingRuntime(Wire, frozen=True):
+    """A runtime of a namespace, or of the whole cluster."""
+
+    metadata: ObjectMeta
+    spec: RuntimeSpec = RuntimeSpec()
+    api_version: str = f"{GROUP}/v1alpha1"
+    kind: str = "ServingRuntime"
+
+
+INFERENCE_SERVICES = Resource(
+    GROUP, "v1beta1", "inferenceservices", "InferenceService", True, InferenceService
+)
+SERVING_RUNTIMES = Resource(
+    GROUP, "v1alpha1", "servingruntimes", "ServingRuntime", True, ServingRuntime
+)
+CLUSTER_SERVING_RUNTIMES = Resource(
+    GROUP, "v1alpha1", "clusterservingruntimes", "ClusterServingRuntime", False, ServingRuntime
+)

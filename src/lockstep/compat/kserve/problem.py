@@ -1,0 +1,14 @@
+"""What is wrong with an object, so that its user can put it right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Problem(ValueError):
+    """A field whose value cannot be served; the message names field, value and remedy."""
+
+    def __init__(self, field: str, value: Any, remedy: str, reason: str = "InvalidSpec") -> None:
+        super().__init__(f"{field}: {value!r}: {remedy}")
+        self.field = field
+        self.reason = reason

@@ -1,0 +1,323 @@
+"""An InferenceService as what it takes to serve it: a pod template, a probe, bounds, targets."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from lockstep.compat.kserve import storage
+from lockstep.compat.kserve.objects import InferenceService, ServingRuntime
+from lockstep.compat.kserve.problem import Problem
+from lockstep.compat.kserve.runtimes import choose
+
+Json = dict[str, Any]
+
+CONTAINER: Final = "kserve-container"
+FRAMEWORKS: Final = (
+    "sklearn",
+    "xgboost",
+    "tensorflow",
+    "pytorch",
+    "triton",
+    "onnx",
+    "huggingface",
+    "pmml",
+    "lightgbm",
+    "paddle",
+)
+"""Fields of a predictor that name the format of its model, as KServe had them first."""
+_EXTENSION: Final = frozenset(
+    (
+        "minReplicas",
+        "maxReplicas",
+        "scaleTarget",
+        "scaleMetric",
+        "scaleMetricType",
+        "autoScaling",
+        "containerConcurrency",
+        "timeout",
+        "canaryTrafficPercent",
+        "logger",
+        "batcher",
+        "labels",
+        "annotations",
+        "deploymentStrategy",
+        "model",
+        "workerSpec",
+        *FRAMEWORKS,
+    )
+)
+_MODEL: Final = frozenset(
+    (
+        "modelFormat",
+        "runtime",
+        "runtimeVersion",
+        "protocolVersion",
+        "storageUri",
+        "storage",
+        "confidential",
+    )
+)
+_LATER: Final = ("transformer", "explainer", "canary")
+_PORT: Final = 8080
+_METRICS: Final = ("concurrency", "rps")
+_TEMPLATE: Final = re.compile(r"\{\{\s*\.(\w+)(?:\.([\w./-]+))?\s*\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How many replicas there may be, and what each is to carry."""
+
+    minimum: int = 1
+    maximum: int = 0
+    """0 is no bound."""
+    metric: str = "concurrency"
+    target: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """One component of a service, ready to be run."""
+
+    template: Json
+    """Labels, annotations and spec of its pods; what a revision is made of."""
+    port: int
+    probe: str
+    model: str
+    protocol: str
+    scaling: Scaling
+    concurrency: int = 0
+    timeout: int = 60
+    canary_percent: int | None = None
+    runtime: str = ""
+    runtime_of_cluster: bool = True
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+
+def predictor(service: InferenceService, runtimes: list[ServingRuntime]) -> Component:
+    """Return the predictor of *service*, served by one of *runtimes* unless it brings its own.
+
+    Raises:
+        Problem: when something in it cannot be served; nothing of it is served then.
+    """
+    for name in _LATER:
+        if getattr(service.spec, name):
+            raise Problem(f"spec.{name}", "...", "this part is not served yet; leave it out")
+    spec = service.spec.predictor
+    if not spec:
+        raise Problem("spec.predictor", spec, "a model or containers are needed")
+    if spec.get("workerSpec"):
+        raise Problem("spec.predictor.workerSpec", "...", "not served yet; leave it out")
+    model = _model(spec)
+    annotations = {**service.metadata.annotations, **(spec.get("annotations") or {})}
+    pod = {key: copy.deepcopy(value) for key, value in spec.items() if key not in _EXTENSION}
+    runtime: ServingRuntime | None = None
+    protocol = "v1"
+    if model is not None:
+        protocol = str(model.get("protocolVersion") or "v1")
+        runtime = choose(model, protocol, runtimes)
+        pod = _with_model(pod, model, runtime)
+        pod = _filled(pod, service)
+    elif not pod.get("containers"):
+        raise Problem("spec.predictor", "...", f"model, containers or {FRAMEWORKS[0]} is needed")
+    container = _server(pod)
+    port = _port(container)
+    probe = _probe(container, port, service.metadata.name if model else "", protocol)
+    return Component(
+        template=_template(service, spec, pod, runtime),
+        port=port,
+        probe=probe,
+        model=service.metadata.name,
+        protocol=protocol,
+        scaling=_scaling(spec),
+        concurrency=_count(spec, "containerConcurrency", 0),
+        timeout=_count(spec, "timeout", 60, least=1),
+        canary_percent=_percent(spec.get("canaryTrafficPercent")),
+        runtime=runtime.metadata.name if runtime else "",
+        runtime_of_cluster=runtime is None or not runtime.metadata.namespace,
+        annotations=annotations,
+    )
+
+
+def _model(spec: Json) -> Json | None:
+    stated = [name for name in ("model", *FRAMEWORKS) if spec.get(name) is not None]
+    if len(stated) > 1:
+        raise Problem(
+            "spec.predictor",
+            ", ".join(stated),
+            "exactly one of them may be set",
+            "MultipleFrameworks",
+        )
+    if not stated:
+        return None
+    model: Json = dict(spec[stated[0]])
+    if stated[0] != "model":
+        model.setdefault("modelFormat", {"name": stated[0]})
+    if not (model.get("modelFormat") or {}).get("name"):
+        raise Problem("spec.predictor.model.modelFormat.name", "", "the model's format is needed")
+    return model
+
+
+def _with_model(pod: Json, model: Json, runtime: ServingRuntime) -> Json:
+    """Return the pod spec of *runtime* with what *model* and the service's *pod* lay over it."""
+    spec = runtime.spec
+    base: Json = {"containers": copy.deepcopy(spec.containers)}
+    for key, value in (
+        ("volumes", spec.volumes),
+        ("nodeSelector", spec.node_selector),
+        ("affinity", spec.affinity),
+        ("tolerations", spec.tolerations),
+        ("imagePullSecrets", spec.image_pull_secrets),
+    ):
+        if value:
+            base[key] = copy.deepcopy(value)
+    extra = pod.pop("containers", [])
+    merged = {**base, **pod}
+    merged["volumes"] = [*base.get("volumes", []), *pod.get("volumes", [])]
+    container = _server(merged)
+    own = {key: value for key, value in model.items() if key not in _MODEL and key != "name"}
+    _lay_over(container, own)
+    if version := model.get("runtimeVersion"):
+        container["image"] = f"{container['image'].rpartition(':')[0]}:{version}"
+    for one in extra:
+        same = [c for c in merged["containers"] if c["name"] == one.get("name")]
+        if same:
+            _lay_over(same[0], one)
+        else:
+            merged["containers"].append(one)
+    found = model.get("storage") or {}
+    if uri := model.get("storageUri") or found.get("path"):
+        provision = storage.provide(str(uri), str(found.get("key") or ""))
+        merged["volumes"] += provision.volumes
+        container["volumeMounts"] = [*container.get("volumeMounts", []), *provision.mounts]
+        if provision.init_containers:
+            merged["initContainers"] = [
+                *merged.get("initContainers", []),
+                *provision.init_containers,
+            ]
+    return merged
+
+
+def _lay_over(container: Json, own: Json) -> None:
+    """Lay the fields of *own* over *container*: arguments are added, variables go by name."""
+    for key, value in copy.deepcopy(own).items():
+        if key == "args":
+            container["args"] = [*container.get("args", []), *value]
+        elif key == "env":
+            names = {one["name"] for one in value}
+            kept = [one for one in container.get("env", []) if one["name"] not in names]
+            container["env"] = [*kept, *value]
+        elif key == "resources":
+            mine = container.get("resources") or {}
+            container["resources"] = {
+                part: {**(mine.get(part) or {}), **(value.get(part) or {})}
+                for part in {*mine, *value}
+            }
+        else:
+            container[key] = value
+
+
+def _server(pod: Json) -> Json:
+    """Return the container that answers requests."""
+    containers: list[Json] = pod["containers"]
+    for one in containers:
+        if one.get("name") == CONTAINER:
+            return one
+    containers[0].setdefault("name", CONTAINER)
+    return containers[0]
+
+
+def _port(container: Json) -> int:
+    """Return the port that takes requests; declare it, so that the pod has it for itself."""
+    ports = container.setdefault("ports", [])
+    if not ports:
+        ports.append({"containerPort": _PORT, "protocol": "TCP"})
+    return int(ports[0]["containerPort"])
+
+
+def _probe(container: Json, port: int, model: str, protocol: str) -> str:
+    """Return the path on which the model says that it can answer; have the node ask there too."""
+    stated = container.get("readinessProbe")
+    if stated:
+        return str((stated.get("httpGet") or {}).get("path", ""))
+    if not model:
+        container["readinessProbe"] = {"tcpSocket": {"port": port}, "periodSeconds": 1}
+        return ""
+    path = f"/v2/models/{model}/ready" if protocol.endswith("v2") else f"/v1/models/{model}"
+    container["readinessProbe"] = {
+        "httpGet": {"path": path, "port": port},
+        "periodSeconds": 1,
+        "failureThreshold": 1,
+    }
+    return path
+
+
+def _template(
+    service: InferenceService, spec: Json, pod: Json, runtime: ServingRuntime | None
+) -> Json:
+    given = runtime.spec if runtime else None
+    _server(pod).setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
+    return {
+        "labels": {**(given.labels if given else {}), **(spec.get("labels") or {})},
+        "annotations": {**(given.annotations if given else {}), **(spec.get("annotations") or {})},
+        "spec": pod,
+    }
+
+
+def _filled(tree: Any, service: InferenceService) -> Any:
+    """Return *tree* with ``{{.Name}}`` and its like filled in."""
+    if isinstance(tree, dict):
+        return {key: _filled(value, service) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [_filled(value, service) for value in tree]
+    if not isinstance(tree, str) or "{{" not in tree:
+        return tree
+    meta = service.metadata
+
+    def value(match: re.Match[str]) -> str:
+        name, key = match[1], match[2]
+        plain = {"Name": meta.name, "Namespace": meta.namespace}
+        if name in plain and key is None:
+            return plain[name]
+        maps = {"Annotations": meta.annotations, "Labels": meta.labels}
+        return maps.get(name, {}).get(key or "", "")
+
+    return _TEMPLATE.sub(value, tree)
+
+
+def _scaling(spec: Json) -> Scaling:
+    least, most = _count(spec, "minReplicas", 1), _count(spec, "maxReplicas", 0)
+    if most and least > most:
+        raise Problem("spec.predictor.maxReplicas", most, f"it is below minReplicas {least}")
+    metric = str(spec.get("scaleMetric") or "concurrency")
+    if metric not in _METRICS or spec.get("autoScaling"):
+        field = "autoScaling" if spec.get("autoScaling") else "scaleMetric"
+        raise Problem(
+            f"spec.predictor.{field}", metric, f"served are: {', '.join(_METRICS)}", "NoSuchMetric"
+        )
+    target = spec.get("scaleTarget")
+    if target is not None and (not isinstance(target, int) or target < 1):
+        raise Problem("spec.predictor.scaleTarget", target, "a whole number from 1 is needed")
+    return Scaling(least, most, metric, float(target) if target else None)
+
+
+def _count(spec: Json, field: str, default: int, least: int = 0) -> int:
+    value = spec.get(field)
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise Problem(f"spec.predictor.{field}", value, f"a whole number from {least} is needed")
+    return value
+
+
+def _percent(value: Any) -> int | None:
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= 100:
+        raise Problem(
+            "spec.predictor.canaryTrafficPercent", value, "a whole number from 0 to 100 is needed"
+        )
+    return value

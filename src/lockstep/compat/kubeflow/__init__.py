@@ -1,0 +1,1 @@
+"""Kubeflow's training jobs (``kubeflow.org/v1``)."""

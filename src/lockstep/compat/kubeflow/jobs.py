@@ -1,0 +1,118 @@
+"""What the kinds of Kubeflow's jobs have in common: roles, run policies, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from lockstep.api.core import AnyObject
+from lockstep.api.training import TRAINING_JOBS
+from lockstep.compat.kubeflow.objects import ReplicaSpec, RunPolicy
+from lockstep.compat.pods import queue_of, template
+from lockstep.compat.translation import Refused
+
+Json = dict[str, Any]
+
+PREFIX: Final = "training.kubeflow.org/"
+MANAGERS: Final = ("", "kubeflow.org/training-operator", "kubeflow.org/mpi-operator")
+"""Who may serve a job by ``runPolicy.managedBy`` for it to be ours."""
+UNLIMITED: Final = 2**31 - 1
+"""Restarts of a job without ``backoffLimit``: as often as it takes."""
+
+
+def role(
+    obj: AnyObject, kind: str, type_: str, spec: ReplicaSpec, at: str, *, leads: bool, main: str
+) -> Json:
+    """Return the role of the replicas *type_*; *leads*: its first pod is the job's master."""
+    low = type_.lower()
+    labels = {
+        f"{PREFIX}job-name": obj.metadata.name,
+        f"{PREFIX}operator-name": f"{kind.lower()}-controller",
+        f"{PREFIX}replica-type": low,
+        f"{PREFIX}replica-index": "{index}",
+    }
+    if leads:
+        labels[f"{PREFIX}job-role"] = "master"
+    return {
+        "name": low,
+        "replicas": spec.replicas,
+        "template": template(spec.template, f"{at}.template", main=main),
+        "identity": {"labels": labels},
+    }
+
+
+def job(
+    obj: AnyObject, framework: str, roles: Sequence[Json], policy: RunPolicy, restarts: int
+) -> Json:
+    """Return the TrainingJob with *roles* under the run policy *policy*.
+
+    Raises:
+        Refused: when the policy asks for more pods at least than there are.
+    """
+    scheduling = policy.scheduling_policy
+    meta = obj.metadata
+    spec: Json = {
+        "framework": framework,
+        "roles": list(roles),
+        "launcher": "None",
+        "recovery": {"maxRestarts": restarts},
+        "runPolicy": {"cleanPods": policy.clean_pod_policy or "None"},
+        "suspend": bool(policy.suspend),
+    }
+    if policy.active_deadline_seconds is not None:
+        spec["runPolicy"]["activeDeadline"] = f"{policy.active_deadline_seconds}s"
+    queue = queue_of(meta.labels, meta.namespace)
+    if scheduling is not None:
+        queue = queue or scheduling.queue
+        if scheduling.priority_class:
+            spec["priorityClassName"] = scheduling.priority_class
+        total = sum(one["replicas"] for one in roles)
+        if scheduling.min_available is not None and scheduling.min_available > total:
+            raise Refused(
+                "spec.runPolicy.schedulingPolicy.minAvailable",
+                scheduling.min_available,
+                f"must be at most {total}, the job's pods",
+            )
+    if queue:
+        spec["queue"] = queue
+    return {
+        "apiVersion": TRAINING_JOBS.api_version,
+        "kind": TRAINING_JOBS.kind,
+        "metadata": {"name": meta.name, "namespace": meta.namespace},
+        "spec": spec,
+    }
+
+
+def restarts(replicas: Mapping[str, ReplicaSpec], policy: RunPolicy, at: str) -> int:
+    """Return how often the job may start again.
+
+    Raises:
+        Refused: when some replicas are started again and others are not.
+    """
+    never = {type_: spec.restart_policy == "Never" for type_, spec in replicas.items()}
+    if len(set(never.values())) > 1:
+        type_ = next(type_ for type_, value in never.items() if value)
+        raise Refused(
+            f"{at}[{type_}].restartPolicy",
+            "Never",
+            "must be the same for all replicas: a job's pods are started again together",
+        )
+    if all(never.values()):
+        return 0
+    return UNLIMITED if policy.backoff_limit is None else policy.backoff_limit
+
+
+def set_port(roles: Sequence[Json], port: str) -> None:
+    """Let the pods of *roles* meet at *port*."""
+    own = {"name": "MASTER_PORT", "value": port}
+    for role_ in roles:
+        container = role_["template"]["spec"]["containers"][0]
+        kept = [v for v in container.get("env") or [] if v.get("name") != "MASTER_PORT"]
+        container["env"] = [*kept, own]
+
+
+def manager(obj: AnyObject) -> str:
+    """Return who is to serve *obj*; empty where it does not say or names the usual operator."""
+    policy = obj.spec.get("runPolicy")
+    named = policy.get("managedBy") if isinstance(policy, dict) else ""
+    return "" if named in MANAGERS or not isinstance(named, str) else named

@@ -1,0 +1,113 @@
+"""How a job is doing, in Kubeflow's words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from lockstep.api.core import AnyObject
+from lockstep.api.meta import Condition
+from lockstep.api.training import TrainingJob
+from lockstep.api.validation import Problem
+from lockstep.compat.kubeflow.jobs import PREFIX
+from lockstep.compat.translation import Native
+
+Json = dict[str, Any]
+
+_TOLD: Final = {
+    "Running": "is running.",
+    "Restarting": "is restarting",
+    "Suspended": "is suspended.",
+    "Succeeded": "is successfully completed.",
+    "Failed": "has failed",
+}
+"""Our conditions that Kubeflow has as well, in the order in which it lists them."""
+
+
+_TYPES: Final = {"ps": "PS"}
+"""Types of replicas that are written otherwise than with one capital."""
+
+
+def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem]) -> Json:
+    """Return the status of *obj*, of which *natives* were made."""
+    kind = obj.kind
+    job = next((one for one in natives if isinstance(one, TrainingJob)), None)
+    born = obj.metadata.creation_timestamp or ""
+    name = f"{kind} {obj.metadata.name}"
+    conditions = [_condition("Created", True, f"{kind}Created", f"{name} is created.", born)]
+    if wrong:
+        text = f"{name} cannot be served: {'; and '.join(str(one) for one in wrong)}"
+        refused = "Refused" if job is not None else "Failed"
+        conditions.append(_condition(refused, True, f"{kind}FailedValidation", text, born))
+    if job is None:
+        return {"conditions": conditions}
+    conditions += [_told(kind, name, one) for one in _known(job)]
+    created = next((c for c in job.status.conditions if c.type == "Created"), None)
+    if created is not None and created.status == "False":
+        conditions.append(
+            _condition(
+                "Failed",
+                True,
+                f"{kind}FailedValidation",
+                created.message,
+                created.last_transition_time,
+            )
+        )
+    status: Json = {"conditions": conditions, "replicaStatuses": _replicas(kind, job)}
+    for key, time in (
+        ("startTime", job.status.start_time),
+        ("completionTime", job.status.completion_time),
+    ):
+        if time is not None:
+            status[key] = time
+    return status
+
+
+def ended(obj: AnyObject) -> bool:
+    """Say whether the job is over."""
+    return bool(obj.status.get("completionTime"))
+
+
+def _known(job: TrainingJob) -> list[Condition]:
+    found = {c.type: c for c in job.status.conditions}
+    return [found[type_] for type_ in _TOLD if type_ in found]
+
+
+def _told(kind: str, name: str, one: Condition) -> Json:
+    text = f"{name} {_TOLD[one.type]}"
+    if one.message and one.type in ("Restarting", "Failed"):
+        text = f"{text}: {one.message}"
+    reason = f"{kind}{one.type}"
+    return _condition(one.type, one.status == "True", reason, text, one.last_transition_time)
+
+
+def _condition(type_: str, value: bool, reason: str, message: str, since: str) -> Json:
+    return {
+        "type": type_,
+        "status": "True" if value else "False",
+        "reason": reason,
+        "message": message,
+        "lastUpdateTime": since,
+        "lastTransitionTime": since,
+    }
+
+
+def _replicas(kind: str, job: TrainingJob) -> Json:
+    found: Json = {}
+    for role in job.spec.roles:
+        told = job.status.replica_statuses.get(role.name)
+        selector = {
+            "job-name": job.metadata.name,
+            "operator-name": f"{kind.lower()}-controller",
+            "replica-type": role.name,
+        }
+        counts = (
+            {"active": told.active, "succeeded": told.succeeded, "failed": told.failed}
+            if told is not None
+            else {}
+        )
+        found[_TYPES.get(role.name, role.name.title())] = {
+            **{key: value for key, value in counts.items() if value},
+            "selector": ",".join(f"{PREFIX}{key}={value}" for key, value in selector.items()),
+        }
+    return found

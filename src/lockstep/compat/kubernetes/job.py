@@ -1,0 +1,88 @@
+"""Kubernetes' own jobs: pods that are alike and run side by side."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lockstep.api.core import AnyObject
+from lockstep.compat import native
+from lockstep.compat.kubernetes.objects import JobSpec
+from lockstep.compat.pods import queue_of, template
+from lockstep.compat.translation import Refused, Translation, read
+
+Json = dict[str, Any]
+
+PREFIX: Final = "batch.kubernetes.io/"
+USUAL_BACKOFF: Final = 6
+"""Failures of pods that a Job bears unless it says otherwise."""
+ROLE: Final = "pods"
+
+
+def to_native(obj: AnyObject) -> Translation:
+    """Return *obj* as a TrainingJob.
+
+    Raises:
+        Refused: when something in it cannot be honoured.
+    """
+    spec = read(obj.spec, JobSpec)
+    meta = obj.metadata
+    indexed = spec.completion_mode == "Indexed"
+    pods = {
+        "name": ROLE,
+        "replicas": side_by_side(spec, "spec"),
+        "template": template(spec.template, "spec.template"),
+        "identity": {
+            "name": "{job}-{index}",
+            "labels": {
+                f"{PREFIX}job-name": meta.name,
+                "job-name": meta.name,
+                **({f"{PREFIX}controller-uid": meta.uid} if meta.uid else {}),
+                **({f"{PREFIX}job-completion-index": "{index}"} if indexed else {}),
+            },
+            **(completion("{index}") if indexed else {}),
+        },
+    }
+    job = native.training_job(
+        obj,
+        "plain",
+        [pods],
+        restarts=USUAL_BACKOFF if spec.backoff_limit is None else spec.backoff_limit,
+        clean="Running",
+        queue=queue_of(meta.labels, meta.namespace),
+        suspend=spec.suspend,
+        deadline=spec.active_deadline_seconds,
+    )
+    return Translation((job,), expires_after=spec.ttl_seconds_after_finished)
+
+
+def side_by_side(spec: JobSpec, at: str) -> int:
+    """Return how many pods run side by side.
+
+    Raises:
+        Refused: when pods would have to follow one another.
+    """
+    parallel = 1 if spec.parallelism is None else spec.parallelism
+    wanted = spec.completions
+    if wanted is not None and wanted > parallel:
+        raise Refused(
+            f"{at}.completions",
+            wanted,
+            f"must be at most parallelism, {parallel}: all pods of a job run side by side",
+        )
+    return parallel if wanted is None else wanted
+
+
+def completion(pattern: str) -> Json:
+    """Return what tells a pod its index, which *pattern* stands for."""
+    return {
+        "annotations": {f"{PREFIX}job-completion-index": pattern},
+        "env": {"JOB_COMPLETION_INDEX": pattern},
+    }
+
+
+def manager(obj: AnyObject) -> str:
+    """Return who is to serve *obj*; empty where it does not say."""
+    named = obj.spec.get("managedBy")
+    if not isinstance(named, str) or named in ("kubernetes.io/job-controller",):
+        return ""
+    return named

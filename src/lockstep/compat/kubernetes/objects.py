@@ -1,0 +1,29 @@
+"""Kubernetes' own jobs, as far as they are honoured."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from lockstep.compat.translation import Strict
+
+Json = dict[str, Any]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class JobSpec(Strict, frozen=True):
+    """What a Job says; the API server makes the selector, and the labels that it matches."""
+
+    template: Json
+    parallelism: Annotated[int, Meta(ge=1)] | None = None
+    completions: Annotated[int, Meta(ge=1)] | None = None
+    completion_mode: Literal["Indexed", "NonIndexed"] | None = None
+    backoff_limit: Count | None = None
+    active_deadline_seconds: Count | None = None
+    ttl_seconds_after_finished: Count | None = None
+    suspend: bool | None = None
+    selector: Json | None = None
+    manual_selector: Literal[False] | None = None
+    pod_replacement_policy: str | None = None
+    managed_by: str | None = None

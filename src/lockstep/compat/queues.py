@@ -1,0 +1,44 @@
+"""Queues of ours, as dialects make them.
+
+A Queue belongs to no namespace, so that an object of one cannot be its owner: an annotation says of
+what it was made, and it is deleted when that is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from lockstep.api.core import AnyObject
+from lockstep.api.names import GROUP
+from lockstep.api.queue import QUEUES, Queue
+from lockstep.compat.translation import Native
+
+Json = dict[str, Any]
+
+MADE_OF: Final = f"{GROUP}/made-of"
+IMPLIED: Final = "implied"
+"""In place of that: others name the Queue as their parent, and no object of their kind says more of
+it. It stays, and becomes that object's when there is one."""
+
+
+def origin(kind: str, group: str, namespace: str, name: str) -> str:
+    """Return how an object is called in the annotation of what was made of it."""
+    return "/".join(part for part in (f"{kind}.{group}", namespace, name) if part)
+
+
+def queue(obj: AnyObject, name: str, spec: Json, *, made_of: str = "") -> Json:
+    """Return the Queue *name* made of *obj*, or on its way of something else."""
+    meta = obj.metadata
+    own = origin(obj.kind, obj.api_version.partition("/")[0], meta.namespace, meta.name)
+    return {
+        "apiVersion": QUEUES.api_version,
+        "kind": QUEUES.kind,
+        "metadata": {"name": name, "annotations": {MADE_OF: made_of or own}},
+        "spec": spec,
+    }
+
+
+def queue_of(natives: Sequence[Native]) -> Queue | None:
+    """Return the queue among *natives*."""
+    return next((one for one in natives if isinstance(one, Queue)), None)

@@ -1,0 +1,112 @@
+"""What every dialect offers: objects of its kinds as ours, and how ours are doing in its words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from lockstep.api.core import AnyObject
+from lockstep.api.queue import Queue
+from lockstep.api.resource import Resource
+from lockstep.api.training import TrainingJob
+from lockstep.api.validation import Problem
+from lockstep.api.wire import Wire, convert
+from lockstep.compat.foreign_kinds import ForeignKind
+
+Json = dict[str, Any]
+Native = TrainingJob | Queue
+T = TypeVar("T")
+
+MANAGED_ANNOTATION: Final = "lockstep.dev/managed"
+"""``true`` gives an object to Lockstep, ``false`` keeps it from Lockstep, whoever made its kind."""
+MANAGER: Final = "lockstep.dev/controllers"
+"""What stands in ``spec.managedBy`` of an object that is Lockstep's to serve."""
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `([^`]+)`")
+_PATH: Final = re.compile(r" - at `\$\.?([^`]*)`$")
+
+
+class Strict(Wire, frozen=True, forbid_unknown_fields=True):
+    """A view that names all fields that are honoured; any other is an error that names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """An object of a dialect as objects of ours, or what keeps it from being served."""
+
+    objects: tuple[Json, ...] = ()
+    refusals: tuple[Problem, ...] = ()
+    expires_after: float | None = None
+    """Seconds after its end at which the foreign object is deleted; None: it stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One kind of a dialect that is served."""
+
+    kind: ForeignKind
+    to_native: Callable[[AnyObject], Translation]
+    status_of: Callable[[AnyObject, Sequence[Native], Sequence[Problem]], Json]
+    """Its status, given what it was made into and what is wrong with it. Depends on nothing else,
+    so that nothing is written where nothing has changed."""
+    ended: Callable[[AnyObject], bool] = field(default=lambda _: False)
+    """Whether its status says that it is over, so that nothing is made of it again."""
+    manager: Callable[[AnyObject], str] = field(default=lambda _: "")
+    """Who is to serve it by its own ``managedBy``; empty where it does not say."""
+
+    native_name: Callable[[str, str], str] = field(default=lambda namespace, name: name)
+    """What is made of it is called, given its namespace and name."""
+    built_in: bool = False
+    """Whether every server has the kind, and someone who serves it, but the embedded one."""
+
+    @property
+    def resource(self) -> Resource[AnyObject]:
+        """Return the kind as a resource of the API server."""
+        kind = self.kind
+        return Resource(
+            kind.group, kind.version, kind.plural, kind.kind, kind.namespaced, AnyObject
+        )
+
+
+class Refused(Exception):
+    """An object cannot be served as it is."""
+
+    def __init__(self, field: str, given: object, remedy: str) -> None:
+        super().__init__(field)
+        self.problem = Problem(field, given, remedy)
+
+
+def read(tree: Json, type_: type[T], at: str = "spec") -> T:
+    """Return *tree*, found at the field *at*, as a *type_*.
+
+    Raises:
+        Refused: when it does not fit, or has a field that *type_* does not name.
+    """
+    try:
+        return convert(tree, type_)
+    except msgspec.ValidationError as error:
+        text = str(error)
+        path = _PATH.search(text)
+        where = f"{at}.{path[1]}" if path and path[1] else at
+        if unknown := _UNKNOWN.match(text):
+            raise Refused(
+                f"{where}.{unknown[1]}", None, "it is not served by Lockstep; leave it out"
+            ) from None
+        raise Refused(where, None, _PATH.sub("", text)) from None
+
+
+def translating(
+    translate: Callable[[AnyObject], Translation],
+) -> Callable[[AnyObject], Translation]:
+    """Return *translate* with what it raises as a refusal in its answer."""
+
+    def translated(obj: AnyObject) -> Translation:
+        try:
+            return translate(obj)
+        except Refused as refused:
+            return Translation(refusals=(refused.problem,))
+
+    return translated

@@ -1,0 +1,1 @@
+"""Volcano's jobs (``batch.volcano.sh``) and queues (``scheduling.volcano.sh``)."""

@@ -1,0 +1,150 @@
+"""Volcano's jobs: tasks, their policies and what plugins set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from lockstep.api.core import AnyObject
+from lockstep.compat import native
+from lockstep.compat.pods import template
+from lockstep.compat.translation import Refused, Translation, read
+from lockstep.compat.volcano import plugins
+from lockstep.compat.volcano.objects import JobSpec, NetworkTopology, Policy, Task
+
+Json = dict[str, Any]
+
+PREFIX: Final = "volcano.sh/"
+SCHEDULER: Final = "volcano"
+RESTARTS: Final = ("RestartJob", "RestartTask", "RestartPod", "RestartPartition")
+FAILURES: Final = ("PodFailed", "PodEvicted", "TaskFailed", "*")
+_SERVED: Final = {
+    "AbortJob": FAILURES,
+    "TerminateJob": FAILURES,
+    "CompleteJob": ("TaskCompleted", "PodCompleted"),
+    **dict.fromkeys(RESTARTS, FAILURES),
+}
+"""Events of which each action may be the answer."""
+
+
+def to_native(obj: AnyObject) -> Translation:
+    """Return *obj* as a TrainingJob.
+
+    Raises:
+        Refused: when something in it cannot be honoured.
+    """
+    spec = read(obj.spec, JobSpec)
+    if spec.scheduler_name not in ("", SCHEDULER, "default-scheduler", "lockstep"):
+        raise Refused("spec.schedulerName", spec.scheduler_name, f"must be {SCHEDULER}")
+    names = [task.name or f"default{i}" for i, task in enumerate(spec.tasks)]
+    _bounds(spec)
+    built = plugins.Built(
+        obj,
+        {
+            name: _role(obj, spec, task, name, f"spec.tasks[{i}]")
+            for i, (name, task) in enumerate(zip(names, spec.tasks, strict=True))
+        },
+    )
+    plugins.apply(built, spec.plugins)
+    job = native.training_job(
+        obj,
+        built.framework,
+        list(built.tasks.values()),
+        restarts=_restarts(spec),
+        clean="Running",
+        queue=spec.queue,
+        priorityClassName=spec.priority_class_name,
+        topology=_topology(spec.network_topology),
+        successPolicy=_success(spec, names),
+        ssh=built.ssh,
+    )
+    return Translation((job, *built.more), expires_after=spec.ttl_seconds_after_finished)
+
+
+def _bounds(spec: JobSpec) -> None:
+    total = sum(task.replicas for task in spec.tasks)
+    if spec.min_available is not None and spec.min_available > total:
+        raise Refused("spec.minAvailable", spec.min_available, f"must be at most {total}, its pods")
+    for i, task in enumerate(spec.tasks):
+        if task.min_available is not None and task.min_available > task.replicas:
+            at, most = f"spec.tasks[{i}].minAvailable", task.replicas
+            raise Refused(at, task.min_available, f"must be at most {most}, its replicas")
+
+
+def _role(obj: AnyObject, spec: JobSpec, task: Task, name: str, at: str) -> Json:
+    meta = obj.metadata
+    told = {
+        f"{PREFIX}job-name": meta.name,
+        f"{PREFIX}queue-name": spec.queue,
+        f"{PREFIX}task-index": "{index}",
+        f"{PREFIX}task-spec": name,
+    }
+    notes = {
+        **told,
+        f"{PREFIX}job-version": "0",
+        f"{PREFIX}job-retry-count": "0",
+        f"{PREFIX}template-uid": f"{meta.name}-{name}",
+    }
+    found: Json = {
+        "name": name,
+        "replicas": task.replicas,
+        "template": template(task.template, f"{at}.template", schedulers=(SCHEDULER,)),
+        "identity": {
+            "labels": {**told, f"{PREFIX}job-namespace": meta.namespace},
+            "annotations": notes,
+        },
+    }
+    return found
+
+
+def _policies(spec: JobSpec) -> Iterator[tuple[str, str | None, Policy]]:
+    """Yield each policy with its field and its task, if it is of one."""
+    for i, policy in enumerate(spec.policies):
+        yield f"spec.policies[{i}]", None, policy
+    for t, task in enumerate(spec.tasks):
+        for i, policy in enumerate(task.policies):
+            yield f"spec.tasks[{t}].policies[{i}]", task.name or f"default{t}", policy
+
+
+def _restarts(spec: JobSpec) -> int:
+    """Return how often the job may start again.
+
+    Raises:
+        Refused: for a policy that is not served.
+    """
+    again = False
+    for at, _, policy in _policies(spec):
+        events = policy.events or ([policy.event] if policy.event else [])
+        if policy.exit_code is not None:
+            raise Refused(f"{at}.exitCode", policy.exit_code, "it is not served; name an event")
+        if policy.action not in _SERVED:
+            raise Refused(f"{at}.action", policy.action, f"served are: {', '.join(_SERVED)}")
+        for event in events:
+            if event not in _SERVED[policy.action]:
+                allowed = f"{policy.action} is served on: {', '.join(_SERVED[policy.action])}"
+                raise Refused(f"{at}.event", event, allowed)
+        again = again or policy.action in RESTARTS
+    inside = [task.template.get("spec", {}).get("restartPolicy") for task in spec.tasks]
+    if all(policy != "Never" for policy in inside):
+        return native.UNLIMITED
+    return spec.max_retry if again else 0
+
+
+def _success(spec: JobSpec, names: list[str]) -> Json | None:
+    """Return whose success is the job's: tasks whose end completes it, where any does."""
+    found = [task for _, task, p in _policies(spec) if p.action == "CompleteJob"]
+    if not found:
+        return None
+    roles = [name for name in names if name in found] or names
+    return {"roles": roles, "operator": "Any" if len(roles) > 1 else "All"}
+
+
+def _topology(wish: NetworkTopology | None) -> Json | None:
+    if wish is None:
+        return None
+    tier = wish.highest_tier_name
+    if not tier and wish.highest_tier_allowed is not None:
+        tier = f"tier-{wish.highest_tier_allowed}"
+    if not tier:
+        return {"preferred": "tier-1"}
+    return {"preferred" if wish.mode == "soft" else "required": tier}

@@ -1,0 +1,58 @@
+"""Volcano's jobs, as far as they are honoured."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from lockstep.compat.translation import Strict
+
+Json = dict[str, Any]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class Policy(Strict, frozen=True):
+    """What is done on an event."""
+
+    action: str = ""
+    event: str = ""
+    events: list[str] = []
+    exit_code: int | None = None
+
+
+class NetworkTopology(Strict, frozen=True):
+    """How close together the pods must or should be, by tiers of HyperNodes."""
+
+    mode: Literal["hard", "soft", ""] = "hard"
+    highest_tier_allowed: Annotated[int, Meta(ge=1)] | None = None
+    highest_tier_name: str = ""
+
+
+class Task(Strict, frozen=True):
+    """Pods that are alike."""
+
+    template: Json
+    name: str = ""
+    replicas: Annotated[int, Meta(ge=1)] = 1
+    min_available: Count | None = None
+    policies: list[Policy] = []
+    max_retry: Count | None = None
+
+
+class JobSpec(Strict, frozen=True):
+    """What a Job of Volcano says.
+
+    All pods of a job are placed at once, which meets any ``minAvailable`` that it names.
+    """
+
+    tasks: Annotated[list[Task], Meta(min_length=1)]
+    scheduler_name: str = ""
+    min_available: Count | None = None
+    policies: list[Policy] = []
+    plugins: dict[str, list[str]] = {}
+    queue: str = "default"
+    max_retry: Count = 3
+    ttl_seconds_after_finished: Count | None = None
+    priority_class_name: str = ""
+    network_topology: NetworkTopology | None = None

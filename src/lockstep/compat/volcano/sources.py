@@ -1,0 +1,14 @@
+"""Volcano's kinds, as they are served."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lockstep.compat.translation import Source, translating
+from lockstep.compat.volcano import job, queue, status
+from lockstep.compat.volcano.kinds import JOB, QUEUE
+
+SOURCES: Final = (
+    Source(JOB, translating(job.to_native), status.status_of, ended=status.ended),
+    Source(QUEUE, translating(queue.to_native), queue.status_of),
+)

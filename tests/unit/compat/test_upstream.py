@@ -1,0 +1,80 @@
+"""Samples of the projects themselves: how many run, and what the others ask for.
+
+``upstream.jsonl`` holds every object of a served kind among the examples of JobSet, Kueue, Volcano,
+mpi-operator and et-operator (all under the Apache License 2.0), each with its path there; long
+texts are cut.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lockstep.api.core import AnyObject
+from lockstep.api.training import TrainingJob
+from lockstep.api.wire import convert
+from lockstep.compat.registry import sources
+from lockstep.jobs.foreign import MADE
+from lockstep.jobs.validate import problems
+
+Json = dict[str, Any]
+BY_KIND = {(s.kind.group, s.kind.kind): s for s in sources()}
+DOCS = Path(__file__).parents[3] / "docs" / "dialects.md"
+SAMPLES = [
+    json.loads(line) for line in (Path(__file__).parent / "upstream.jsonl").read_text().splitlines()
+]
+
+
+def refusals(body: Json) -> list[str]:
+    """Return the fields for which the object is refused; none where it runs."""
+    meta = {"namespace": "default", "name": "sample", "uid": "u", **body["metadata"]}
+    obj = convert({**body, "metadata": meta}, AnyObject)
+    source = BY_KIND[obj.api_version.partition("/")[0], obj.kind]
+    found = source.to_native(obj)
+    wrong = [problem.field for problem in found.refusals]
+    for made in found.objects:
+        native = convert(made, MADE[made["kind"]].type)
+        if isinstance(native, TrainingJob):
+            wrong += [problem.field for problem in problems(native)]
+    return wrong
+
+
+@cache
+def table() -> tuple[str, ...]:
+    """Return the rows of the table in the docs."""
+    found: dict[tuple[str, str], list[list[str]]] = {}
+    for sample in SAMPLES:
+        body = sample["object"]
+        group = body["apiVersion"].partition("/")[0]
+        kind = body["kind"] if group != "batch" else "Job (Kubernetes)"
+        found.setdefault((sample["project"], kind), []).append(refusals(body))
+    return tuple(_rows(found))
+
+
+def _rows(found: dict[tuple[str, str], list[list[str]]]) -> Iterator[str]:
+    for (project, kind), all_ in sorted(found.items()):
+        why = Counter(wrong[0] for wrong in all_ if wrong)
+        told = ", ".join(f"`{field}` ({n})" for field, n in sorted(why.items()))
+        run = sum(not wrong for wrong in all_)
+        yield f"| {project} | `{kind}` | {len(all_)} | {run} | {told} |"
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s["path"])
+def test_a_sample_runs_or_is_refused_by_the_name_of_a_field(sample: Json) -> None:
+    assert all(field.startswith(("spec", "metadata")) for field in refusals(sample["object"]))
+
+
+def test_the_table_in_the_docs_is_what_the_samples_say() -> None:
+    written = [line for line in DOCS.read_text().splitlines() if line in table()]
+    assert written == list(table()), "write into docs/dialects.md:\n" + "\n".join(table())
+
+
+def test_most_samples_run() -> None:
+    run = sum(not refusals(sample["object"]) for sample in SAMPLES)
+    assert run / len(SAMPLES) > 0.7
