@@ -1,0 +1,11 @@
+/* What the files of the stub driver share. */
+#pragma once
+#include "world.h"
+
+struct Context { int device; uint32_t holders; };
+extern __thread CUcontext current;
+int device_count(void);
+/* The card (its number on the machine) of a device (its number in this process). */
+int card_of(CUdevice device);
+/* The card of the current context, or -1. */
+int current_card(void);

@@ -1,0 +1,1 @@
+"""The process `lockstep agent`: one per node, made of parts."""

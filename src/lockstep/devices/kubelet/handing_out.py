@@ -1,0 +1,74 @@
+"""Hands this node's GPUs out through its kubelet, and keeps the pods' records true."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+
+import grpc
+
+from lockstep.api import names
+from lockstep.api.core import PODS, Pod
+from lockstep.devices.core import allocation
+from lockstep.devices.core.allocation import Held
+from lockstep.devices.kubelet import podresources
+from lockstep.devices.kubelet.plugin import Plugin
+from lockstep.devices.watching import Watch
+from lockstep.kube.client import Client
+from lockstep.kube.errors import ApiError
+
+log = logging.getLogger(__name__)
+
+CHECK_EVERY = 10.0
+"""Seconds between two comparisons of records with what kubelet has, when nothing happens."""
+
+
+class HandingOut:
+    """The plugin for ``nvidia.com/gpu`` and what checks its grants."""
+
+    def __init__(
+        self, client: Client, watch: Watch, pods: Callable[[], Iterable[Pod]], kubelet: Path
+    ) -> None:
+        self._client, self._watch, self._pods, self._kubelet = client, watch, pods, kubelet
+        self.plugin = Plugin(watch, names.GPU, kubelet, self._prefer)
+
+    async def run(self) -> None:
+        """Hand out and check until cancelled."""
+        await asyncio.gather(self.plugin.run(), self._check())
+
+    async def _prefer(
+        self, available: Collection[str], must: Sequence[str], size: int
+    ) -> list[str]:
+        cards = self._watch.inventory.cards
+        held = await self._held()
+        pods = self._pods()
+        return allocation.preferred(available, must, size, pods=pods, held=held, cards=cards)
+
+    async def _held(self) -> Held:
+        try:
+            return await podresources.held(self._kubelet, names.GPU)
+        except grpc.aio.AioRpcError as error:
+            log.debug("kubelet does not tell who holds what: %s", error)
+            return {}
+
+    async def _check(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.plugin.allocated.wait(), CHECK_EVERY)
+            self.plugin.allocated.clear()
+            await asyncio.sleep(0.2)  # kubelet tells of a grant a moment after it asked for it
+            cards = self._watch.inventory.cards
+            for one in allocation.corrections(self._pods(), await self._held(), cards):
+                await self._correct(one)
+
+    async def _correct(self, one: allocation.Correction) -> None:
+        patch = {"metadata": {"annotations": {names.GPUS_ANNOTATION: one.now}}}
+        try:
+            await self._client.patch(PODS, one.pod, patch, one.namespace)
+        except ApiError as error:
+            log.warning("cannot correct the record of %s/%s: %s", one.namespace, one.pod, error)
+        else:
+            log.info("%s/%s holds GPU %s, not %s", one.namespace, one.pod, one.now, one.was)

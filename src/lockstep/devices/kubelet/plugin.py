@@ -1,0 +1,207 @@
+"""The device plugin of one resource, for kubelet's interface v1beta1."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from lockstep.compat.vendors import VENDORS
+from lockstep.devices.core.model import Card
+from lockstep.devices.kubelet.wire import deviceplugin_pb2 as wire
+from lockstep.devices.watching import Watch
+
+log = logging.getLogger(__name__)
+
+VERSION = "v1beta1"
+SERVICE = "v1beta1.DevicePlugin"
+LOOK_EVERY = 1.0
+"""Seconds between two looks whether kubelet was restarted."""
+
+Prefer = Callable[[Collection[str], Sequence[str], int], Awaitable[list[str]]]
+
+
+class Plugin:
+    """Offers the cards of one resource to kubelet, and registers anew when kubelet restarted."""
+
+    def __init__(self, watch: Watch, resource: str, kubelet: Path, prefer: Prefer) -> None:
+        self._watch, self._resource = watch, resource
+        self._directory = kubelet / "device-plugins"
+        self._prefer = prefer
+        self._socket = self._directory / f"lockstep-{resource.replace('/', '_')}.sock"
+        self._changed = asyncio.Condition()
+        self._loop = asyncio.get_running_loop()
+        self.registered = asyncio.Event()
+        self.allocated = asyncio.Event()
+        watch.subscribe(self._note)
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        while True:
+            server = await self._serve()
+            try:
+                before = await self._register()
+                await self._until_restart(before)
+                log.info("kubelet was restarted; registering %s again", self._resource)
+            except (grpc.aio.AioRpcError, OSError) as error:
+                log.debug("kubelet does not take %s yet: %s", self._resource, error)
+                await asyncio.sleep(LOOK_EVERY)
+            finally:
+                self.registered.clear()
+                await server.stop(0)
+
+    async def _until_restart(self, before: tuple[int, int]) -> None:
+        """Wait until kubelet is another: it then removed our socket and made its own anew."""
+        same = True
+        while same:
+            await asyncio.sleep(LOOK_EVERY)
+            same = self._socket.exists() and _identity(self._kubelet) == before
+
+    @property
+    def _kubelet(self) -> Path:
+        return self._directory / "kubelet.sock"
+
+    async def _serve(self) -> grpc.aio.Server:
+        self._socket.unlink(missing_ok=True)
+        server = grpc.aio.server()
+        server.add_generic_rpc_handlers((self._handlers(),))
+        server.add_insecure_port(f"unix:{self._socket}")
+        await server.start()
+        return server
+
+    async def _register(self) -> tuple[int, int]:
+        identity = _identity(self._kubelet)
+        async with grpc.aio.insecure_channel(f"unix:{self._kubelet}") as channel:
+            register = channel.unary_unary(
+                "/v1beta1.Registration/Register",
+                request_serializer=wire.RegisterRequest.SerializeToString,
+                response_deserializer=wire.Empty.FromString,
+            )
+            request = wire.RegisterRequest(
+                version=VERSION,
+                endpoint=self._socket.name,
+                resource_name=self._resource,
+                options=_options(),
+            )
+            await register(request, timeout=5.0)
+        log.info("registered %s with kubelet", self._resource)
+        self.registered.set()
+        return identity
+
+    def _handlers(self) -> grpc.GenericRpcHandler:
+        def unary(function: Any, request: Any) -> grpc.RpcMethodHandler:
+            return grpc.unary_unary_rpc_method_handler(
+                function, request.FromString, lambda answer: answer.SerializeToString()
+            )
+
+        return grpc.method_handlers_generic_handler(
+            SERVICE,
+            {
+                "GetDevicePluginOptions": unary(self._get_options, wire.Empty),
+                "ListAndWatch": grpc.unary_stream_rpc_method_handler(
+                    self._list, wire.Empty.FromString, lambda answer: answer.SerializeToString()
+                ),
+                "GetPreferredAllocation": unary(self._preferred, wire.PreferredAllocationRequest),
+                "Allocate": unary(self._allocate, wire.AllocateRequest),
+                "PreStartContainer": unary(self._start, wire.PreStartContainerRequest),
+            },
+        )
+
+    # --- what kubelet calls ---
+
+    async def _get_options(self, _: wire.Empty, __: object) -> wire.DevicePluginOptions:
+        return _options()
+
+    async def _list(self, _: wire.Empty, __: object) -> AsyncIterator[wire.ListAndWatchResponse]:
+        told: list[wire.Device] | None = None
+        while True:
+            devices = [_device(card) for card in self._cards() if card.uuid]
+            if devices != told:
+                told = devices
+                yield wire.ListAndWatchResponse(devices=devices)
+            async with self._changed:
+                await self._changed.wait()
+
+    async def _preferred(
+        self, request: wire.PreferredAllocationRequest, _: object
+    ) -> wire.PreferredAllocationResponse:
+        answers = []
+        for one in request.container_requests:
+            ids = await self._prefer(
+                set(one.available_deviceIDs),
+                list(one.must_include_deviceIDs),
+                one.allocation_size,
+            )
+            answers.append(wire.ContainerPreferredAllocationResponse(deviceIDs=ids))
+        return wire.PreferredAllocationResponse(container_responses=answers)
+
+    async def _allocate(self, request: wire.AllocateRequest, context: Any) -> wire.AllocateResponse:
+        cards = {card.uuid: card for card in self._cards()}
+        answers = []
+        for one in request.container_requests:
+            unknown = [identity for identity in one.devices_ids if identity not in cards]
+            if unknown:
+                text = f"this node has no {self._resource} {', '.join(unknown)}"
+                await context.abort(grpc.StatusCode.NOT_FOUND, text)
+            answers.append(_grant([cards[identity] for identity in one.devices_ids]))
+        self.allocated.set()
+        return wire.AllocateResponse(container_responses=answers)
+
+    async def _start(
+        self, _: wire.PreStartContainerRequest, __: object
+    ) -> wire.PreStartContainerResponse:
+        return wire.PreStartContainerResponse()
+
+    # --- helpers ---
+
+    def _cards(self) -> list[Card]:
+        cards = self._watch.inventory.cards
+        return [one for one in cards if one.resource == self._resource and not one.mig]
+
+    def _note(self) -> None:
+        self._loop.create_task(self._wake())
+
+    async def _wake(self) -> None:
+        async with self._changed:
+            self._changed.notify_all()
+
+
+def _options() -> wire.DevicePluginOptions:
+    return wire.DevicePluginOptions(get_preferred_allocation_available=True)
+
+
+def _device(card: Card) -> wire.Device:
+    numa = [wire.NUMANode(ID=card.numa)] if card.numa >= 0 else []
+    return wire.Device(
+        ID=card.uuid,
+        health="Unhealthy" if card.trouble else "Healthy",
+        topology=wire.TopologyInfo(nodes=numa) if numa else None,
+    )
+
+
+def _grant(cards: Sequence[Card]) -> wire.ContainerAllocateResponse:
+    """Return what a container gets: the cards' device files and the variable that names them."""
+    vendor = next(one for one in VENDORS if one.name == cards[0].vendor)
+    files = [*(node for card in cards for node in card.nodes), *vendor.shared]
+    named = ",".join(card.uuid for card in cards)
+    variables = {vendor.visible: named} if vendor.visible else {}
+    if vendor.name == "nvidia":
+        variables["CUDA_VISIBLE_DEVICES"] = named
+    return wire.ContainerAllocateResponse(
+        envs=variables,
+        devices=[
+            wire.DeviceSpec(container_path=file, host_path=file, permissions="rw")
+            for file in files
+            if Path(file).exists()
+        ],
+    )
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return what tells a socket from the one that takes its place."""
+    found = path.stat()
+    return found.st_ino, found.st_ctime_ns

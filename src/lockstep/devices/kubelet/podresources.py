@@ -1,0 +1,64 @@
+"""Which container holds which devices, as kubelet tells on its PodResources socket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import grpc
+
+from lockstep.devices.core.allocation import Held
+from lockstep.devices.kubelet.wire import podresources_pb2 as wire
+
+TIMEOUT = 5.0
+
+
+def socket(kubelet: Path) -> Path:
+    """Return where kubelet answers."""
+    return kubelet / "pod-resources/kubelet.sock"
+
+
+async def usable(kubelet: Path, resource: str) -> set[str]:
+    """Return the sound devices of *resource* that kubelet knows, given out or not.
+
+    Raises:
+        grpc.aio.AioRpcError: when kubelet does not answer.
+    """
+    async with grpc.aio.insecure_channel(f"unix:{socket(kubelet)}") as channel:
+        asked = channel.unary_unary(
+            "/v1.PodResourcesLister/GetAllocatableResources",
+            request_serializer=wire.AllocatableResourcesRequest.SerializeToString,
+            response_deserializer=wire.AllocatableResourcesResponse.FromString,
+        )
+        answer = await asked(wire.AllocatableResourcesRequest(), timeout=TIMEOUT)
+    offered = [one for one in answer.devices if one.resource_name == resource]
+    return {identity for one in offered for identity in one.device_ids}
+
+
+async def held(kubelet: Path, resource: str) -> Held:
+    """Return the devices of *resource* that each container holds.
+
+    Raises:
+        grpc.aio.AioRpcError: when kubelet does not answer.
+    """
+    async with grpc.aio.insecure_channel(f"unix:{socket(kubelet)}") as channel:
+        listed = channel.unary_unary(
+            "/v1.PodResourcesLister/List",
+            request_serializer=wire.ListPodResourcesRequest.SerializeToString,
+            response_deserializer=wire.ListPodResourcesResponse.FromString,
+        )
+        answer = await listed(wire.ListPodResourcesRequest(), timeout=TIMEOUT)
+    found = {}
+    for pod in answer.pod_resources:
+        containers: Mapping[str, list[str]] = {
+            one.name: [
+                identity
+                for devices in one.devices
+                if devices.resource_name == resource
+                for identity in devices.device_ids
+            ]
+            for one in pod.containers
+        }
+        if any(containers.values()):
+            found[pod.namespace, pod.name] = containers
+    return found

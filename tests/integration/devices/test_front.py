@@ -1,0 +1,200 @@
+"""The front before the stub of CUDA: the memory of a share, over all processes of a container."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.shared_cards import FRONT, MIB, SharedCards, uuid
+from tests.support.stub_gpus import NATIVE
+from tests.support.waiting import eventually_sync
+
+from lockstep.devices.sharing import region
+from lockstep.devices.sharing.region import Region
+
+WAYS = ("plain", "async", "pool", "managed", "pitch", "array", "mip", "vmm")
+REFUSED = "CUDA_ERROR_OUT_OF_MEMORY"
+
+
+@pytest.fixture
+def cards(tmp_path: Path) -> Iterator[SharedCards]:
+    found = SharedCards(tmp_path)
+    yield found
+    found.close()
+
+
+def used(cards: SharedCards, name: str = "one", card: int = 0) -> float:
+    return Region(cards.shelf.path(name, "main")).used(card) / MIB
+
+
+def begin_holding(process: subprocess.Popen[str]) -> None:
+    assert process.stdout is not None
+    while process.stdout.readline() != "holding\n":
+        pass
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_counts_once_and_comes_back(cards: SharedCards, way: str) -> None:
+    cards.share("one", memory=100)
+    alloc = ("alloc", "64", way)
+    said = cards.run("one", *alloc, *alloc, "info", "free", *alloc, "free", "info")
+    well = f"alloc {way} CUDA_SUCCESS"
+    assert said == [well, f"alloc {way} {REFUSED}", "info 36 100", well, "info 100 100"]
+
+
+def test_without_a_share_nothing_is_held(cards: SharedCards) -> None:
+    assert cards.run(None, "alloc", "2000", "plain") == ["alloc plain CUDA_SUCCESS"]
+
+
+def test_racing_processes_never_exceed_the_share(cards: SharedCards) -> None:
+    cards.share("one", memory=512)
+    racing = [cards.start("one", "fill", "1", "hold") for _ in range(16)]
+    for process in racing:
+        begin_holding(process)
+    assert used(cards) == 512
+    assert cards.most_used() == 512 * MIB
+
+
+def test_memory_of_the_killed_comes_back(cards: SharedCards) -> None:
+    cards.share("one", memory=100)
+    first = cards.start("one", "alloc", "90", "plain", "hold")
+    begin_holding(first)
+    assert used(cards) == 90
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    assert used(cards) == 0
+    assert cards.run("one", "alloc", "90", "plain", "info")[-1] == "info 10 100"
+
+
+def test_processes_see_what_the_others_hold(cards: SharedCards) -> None:
+    cards.share("one", memory=100)
+    begin_holding(cards.start("one", "alloc", "60", "vmm", "hold"))
+    assert cards.run("one", "info", "alloc", "50", "plain") == [
+        "info 40 100",
+        f"alloc plain {REFUSED}",
+    ]
+
+
+def test_a_forked_process_is_counted_by_itself(cards: SharedCards) -> None:
+    cards.share("one", memory=100)
+    said = cards.run("one", "alloc", "60", "plain", "fork", "alloc", "60", "plain", "info")
+    assert said.count(f"alloc plain {REFUSED}") == 1
+    assert used(cards) == 0
+
+
+def test_a_process_that_becomes_another_program_holds_nothing(cards: SharedCards) -> None:
+    cards.share("one", memory=100)
+    said = cards.run("one", "alloc", "60", "plain", "exec", "alloc", "90", "plain")
+    assert said == ["alloc plain CUDA_SUCCESS"] * 2
+
+
+def test_a_container_without_its_share_gets_no_card(cards: SharedCards) -> None:
+    cards.share("one", memory=100)
+    missing = str(cards.place / "none")
+    process = cards.start("one", "info", LOCKSTEP_SHARE=missing)
+    said, error = process.communicate(timeout=30)
+    assert process.returncode == 3
+    assert said.startswith("init ")
+    assert "cannot be held" in error
+
+
+def test_nvml_shows_the_share_as_the_card(cards: SharedCards) -> None:
+    cards.share("one", memory=100)
+    begin_holding(cards.start("one", "alloc", "60", "plain", "hold"))
+    script = (
+        "import pynvml as n; n.nvmlInit(); h = n.nvmlDeviceGetHandleByIndex(0);"
+        "m = n.nvmlDeviceGetMemoryInfo(h); print(m.total >> 20, m.free >> 20, m.used >> 20)"
+    )
+    done = subprocess.run(
+        (sys.executable, "-c", script),
+        env=cards.environment("one"),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout == "100 40 60\n"
+
+
+NAMES = ("cuMemAlloc", "cuLaunchKernel", "cuMemGetInfo", "cuGetProcAddress", "cuDeviceGetCount")
+
+
+def test_calls_found_by_name_are_the_fronts(cards: SharedCards) -> None:
+    cards.share("one", memory=100)
+    script = f"""
+import ctypes
+front = ctypes.CDLL({str(FRONT / "libcuda.so.1")!r})
+for name in {NAMES}:
+    found = ctypes.c_void_p()
+    assert not front.cuGetProcAddress_v2(name.encode(), ctypes.byref(found), 12080, 0, None)
+    ours = [getattr(front, name + end, None) for end in ("_v2", "")]
+    at = [ctypes.cast(one, ctypes.c_void_p).value for one in ours if one]
+    print(name, found.value in at)
+"""
+    done = subprocess.run(
+        (sys.executable, "-c", script),
+        env=cards.environment("one"),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    # What is handed on as it is need not go through the front at all.
+    assert done.stdout.split("\n")[:-1] == [
+        f"{name} {name != 'cuDeviceGetCount'}" for name in NAMES
+    ]
+
+
+def test_both_languages_see_the_same_file() -> None:
+    source = NATIVE / "front/share.h"
+    program = (
+        f'#include "{source}"\n#include <stdio.h>\nint main(void) {{ printf("%zu %zu %zu %zu", '
+        "sizeof(Share), offsetof(Share, card), offsetof(Share, slot), sizeof(ShareCard)); }"
+    )
+    where = NATIVE / "build/layout"
+    subprocess.run(
+        ("cc", "-x", "c", "-", "-o", str(where)), input=program, text=True, check=True, timeout=60
+    )
+    said = subprocess.run((str(where),), capture_output=True, text=True, check=True).stdout
+    record = region.ShareRecord
+    ours = (
+        region.SIZE,
+        record.card.offset,
+        record.slot.offset,
+        ctypes.sizeof(region.CardRecord),
+    )
+    assert said.split() == [str(one) for one in ours]
+
+
+GARBAGE = [
+    pytest.param({"cards": 2**32 - 1}, id="too many cards"),
+    pytest.param({"slots": 2**32 - 1}, id="too many processes"),
+]
+
+
+@pytest.mark.parametrize("broken", GARBAGE)
+def test_what_a_container_writes_breaks_no_reader(
+    cards: SharedCards, broken: dict[str, int]
+) -> None:
+    cards.share("one", memory=100)
+    found = Region(cards.shelf.path("one", "main"))
+    for name, value in broken.items():
+        setattr(found.record, name, value)
+    again = Region(cards.shelf.path("one", "main"))
+    assert again.used(0) == 0
+    assert uuid(0) in again.uuids()
+
+
+def test_a_share_is_made_anew_for_a_new_start(cards: SharedCards) -> None:
+    cards.share("one", memory=100)
+    before = cards.start("one", "alloc", "60", "plain", "hold")
+    begin_holding(before)
+    before.kill()
+    before.wait()
+    cards.share("one", memory=200)
+    eventually_sync(lambda: cards.run("one", "info") == ["info 200 200"], 10, "the new share")

@@ -1,0 +1,191 @@
+"""GPUs handed out through a real kubelet, containerd and runc by the device plugin."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.kube_cluster import KubeCluster
+from tests.support.kubelet import IMAGE, Kubelet
+from tests.support.scheduler import PartProcess
+from tests.support.stub_gpus import StubGpus, two
+from tests.support.waiting import eventually_sync
+
+grpc = pytest.importorskip("grpc", reason="grpcio is not installed: pip install lockstep[agent]")
+
+GPU = "nvidia.com/gpu"
+PODS = "/api/v1/namespaces/default/pods"
+FIRST, SECOND = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in range(2))
+
+
+@dataclass
+class Place:
+    """A cluster of one real node with two stub GPUs, the agent and the scheduler."""
+
+    cluster: KubeCluster
+    kubelet: Kubelet
+    gpus: StubGpus
+    agent: PartProcess
+
+    def node(self) -> dict[str, Any]:
+        answer = self.cluster.request("GET", "/api/v1/nodes/real")
+        return dict(answer.json) if answer.status == 200 else {}
+
+    def allocatable(self) -> str:
+        return str(self.node().get("status", {}).get("allocatable", {}).get(GPU, ""))
+
+    def wait_allocatable(self, amount: str) -> None:
+        eventually_sync(lambda: self.allocatable() == amount, 90, f"kubelet counts {amount} GPUs")
+
+    def usable(self) -> set[str]:
+        """Return the cards that kubelet would hand out or has."""
+        from lockstep.devices.kubelet import podresources
+
+        try:
+            return asyncio.run(podresources.usable(self.kubelet.directory, GPU))
+        except grpc.aio.AioRpcError:
+            return set()
+
+    def create(self, name: str, *, node: str = "") -> None:
+        script = "env | grep VISIBLE; ls /dev | grep nvidia; echo end; sleep 3600"
+        main = {
+            "name": "main",
+            "image": IMAGE,
+            "imagePullPolicy": "Never",
+            "command": ["sh", "-c", script.replace("| grep", "| busybox grep")],
+            "resources": {"limits": {GPU: "1"}},
+        }
+        spec = {
+            "hostNetwork": True,
+            "terminationGracePeriodSeconds": 0,
+            "containers": [main],
+            **({"nodeName": node} if node else {"schedulerName": "lockstep"}),
+        }
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        answer = self.cluster.request("POST", PODS, pod)
+        assert answer.status == 201, answer.body
+
+    def annotation(self, name: str) -> str:
+        meta = self.cluster.request("GET", f"{PODS}/{name}").json["metadata"]
+        return str(meta.get("annotations", {}).get("lockstep.dev/gpus", ""))
+
+    def output(self, name: str) -> str:
+        """Return what the pod's container wrote, once it wrote its last line."""
+
+        def look() -> str | None:
+            for file in (self.kubelet.data / "logs").glob(f"default_{name}_*/main/*.log"):
+                text = file.read_text()
+                if " F end" in text:
+                    return re.sub(r"(?m)^\S+ stdout F ", "", text)
+            return None
+
+        return eventually_sync(look, 120, f"{name} ran ({self.kubelet.log})")
+
+    def delete(self, *names: str) -> None:
+        now = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
+        for name in names:
+            self.cluster.request("DELETE", f"{PODS}/{name}", now)
+        for name in names:
+            gone = f"{PODS}/{name}"
+            eventually_sync(
+                lambda path=gone: self.cluster.request("GET", path).status == 404,
+                60,
+                f"{name} is gone",
+            )
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    data = tmp_path_factory.mktemp("real")
+    gpus = StubGpus(data / "gpus")
+    gpus.update(two())
+    before = dict(os.environ)
+    os.environ.update(gpus.environment())
+    cluster = KubeCluster(data / "cluster")
+    kubelet = Kubelet(cluster.kubeconfig, data / "node")
+    options = ("--node", "real", "--kubelet", str(kubelet.directory), "--metrics-port", "0")
+    agent = PartProcess(cluster.kubeconfig, options=options, part="agent")
+    scheduler = PartProcess(cluster.kubeconfig)
+    try:
+        cluster.start()
+        kubelet.start()
+        agent.start()
+        scheduler.start()
+        found = Place(cluster, kubelet, gpus, agent)
+        found.wait_allocatable("2")
+        yield found
+    finally:
+        for part in (agent, scheduler):
+            part.kill()
+        kubelet.kill()
+        cluster.kill()
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def test_pods_get_the_card_that_the_scheduler_chose(place: Place) -> None:
+    for name in ("one", "other"):
+        place.create(name)
+    given = {}
+    for name in ("one", "other"):
+        output = place.output(name)
+        index = place.annotation(name)
+        given[name] = index
+        assert f"NVIDIA_VISIBLE_DEVICES={(FIRST, SECOND)[int(index)]}\n" in output
+    assert sorted(given.values()) == ["0", "1"]
+    place.delete("one", "other")
+
+
+def test_a_pod_bound_by_somebody_else_is_recorded(place: Place) -> None:
+    place.create("foreign", node="real")
+    output = place.output("foreign")
+    held = 0 if FIRST in output else 1
+    eventually_sync(
+        lambda: place.annotation("foreign") == str(held), 60, "the record says what it holds"
+    )
+    place.delete("foreign")
+
+
+def test_a_lost_card_is_no_longer_counted(place: Place) -> None:
+    place.gpus.card(1, {"lost": 1})
+    place.wait_allocatable("1")
+    place.gpus.card(1, {"lost": 0})
+    place.wait_allocatable("2")
+
+
+def test_grants_survive_restarts_of_kubelet_and_agent(place: Place) -> None:
+    place.create("lasting")
+    index = place.annotation("lasting") if place.output("lasting") else ""
+    for restarted in ("agent", "kubelet"):
+        if restarted == "agent":
+            place.agent.kill()
+            place.agent.start()
+        else:
+            os.kill(kubelet_pid(place.kubelet), signal.SIGKILL)
+        eventually_sync(lambda: place.usable() == {FIRST, SECOND}, 90, "kubelet knows both cards")
+        assert place.annotation("lasting") == index
+        name = f"after-{restarted}"
+        place.create(name)
+        assert (FIRST, SECOND)[1 - int(index)] in place.output(name)
+        place.delete(name)
+    place.delete("lasting")
+
+
+def kubelet_pid(kubelet: Kubelet) -> int:
+    """Return the process of the kubelet that reads this test's settings."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[0].endswith(b"/kubelet") and str(kubelet.data).encode() in b" ".join(words):
+                return int(entry.name)
+    raise AssertionError("no kubelet runs")
