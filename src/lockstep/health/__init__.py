@@ -1,0 +1,1 @@
+"""Faults of jobs and of the machines under them: noticed, explained and healed."""

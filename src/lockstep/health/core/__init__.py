@@ -1,0 +1,1 @@
+"""Signatures, findings and verdicts, as functions without I/O and without a clock."""

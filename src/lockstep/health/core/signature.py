@@ -1,0 +1,49 @@
+"""What a line of a log looks like that tells of a fault."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lockstep.api.diagnosis import Act, Class
+
+Where = Literal["kernel", "rank"]
+"""Who writes the line: a node's kernel or its services, or a process of a job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """A pattern (RE2) with what it means. ``{}`` in *cause* takes the pattern's first group.
+
+    A *cascade* follows from another fault: it says that something failed, and not what.
+    *weak* ones say little by themselves; anything else that is found precedes them.
+    """
+
+    pattern: str
+    class_: Class
+    action: Act
+    confidence: float
+    cause: str
+    sample: str
+    source: str
+    where: Where = "rank"
+    cascade: bool = False
+    weak: bool = False
+
+
+def rank(  # noqa: PLR0917 - a row of the table
+    pattern: str,
+    class_: Class,
+    action: Act,
+    confidence: float,
+    cause: str,
+    sample: str,
+    source: str,
+    *,
+    cascade: bool = False,
+    weak: bool = False,
+) -> Signature:
+    """Return the signature of a line that a process of a job writes."""
+    return Signature(
+        pattern, class_, action, confidence, cause, sample, source, cascade=cascade, weak=weak
+    )

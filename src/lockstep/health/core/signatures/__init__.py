@@ -1,0 +1,34 @@
+"""All signatures as one table; matching takes time linear in the length of a line."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from lockstep.health.core.signature import Signature
+from lockstep.health.core.signatures.kernel import KERNEL
+from lockstep.health.core.signatures.nccl import NCCL
+from lockstep.health.core.signatures.program import PROGRAM
+from lockstep.health.core.signatures.xids import signatures as xids
+
+SIGNATURES: Final[tuple[Signature, ...]] = (*xids(), *KERNEL, *NCCL, *PROGRAM)
+"""The first that matches a line is taken."""
+
+
+@cache
+def _table(kernel: bool) -> tuple[Any, tuple[Signature, ...]]:
+    import re2
+
+    some = tuple(one for one in SIGNATURES if not kernel or one.where == "kernel")
+    table = re2.Set.SearchSet()
+    for one in some:
+        table.Add(one.pattern)
+    table.Compile()
+    return table, some
+
+
+def match(line: str, *, kernel: bool = False) -> Signature | None:
+    """Return the first signature that *line* fits; with *kernel* of those of a kernel alone."""
+    table, some = _table(kernel)
+    found = table.Match(line)
+    return some[min(found)] if found else None

@@ -1,0 +1,1 @@
+"""Acts on findings: fences devices, taints nodes, ends the pods that have to go."""

@@ -1,0 +1,150 @@
+"""A line in a node's kernel log becomes a finding, a fence, and a repaired gang."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+from tests.support import parts
+from tests.support.apiserver import ApiServer
+from tests.support.waiting import eventually
+
+from lockstep.api import names
+from lockstep.api.core import NODES, PODS, Pod
+from lockstep.api.node_health import NODE_HEALTHS
+from lockstep.api.training import TRAINING_JOBS
+from lockstep.health.agent import KernelLogPart
+from lockstep.health.core.holding import holds
+from lockstep.health.remediation.controller import add_remediation
+from lockstep.jobs.main import add_jobs
+from lockstep.kube.client import Client
+from lockstep.kube.config import ClusterConfig
+from lockstep.kube.crds import ensure_crds
+from lockstep.kube.manager import Manager
+
+PATIENCE = 60.0
+XID = "NVRM: Xid (PCI:0000:{:02x}:00): 79, pid=1, GPU has fallen off the bus."
+
+
+async def controllers(client: Client, ready: Callable[[str], None]) -> None:
+    """Control jobs and act on findings."""
+    manager = Manager(client, name="controllers", leader_elect=False)
+    add_jobs(manager)
+    add_remediation(manager)
+    await manager.run(ready)
+
+
+@contextlib.asynccontextmanager
+async def lockstep(server: ApiServer, **which: Any) -> AsyncIterator[Client]:
+    """Run parts in this process, each with the account that it has on a cluster."""
+    async with contextlib.AsyncExitStack() as stack:
+        client = await stack.enter_async_context(server.client())
+        await ensure_crds(client)
+        tasks = []
+        for name, part in which.items():
+            account = server.data / "kubeconfigs" / f"{name.replace('_', '-')}.kubeconfig"
+            own = await stack.enter_async_context(Client(ClusterConfig.load(account)))
+            tasks.append(asyncio.create_task(part(own, lambda _: None)))
+        try:
+            yield client
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def submit(client: Client, name: str) -> None:
+    container = {"name": "main", "image": "none", "command": ["train"]}
+    container["resources"] = {"limits": {"nvidia.com/gpu": 4}}  # type: ignore[assignment]
+    template = {"spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}}
+    role = {"name": "worker", "replicas": 2, "template": template}
+    spec = {"framework": "pytorch", "simulated": True, "roles": [role], "launcher": "None"}
+    await client.create(TRAINING_JOBS, {"metadata": {"name": name}, "spec": spec})
+
+
+async def running(client: Client, without: frozenset[str] = frozenset()) -> list[Pod]:
+    """Return the job's two pods once they run, both other ones than those of the uids."""
+    found: list[Pod] = []
+
+    async def look() -> bool:
+        found[:] = [
+            pod
+            for pod in (await client.list(PODS, "default")).items
+            if pod.status.phase == "Running"
+            and pod.metadata.deletion_timestamp is None
+            and pod.metadata.uid not in without
+        ]
+        return len(found) == 2
+
+    await eventually(look, PATIENCE, "two running pods")
+    return found
+
+
+async def test_a_line_in_the_kernel_log_repairs_the_gang(any_server: ApiServer) -> None:
+    which = {"scheduler": parts.scheduler, "controllers": controllers}
+    async with lockstep(any_server, simulate_nodes=parts.nodes, **which) as client:
+        await submit(client, "digits")
+        before = await running(client)
+        victim = before[0]
+        node = victim.spec.node_name
+        index = min(int(one.partition("/")[2]) for one in holds(victim) if one.startswith("gpu"))
+        log = {names.KERNEL_LOG_ANNOTATION: XID.format(0x10 + index)}
+        await client.patch(NODES, node, {"metadata": {"annotations": log}})
+
+        async def fenced() -> bool:
+            there = await client.get(NODES, node)
+            return there.metadata.annotations.get(names.FENCED_ANNOTATION) == f"gpu/{index}"
+
+        await eventually(fenced, PATIENCE, "the fence")
+
+        async def gone() -> bool:
+            pods = (await client.list(PODS, "default")).items
+            return all(pod.metadata.uid != victim.metadata.uid for pod in pods)
+
+        await eventually(gone, PATIENCE, "the victim is gone")
+        after = await running(client, frozenset({victim.metadata.uid}))
+        on_it = [pod for pod in after if pod.spec.node_name == node]
+        assert all(f"gpu/{index}" not in holds(pod) for pod in on_it)
+        job = await client.get(TRAINING_JOBS, "digits", "default")
+        assert job.status.restarts == 0, "the job's own restarts are for its own faults"
+        verdict = job.status.diagnosis
+        assert verdict is not None
+        assert (verdict.class_, verdict.action) == ("hardware", "isolate_node")
+        assert verdict.place.nodes == [node]
+        health = await client.get(NODE_HEALTHS, node)
+        assert [one.device for one in health.spec.findings] == [f"gpu/{index}"]
+
+        await client.patch(
+            NODES, node, {"metadata": {"annotations": {names.KERNEL_LOG_ANNOTATION: None}}}
+        )
+
+        async def released() -> bool:
+            there = await client.get(NODES, node)
+            return names.FENCED_ANNOTATION not in there.metadata.annotations
+
+        await eventually(released, PATIENCE, "the fence is taken away")
+
+
+async def test_the_agent_reads_a_file_once_across_its_lives(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    log = tmp_path / "kernel.log"
+    log.write_text(XID.format(0x17) + "\n")
+    async with lockstep(server) as client:
+        await client.create(NODES, {"metadata": {"name": "n"}, "spec": {}})
+        for count in (1, 2):
+            part = KernelLogPart(client, "n", log, lambda: {"0000:17:00": "gpu/3"})
+            life = asyncio.create_task(part.run())
+
+            async def told(count: int = count) -> bool:
+                healths = (await client.list(NODE_HEALTHS)).items
+                return any(one.count == count for h in healths for one in h.spec.findings)
+
+            await eventually(told, PATIENCE, f"counted {count} times")
+            life.cancel()
+            await asyncio.gather(life, return_exceptions=True)
+            with log.open("a") as file:
+                file.write(XID.format(0x17) + "\n")
