@@ -1,0 +1,280 @@
+"""Checkpoints in memory: three lines in the user's program.
+
+::
+
+    ckpt = lockstep.train.Checkpointer(model=model, optimizer=optimizer)
+    for step in range(ckpt.restore(), steps):
+        ...
+        ckpt.step(step + 1)
+
+The copies lie with the launcher of the pod and outlive the rank. Without a launcher nothing is kept
+and training begins at step 0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import zlib
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from lockstep.train.memory import ask
+from lockstep.train.segment import PAGE, BadSegment, Segment, Whole, rounded
+from lockstep.train.state import put_together, take_apart
+
+Json = Any
+
+_ALIGNED = 64
+_ROOM = 64 << 10
+"""Bytes that plain values may grow by before the memory is laid out anew."""
+
+
+class Stateful(Protocol):
+    """What has a state that can be read and set: modules, optimizers, schedulers, samplers."""
+
+    def state_dict(self) -> Any:
+        """Return the state."""
+
+    def load_state_dict(self, state: Any) -> Any:
+        """Take on a state."""
+
+
+class CheckpointLost(RuntimeError):
+    """The step that everybody goes on from is not in this rank's memory."""
+
+
+class Checkpointer:
+    """Keeps the state of what it is given, and of the random number generators, at each step."""
+
+    def __init__(self, **parts: Stateful) -> None:
+        """Take the *parts* to keep, each under its name.
+
+        Raises:
+            TypeError: when one of them has no ``state_dict`` and ``load_state_dict``.
+        """
+        for name, part in parts.items():
+            if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
+                raise TypeError(
+                    f"{name} is a {type(part).__name__}, which has no state_dict and "
+                    "load_state_dict"
+                )
+        if _RANDOM in parts:
+            raise TypeError(
+                f"{_RANDOM} is taken by the random number generators; name it otherwise"
+            )
+        self._parts = parts
+        self._socket = os.environ.get("LOCKSTEP_SOCKET", "")
+        self._local = int(os.environ.get("LOCAL_RANK", "0"))
+        self._generation = int(os.environ.get("LOCKSTEP_GENERATION", "0"))
+        self._room: _Room | None = None
+        self._summed = False
+        """Whether the launcher was told a checksum, by which equal ranks are known."""
+
+    def restore(self) -> int:
+        """Take on the newest state that all ranks have, and return how many steps it holds.
+
+        Raises:
+            CheckpointLost: when all go on from a step that this rank's memory does not hold.
+        """
+        wanted = os.environ.get("LOCKSTEP_RESUME", "")
+        if not self._socket or not wanted:
+            return 0
+        _, files = ask(self._socket, {"do": "attach", "local": self._local})
+        for fd in files:
+            segment = Segment(fd)
+            os.close(fd)
+            for whole in segment.whole():
+                if whole.step == int(wanted):
+                    self._load(segment, whole)
+                    return whole.step
+        raise CheckpointLost(f"step {wanted} is not in the memory of local rank {self._local}")
+
+    def step(self, number: int) -> None:
+        """Keep the state after *number* steps.
+
+        Raises:
+            NotPlain: when a part's state holds what is neither tensor nor plain data.
+            MemoryError: when two copies of the state do not fit into the pod's memory.
+        """
+        if not self._socket:
+            return
+        state = {name: part.state_dict() for name, part in self._parts.items()}
+        state[_RANDOM] = _random_state()
+        plain, tensors = take_apart(state, torch.is_tensor)
+        text = json.dumps(plain).encode()
+        if self._room is None or not self._room.fits(tensors, len(text)):
+            self._room = self._make(tensors, len(text))
+        self._room.write(tensors, text, number, self._generation)
+        if self._room.saves(number):
+            # Answered once the launcher has a copy of its own: at the disk nobody waits.
+            ask(self._socket, {"do": "save", "local": self._local, "step": number})
+        if not self._summed:
+            self._summed = True
+            total = _sum(tensors)
+            told = {"do": "first", "local": self._local, "step": number, "sum": total}
+            ask(self._socket, told)
+
+    def _make(self, tensors: dict[str, Tensor], plain: int) -> _Room:
+        layout = Layout.of(tensors, 2 * plain + _ROOM)
+        request = {"do": "make", "local": self._local, "bytes": layout.size, "layout": layout.sum}
+        answer, files = ask(self._socket, request)
+        if error := answer.get("error"):
+            raise MemoryError(error)
+        segment = Segment(files[0], populate=True)
+        os.close(files[0])
+        return _Room(segment, layout)
+
+    def _load(self, segment: Segment, whole: Whole) -> None:
+        start = segment.start(whole.slot)
+        table = json.loads(segment.read(start, whole.table))
+        plain = json.loads(segment.read(start + whole.table, whole.plain))
+        memory = memoryview(segment.map)
+        tensors = [_tensor(memory, start + whole.data, entry) for entry in table]
+        state = put_together(plain, tensors)
+        for name, part in self._parts.items():
+            part.load_state_dict(state[name])
+        _set_random_state(state[_RANDOM], whole.step)
+
+
+_RANDOM = "random"
+
+
+def _sum(tensors: dict[str, Tensor]) -> int:
+    """Return a checksum of the state; random numbers are each rank's own."""
+    total = 0
+    for key, tensor in tensors.items():
+        if not key.startswith(f"{_RANDOM}."):
+            flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+            total = zlib.crc32(flat.numpy().data, total)
+    return total
+
+
+def _rank() -> int:
+    return int(os.environ.get("RANK", "0"))
+
+
+def _random_state() -> Json:
+    state: dict[str, Any] = {
+        "rank": _rank(),
+        "python": random.getstate(),
+        "torch": torch.get_rng_state(),
+    }
+    if torch.cuda.is_available():
+        state["cuda"] = torch.cuda.get_rng_state()
+    return state
+
+
+def _set_random_state(state: dict[str, Any], step: int) -> None:
+    if state["rank"] != _rank():
+        # Another rank's state: with its random numbers, both would drop the same activations.
+        seed = zlib.crc32(f"{step}/{_rank()}".encode())
+        random.seed(seed)
+        torch.manual_seed(seed)
+        return
+    random.setstate(state["python"])
+    torch.set_rng_state(state["torch"])
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"])
+
+
+def _tensor(memory: memoryview, start: int, entry: Json) -> Tensor:
+    dtype = getattr(torch, entry["dtype"])
+    count = 1
+    for length in entry["shape"]:
+        count *= length
+    if not count:
+        return torch.empty(entry["shape"], dtype=dtype)
+    view = torch.frombuffer(memory, dtype=dtype, count=count, offset=start + entry["offset"])
+    # A copy of its own: the memory is written again at the next step.
+    return view.reshape(entry["shape"]).clone()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the tensors lie in a slot."""
+
+    shapes: tuple[tuple[str, tuple[int, ...], torch.dtype], ...]
+    offsets: tuple[int, ...]
+    table: bytes
+    room: int
+    """Bytes for the plain values."""
+    data: int
+    """Where the tensors begin."""
+    size: int
+
+    @classmethod
+    def of(cls, tensors: dict[str, Tensor], room: int) -> Layout:
+        """Lay out *tensors* one behind the other."""
+        offsets, at = [], 0
+        for tensor in tensors.values():
+            offsets.append(at)
+            at += -(-tensor.numel() * tensor.element_size() // _ALIGNED) * _ALIGNED
+        shapes = tuple((key, tuple(t.shape), t.dtype) for key, t in tensors.items())
+        table = json.dumps(
+            [
+                {"key": key, "dtype": str(dtype)[6:], "shape": list(shape), "offset": offset}
+                for (key, shape, dtype), offset in zip(shapes, offsets)
+            ]
+        ).encode()
+        data = rounded(len(table) + room)
+        return cls(shapes, tuple(offsets), table, room, data, data + at + PAGE)
+
+    @property
+    def sum(self) -> int:
+        """A checksum of the table."""
+        return zlib.crc32(self.table)
+
+
+class _Room:
+    """The memory of this rank, laid out for its tensors."""
+
+    def __init__(self, segment: Segment, layout: Layout) -> None:
+        if segment.layout != layout.sum:
+            raise BadSegment("the memory handed over is laid out for something else")
+        self._segment, self._layout = segment, layout
+        memory = memoryview(segment.map)
+        self._views = [self._lay(memory, segment.start(slot)) for slot in (0, 1)]
+
+    def _lay(self, memory: memoryview, start: int) -> list[Tensor]:
+        layout, views = self._layout, []
+        for (_, shape, dtype), offset in zip(layout.shapes, layout.offsets):
+            count = 1
+            for length in shape:
+                count *= length
+            at = start + layout.data + offset
+            flat = (
+                torch.frombuffer(memory, dtype=dtype, count=count, offset=at)
+                if count
+                else torch.empty(0, dtype=dtype)
+            )
+            views.append(flat.reshape(shape))
+        return views
+
+    def fits(self, tensors: dict[str, Tensor], plain: int) -> bool:
+        """Say whether the state still has the layout that the memory has."""
+        shapes = tuple((key, tuple(t.shape), t.dtype) for key, t in tensors.items())
+        return plain <= self._layout.room and shapes == self._layout.shapes
+
+    def saves(self, step: int) -> bool:
+        """Say whether the state after *step* steps is to be saved beyond the pod's life."""
+        every = self._segment.save_every
+        return every > 0 and step % every == 0
+
+    def write(self, tensors: dict[str, Tensor], plain: bytes, step: int, generation: int) -> None:
+        """Copy everything into the slot that is not the newest, and mark it as whole."""
+        segment, layout = self._segment, self._layout
+        slot = segment.begin()
+        start = segment.start(slot)
+        with torch.no_grad():
+            for view, tensor in zip(self._views[slot], tensors.values()):
+                view.copy_(tensor)
+        at = start + len(layout.table)
+        segment.map[start:at] = layout.table
+        segment.map[at : at + len(plain)] = plain
+        lengths = (len(layout.table), len(plain), layout.data, layout.size - layout.data)
+        segment.end(slot, step, generation, lengths)

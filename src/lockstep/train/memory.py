@@ -1,0 +1,210 @@
+"""What a launcher keeps for its ranks: their segments, handed over a Unix socket."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lockstep.train.segment import Segment, Whole, total
+
+Json = dict[str, Any]
+
+KEPT = 2
+"""Segments of a rank: the one that it writes, and the one before until that holds a whole copy."""
+_TIMEOUT = 30.0
+_LONGEST_REQUEST = 4096
+_SPARE = 64 << 20
+"""Bytes of memory that are left to others."""
+
+
+class TooLittleMemory(Exception):
+    """The segment that a rank asks for does not fit; the message says how much is short."""
+
+
+class Memory:
+    """The segments of the local ranks."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[int, list[tuple[int, Segment]]] = {}
+        self._save_every = 0
+        self.first: dict[int, Json] = {}
+        """By local rank: a checksum of its state after the first step of the generation."""
+
+    def make(self, local: int, slot_bytes: int, layout: int) -> int:
+        """Return the file of a new segment for a rank.
+
+        Raises:
+            TooLittleMemory: when the machine or the container lacks the memory.
+        """
+        size = total(slot_bytes)
+        free = free_memory()
+        if free is not None and size > free - _SPARE:
+            raise TooLittleMemory(
+                f"two copies of rank {local}'s state take {size >> 20} MiB, and {free >> 20} MiB "
+                "are free: give the pod more memory"
+            )
+        with self._lock:
+            fd = os.memfd_create(f"lockstep-rank-{local}", os.MFD_CLOEXEC)
+            os.ftruncate(fd, size)
+            made = Segment.fresh(fd, slot_bytes, layout)
+            made.save_every = self._save_every
+            held = [(fd, made), *self._held.get(local, [])]
+            self._held[local] = held[:KEPT]
+            for old, _ in held[KEPT:]:
+                os.close(old)
+            return fd
+
+    def segment(self, local: int, slot_bytes: int, layout: int) -> Segment:
+        """Return a new segment for a rank, to be filled here.
+
+        Raises:
+            TooLittleMemory: when the machine or the container lacks the memory.
+        """
+        self.make(local, slot_bytes, layout)
+        return self._held[local][0][1]
+
+    def save_every(self, steps: int) -> None:
+        """Have the ranks ask for a save at each multiple of *steps*; 0 for none."""
+        with self._lock:
+            self._save_every = steps
+            for held in self._held.values():
+                held[0][1].save_every = steps
+
+    def newest(self, local: int) -> list[tuple[Segment, Whole]]:
+        """Return the whole copies of a rank, the newest first."""
+        with self._lock:
+            return [(s, whole) for _, s in self._held.get(local, []) for whole in s.whole()]
+
+    def find(self, step: int) -> tuple[Segment, Whole] | None:
+        """Return a whole copy of *step*, of any local rank."""
+        with self._lock:
+            for held in self._held.values():
+                for _, segment in held:
+                    for whole in segment.whole():
+                        if whole.step == step:
+                            return segment, whole
+        return None
+
+    def lacks(self, step: int, processes: int) -> list[int]:
+        """Return the local ranks without a copy of *step*."""
+        having = {one["local"] for one in self.snapshots(0) if one["step"] == step}
+        return [local for local in range(processes) if local not in having]
+
+    def files(self, local: int) -> list[int]:
+        """Return the files of a rank's segments, the newest first."""
+        with self._lock:
+            return [fd for fd, _ in self._held.get(local, [])]
+
+    def snapshots(self, generation: int) -> list[Json]:
+        """Return what whole copies there are, as they are reported."""
+        with self._lock:
+            return [
+                {"local": local, "step": whole.step, "generation": generation, "bytes": whole.size}
+                for local, held in sorted(self._held.items())
+                for _, segment in held
+                for whole in segment.whole()
+            ]
+
+    def progress(self) -> int | None:
+        """Return the last step that a local rank has finished."""
+        with self._lock:
+            newest = [held[0][1].progress for held in self._held.values() if held]
+        return max((step for step in newest if step is not None), default=None)
+
+    def forget_after(self, step: int | None) -> None:
+        """Drop the copies that are newer than *step*, or all."""
+        with self._lock:
+            for held in self._held.values():
+                for _, segment in held:
+                    segment.forget_after(-1 if step is None else step)
+
+
+def free_memory() -> int | None:
+    """Return the bytes that the container may still take, where the system says so."""
+    found = []
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                found.append(int(line.split()[1]) << 10)
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        (
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        ),
+    ):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(int(Path(limit).read_text()) - int(Path(used).read_text()))
+    return min(found, default=None)
+
+
+class Counter:
+    """Answers the ranks: a request and an answer a connection, each one line of JSON."""
+
+    def __init__(
+        self,
+        directory: Path,
+        memory: Memory,
+        save: Callable[[int, int], None] = lambda local, step: None,
+    ) -> None:
+        self._save = save
+        self.path = str(directory / "launcher.sock")
+        self._memory = memory
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.bind(self.path)
+        self._socket.listen(64)
+
+    def serve(self) -> None:
+        """Answer for as long as the launcher lives; for a thread of its own."""
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            with connection:
+                connection.settimeout(_TIMEOUT)
+                with contextlib.suppress(OSError, ValueError, KeyError):
+                    self._answer(connection)
+
+    def _answer(self, connection: socket.socket) -> None:
+        request = json.loads(connection.makefile("rb").readline(_LONGEST_REQUEST))
+        local, files = int(request["local"]), []
+        answer: Json = {}
+        if request["do"] == "attach":
+            files = self._memory.files(local)
+        elif request["do"] == "make":
+            try:
+                files = [self._memory.make(local, int(request["bytes"]), int(request["layout"]))]
+            except TooLittleMemory as error:
+                answer["error"] = str(error)
+        elif request["do"] == "first":
+            kept = {"local": local, "step": int(request["step"]), "sum": int(request["sum"])}
+            self._memory.first[local] = kept
+        elif request["do"] == "save":
+            self._save(local, int(request["step"]))
+        answer["files"] = len(files)
+        socket.send_fds(connection, [json.dumps(answer).encode() + b"\n"], files)
+
+
+def ask(path: str, request: Json) -> tuple[Json, list[int]]:
+    """Return the launcher's answer to a rank's *request*, and the files that come with it.
+
+    Raises:
+        OSError: when the launcher does not answer.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_TIMEOUT)
+        connection.connect(path)
+        connection.sendall(json.dumps(request).encode() + b"\n")
+        data, files, _, _ = socket.recv_fds(connection, _LONGEST_REQUEST, KEPT)
+        if not data:
+            raise ConnectionError("the launcher closed the connection")
+        answer: Json = json.loads(data)
+        return answer, list(files)

@@ -1,0 +1,257 @@
+"""``lockstep-run -- COMMAND``: starts a pod's ranks, outlives them, keeps their state in memory.
+
+It is the pod's main process. What it does follows from :mod:`lockstep.train.member`; here are the
+threads that see and act: one follows the world, one reports, one answers the ranks.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import queue
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from lockstep.train import ranks as processes
+from lockstep.train.member import Action, Exit, Member, Start, Stop
+from lockstep.train.memory import Counter, Memory, TooLittleMemory
+from lockstep.train.peers import NoCopy, Peers, fetch
+from lockstep.train.place import NoPlace, Place, key, runtime_directory
+from lockstep.train.saving import Saving
+from lockstep.train.server import Refused, Server, keep_following
+from lockstep.train.store import NotStored
+
+Json = dict[str, Any]
+
+REPORT_EVERY = 5.0
+_RETRY = 0.5
+_USAGE = "usage: lockstep-run -- COMMAND [ARGUMENT ...]"
+_STOPPED = 128 + signal.SIGTERM
+
+
+def main() -> None:
+    """Run the launcher; its exit code is that of the pod."""
+    command = sys.argv[1:]
+    if command[:1] == ["--"]:
+        command = command[1:]
+    if not command:
+        print(_USAGE, file=sys.stderr)
+        sys.exit(2)
+    try:
+        place = Place.read(os.environ)
+    except NoPlace as error:
+        # Outside a job: the command as it is.
+        print(f"lockstep-run: no job here ({error}): runs the command alone", file=sys.stderr)
+        os.execvp(command[0], command)  # noqa: S606  the user's own command
+    sys.exit(Launcher(place, command).run())
+
+
+class Launcher:
+    """The shell around a member: events in, actions out."""
+
+    def __init__(self, place: Place, command: Sequence[str]) -> None:
+        self.place, self.command = place, command
+        self.member, self.memory = Member(), Memory()
+        self.directory = runtime_directory()
+        self.saving = Saving(os.environ, self.memory)
+        self.counter = Counter(self.directory, self.memory, self.saving.save)
+        self.bin = processes.torchrun_directory(self.directory)
+        self.ranks: processes.Ranks | None = None
+        self.code: int | None = None
+        self._key = key(place)
+        self.peers = Peers(place.address, self._key, self.memory) if self._key else None
+        self._which: object = None
+        """The ranks that are waited for: events of earlier ones may still come."""
+        self._variables: dict[str, str] = {}
+        self._said: Json = {}
+        self._world: Json = {}
+        self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._told = threading.Condition()
+        self._news = False
+
+    def run(self) -> int:
+        """Take part until the world is left; return the exit code."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._events.put(("terminate",)))
+        follower = Server(self.place)
+        self._tell()
+        self._thread(self.counter.serve)
+        self._thread(keep_following, follower, self._changed, lambda: False)
+        self.saving.start()
+        self._thread(self._report)
+        if self.peers is not None:
+            self._thread(self.peers.serve)
+        try:
+            while self.code is None:
+                kind, *rest = self._events.get()
+                getattr(self, f"_on_{kind}")(*rest)
+        finally:
+            shutil.rmtree(self.directory, ignore_errors=True)
+        return self.code
+
+    def _thread(self, target: Any, *args: Any) -> None:
+        threading.Thread(target=target, args=args, daemon=True).start()
+
+    def _changed(self, there: Json) -> None:
+        self._events.put(("world", there))
+
+    # Events
+
+    def _on_world(self, there: Json) -> None:
+        self._world = json.loads(there["data"]["world"])
+        self._act(self.member.see(self._world))
+
+    def _on_ended(self, generation: int, local: int, code: int, line: str) -> None:
+        if generation != self.member.generation or self.ranks is None:
+            return
+        rank = int(self._variables["LOCKSTEP_FIRST_RANK"]) + local
+        ended = {"rank": rank, "at": time.time(), "line": line}
+        ended |= {"signal": -code} if code < 0 else {"code": code}
+        self._act(self.member.failed(ended))
+
+    def _on_gone(self, which: object) -> None:
+        if which is self._which:
+            self.ranks = None
+            self._act(self.member.gone())
+
+    def _on_terminate(self) -> None:
+        if self.ranks is None:
+            self._leave()
+            return
+        self.ranks.stop(grace=3600)
+        self.member.state = "Stopping"
+        self._events.put(("leave_when_gone",))
+
+    def _on_leave_when_gone(self) -> None:
+        while self.ranks is not None:
+            kind, *rest = self._events.get()
+            if kind == "gone":
+                self._on_gone(*rest)
+        self._leave()
+
+    def _leave(self) -> None:
+        """Save what there is, for the pod that goes on from here, and end."""
+        self.saving.save_all()
+        self.code = _STOPPED
+
+    # Actions
+
+    def _act(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Start):
+                self._start(action.world)
+            elif isinstance(action, Stop):
+                if self.ranks is not None:
+                    self.ranks.stop()
+            elif isinstance(action, Exit):
+                self.code = action.code
+            else:
+                self._tell()
+
+    def _start(self, world: Json) -> None:
+        self.memory.first.clear()
+        self.memory.forget_after(world.get("resume"))
+        if not self._fetched(world):
+            return
+        self.saving.seated(processes.seat(self.place, world))
+        own = processes.node_variables(self.place, world, self.counter.path)
+        path = f"{self.bin}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        note = self.directory / f"ended-{self.member.generation}"
+        self._variables = {**os.environ, **own, "PATH": path, "LOCKSTEP_NOTE": str(note)}
+        generation, which = self.member.generation, object()
+
+        def ended(local: int, code: int, line: str) -> None:
+            self._events.put(("ended", generation, local, code, line))
+
+        def gone() -> None:
+            self._events.put(("gone", which))
+
+        self._which = which
+        self.ranks = processes.Ranks(self.command, self._variables, ended=ended, gone=gone)
+
+    def _fetched(self, world: Json) -> bool:
+        """Get what local ranks lack of the step that all go on from; say whether all is there."""
+        step, sources = world.get("resume"), world.get("sources", [])
+        if step is None:
+            return True
+        for local in self.memory.lacks(step, self.place.processes):
+            why = "no launcher has a copy"
+            if world.get("stored"):
+                why = self._loaded(local, step, world)
+            for source in sources:
+                try:
+                    fetch(source, self._key, step, partial(self.memory.segment, local))
+                    why = ""
+                    break
+                except (NoCopy, TooLittleMemory) as error:
+                    why = str(error)
+            if why:
+                rank = processes.seat(self.place, world).first + local
+                line = f"step {step} cannot be had: {why}"
+                ended = {"rank": rank, "at": time.time(), "code": 1, "line": line}
+                self._act(self.member.failed(ended))
+                self._act(self.member.gone())
+                return False
+        return True
+
+    def _loaded(self, local: int, step: int, world: Json) -> str:
+        """Read what was saved of a rank; return why that cannot be, or nothing."""
+        try:
+            self.saving.load(local, step, processes.seat(self.place, world))
+        except (NotStored, TooLittleMemory) as error:
+            return str(error)
+        return ""
+
+    # The report
+
+    def _tell(self) -> None:
+        with self._told:
+            self._said = self._words()
+            self._news = True
+            self._told.notify()
+
+    def _report(self) -> None:
+        server = Server(self.place)
+        while True:
+            with self._told:
+                self._told.wait_for(lambda: self._news, REPORT_EVERY)
+                self._news = False
+                said = dict(self._said)
+            if (step := self.memory.progress()) is not None:
+                said["step"] = step
+            said |= self.saving.told()
+            if self.memory.first:
+                said["first"] = [one for _, one in sorted(self.memory.first.items())]
+            try:
+                server.report(said)
+            except (OSError, http.client.HTTPException, Refused, ValueError):
+                server.close()
+                time.sleep(_RETRY)
+                with self._told:
+                    self._news = True
+
+    def _words(self) -> Json:
+        member = self.member
+        # While its ranks are ending it has nothing new to say of the generation.
+        state = "Running" if member.state == "Stopping" else member.state
+        said: Json = {"uid": self.place.uid, "generation": member.generation, "state": state}
+        if self.peers is not None:
+            said["address"] = self.peers.address
+        if state == "Ready":
+            said["snapshots"] = self.memory.snapshots(member.generation)
+            if self._world:
+                said["stored"] = self.saving.stored(processes.seat(self.place, self._world))
+        if member.ended is not None:
+            said["ended"] = member.ended
+        return said
+
+
+if __name__ == "__main__":
+    main()

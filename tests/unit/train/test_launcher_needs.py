@@ -1,0 +1,44 @@
+"""The launcher runs where the user's program runs: old Pythons, nothing installed."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lockstep.train
+
+HOME = Path(lockstep.train.__file__).parent
+OF_RANKS = {"checkpointer.py"}
+
+
+@pytest.mark.parametrize("path", sorted(HOME.glob("*.py")), ids=lambda path: path.name)
+def test_every_module_is_python_3_9(path: Path) -> None:
+    ast.parse(path.read_text(), feature_version=(3, 9))
+
+
+def test_the_launcher_imports_the_standard_library_alone() -> None:
+    script = (
+        "import sys; before = set(sys.modules)\n"
+        "import lockstep.train.run, lockstep.train.torchrun\n"
+        "print(*sorted({m.partition('.')[0] for m in set(sys.modules) - before}))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
+    assert set(said) - set(sys.stdlib_module_names) == {"lockstep"}
+
+
+def test_outside_a_job_the_command_runs_alone() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "lockstep.train.run", "--", "echo", "here"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    assert done.stdout == "here\n"
