@@ -111,7 +111,9 @@ def notes(old: TrainingJobStatus, new: TrainingJobStatus) -> tuple[Note, ...]:
     if new.restarts > old.restarts and not holds(new, FAILED):
         told.append(Note("Restarting", _failure(new), warning=True))
     elif new.attempt > old.attempt and not holds(new, SUSPENDED):
-        told.append(Note("Resized", new.message))
+        restarting = find(new, RESTARTING)
+        word = restarting.reason if restarting is not None else ""
+        told.append(Note("Resized" if word in ("", "Restarting") else word, new.message))
     if holds(old, SUSPENDED) and not holds(new, SUSPENDED):
         told.append(Note("Resumed", "the job waits for its place again"))
     for type_, warning in _TOLD.items():

@@ -4,24 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Final
 
-from lockstep.api.core import CONFIG_MAPS, EVENTS, PODS, SECRETS, SERVICES, Pod, Secret
+from lockstep.api.core import (
+    CONFIG_MAPS,
+    EVENTS,
+    PODS,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICES,
+    Lease,
+    Pod,
+    Secret,
+)
 from lockstep.api.gang import GANGS
+from lockstep.api.merge import difference
 from lockstep.api.names import JOB_LABEL
+from lockstep.api.node_health import Finding, NodeHealth
 from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import to_builtins
+from lockstep.api.worlds import WORLD_SUFFIX
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import ssh
 from lockstep.jobs.decide import decide
 from lockstep.jobs.frameworks import FRAMEWORKS
-from lockstep.jobs.frameworks.base import CONFIG_SUFFIX, SSH_SUFFIX
-from lockstep.jobs.merge import difference
+from lockstep.jobs.frameworks.base import CONFIG_SUFFIX, SSH_SUFFIX, logs_in
+from lockstep.jobs.hearing import Hearing
+from lockstep.jobs.launcher_objects import RIGHTS_SUFFIX
 from lockstep.jobs.reasons import unstarted, waits
 from lockstep.jobs.roster import owns
 from lockstep.jobs.world import Action, Change, Create, Decision, Delete, Seen
@@ -48,6 +64,8 @@ class Caches:
 
     jobs: Informer[TrainingJob]
     pods: Informer[Pod]
+    leases: Informer[Lease]
+    healths: Informer[NodeHealth]
     others: Mapping[Resource[Any], Informer[Any]]
 
 
@@ -55,8 +73,9 @@ class Caches:
 class JobController:
     """Brings each job to what its spec says.
 
-    The only memory between two calls, besides the caches, is what the server refused last and
-    which version of a job was last written; losing either costs one more request.
+    The only memory between two calls, besides the caches, is what the server refused last, which
+    version of a job was last written, and when launchers were last heard; losing either costs one
+    more request, or some seconds until a silent launcher is noticed.
     """
 
     client: Client
@@ -65,6 +84,7 @@ class JobController:
     clock: Callable[[], float] = time.time
     _refusals: dict[Key, tuple[str, ...]] = field(default_factory=dict)
     _replaced: dict[Key, str] = field(default_factory=dict)
+    _hearing: Hearing = field(default_factory=Hearing)
 
     async def reconcile(self, key: Key) -> float | None:
         """Take the next step for the job at *key*; return when to look again.
@@ -96,6 +116,8 @@ class JobController:
     async def _see(self, job: TrainingJob) -> Seen:
         namespace, name = job.metadata.namespace, job.metadata.name
         others = self.caches.others
+        leases = self.caches.leases.by_index(JOB_LABEL, f"{namespace}/{name}")
+        self._hearing.listen(leases, self.clock())
         seen = Seen(
             job,
             self.caches.pods.by_index(JOB_LABEL, f"{namespace}/{name}"),
@@ -104,6 +126,13 @@ class JobController:
             config_map=others[CONFIG_MAPS].get(namespace, name + CONFIG_SUFFIX),
             secret=await self._secret(job),
             refusals=self._refusals.get((namespace, name), ()),
+            world=others[CONFIG_MAPS].get(namespace, name + WORLD_SUFFIX),
+            leases={lease.metadata.name: lease for lease in leases},
+            silent=self._hearing.silent(leases),
+            role=others[ROLES].get(namespace, name + RIGHTS_SUFFIX),
+            findings=self._findings(namespace, name),
+            binding=others[ROLE_BINDINGS].get(namespace, name + RIGHTS_SUFFIX),
+            authority=(self.client.config.ca or b"").decode(),
         )
         placed = cond.since(job.status, cond.PLACED, True)
         if placed is None or self.clock() - placed < _SILENT_AFTER:
@@ -111,13 +140,20 @@ class JobController:
         silent = [p for p in unstarted(seen.pods) if not waits(p)]
         return replace(seen, warnings=await self._warnings(silent[:1])) if silent else seen
 
+    def _findings(self, namespace: str, name: str) -> dict[str, list[Finding]]:
+        """Return what is wrong with the nodes of a job's pods."""
+        pods = self.caches.pods.by_index(JOB_LABEL, f"{namespace}/{name}")
+        nodes = {pod.spec.node_name for pod in pods} - {""}
+        known = ((node, self.caches.healths.get("", node)) for node in nodes)
+        return {node: health.spec.findings for node, health in known if health is not None}
+
     async def _secret(self, job: TrainingJob) -> Secret | None:
         """Return the job's Secret, where its framework has one.
 
         It is asked for by its name and not followed: that would take the right to read every
         Secret of the cluster.
         """
-        if not FRAMEWORKS[job.spec.framework].logs_in:
+        if not logs_in(job, FRAMEWORKS[job.spec.framework]):
             return None
         try:
             return await self.client.get(
@@ -212,6 +248,9 @@ class JobController:
             else:
                 await self._change(job, action)
         except Conflict:
+            if isinstance(action, Change):
+                # What it was to say is not said yet, and no event need come of it.
+                raise
             # Replaced meanwhile: the next look at the world says what to do.
             return None
         except NotFound as error:
@@ -226,6 +265,8 @@ class JobController:
         body = action.body
         if action.with_ssh_keys:
             body = {**body, "stringData": {**body["stringData"], **ssh.keys()}}
+        if action.fresh:
+            body = {**body, "stringData": {action.fresh: secrets.token_hex(32)}}
         name, namespace = body["metadata"]["name"], job.metadata.namespace
         try:
             await self.client.create(action.resource, body, namespace)

@@ -13,12 +13,13 @@ from typing import Final
 from msgspec import structs
 
 from lockstep.api import checkpoint, duration, timestamp
+from lockstep.api.roles import launched, place
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.validation import Problem
 from lockstep.jobs import conditions as cond
-from lockstep.jobs import ensure, failures
+from lockstep.jobs import diagnosis, ensure, failures, gathering, ranks
 from lockstep.jobs.frameworks import FRAMEWORKS
-from lockstep.jobs.frameworks.base import Framework
+from lockstep.jobs.frameworks.base import Framework, Member
 from lockstep.jobs.progress import observe
 from lockstep.jobs.reasons import unstarted
 from lockstep.jobs.roster import Roster, counts, finished, is_ready, owns, read
@@ -36,7 +37,7 @@ def decide(seen: Seen, now: float) -> Decision:
     """Return what to do about *seen*'s job at the Unix time *now*."""
     job = seen.job
     if job.metadata.deletion_timestamp is not None:
-        return Decision(job.status)
+        return Decision(_deleting(seen))
     if job.status.phase in TERMINAL:
         return _concluded(seen, job.status, now)
     status = structs.replace(job.status, observed_generation=job.metadata.generation)
@@ -48,19 +49,41 @@ def decide(seen: Seen, now: float) -> Decision:
     return _active(seen, FRAMEWORKS[job.spec.framework], status, now)
 
 
+def _deleting(seen: Seen) -> TrainingJobStatus:
+    """Return the status of a job that is being deleted; one that has ended keeps its own."""
+    if seen.job.status.phase in TERMINAL:
+        return seen.job.status
+    left = sum(owns(seen.job, p.metadata) and not finished(p) for p in seen.pods)
+    text = f"being deleted; {left} of its pods still run" if left else "being deleted"
+    return structs.replace(seen.job.status, phase="Deleting", message=text)
+
+
 def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: float) -> Decision:
     job = seen.job
     roster = read(job, seen.pods, status)
+    if launched(job) and not status.generation:
+        status = structs.replace(status, generation=1)
+    told = gathering.reports(seen, roster)
+    status = structs.replace(status, replicated=gathering.replicated(roster, told, status))
+    status = _durable(status, gathering.saved_at(roster, told))
     found: list[failures.Failure] = []
     if _succeeded(framework, job, roster):
         status = failures.succeed(_counted(roster, status), now)
-    elif found := failures.find(roster, status, _preempted(seen)):
+    elif found := failures.find(roster, status, _preempted(seen), _silent(seen, told)):
         status = failures.judge(job, framework, _counted(roster, status), found, now)
+        status = diagnosis.of_pods(seen, status, roster, found, now)
+    elif ended := ranks.lost(told, status.generation):
+        status = ranks.judge(job, status, ended, told, now)
+        status = diagnosis.of_ranks(seen, status, roster, told, now)
     elif failures.resized(job, roster):
         status = failures.anew(status, "Resized", "the job's size has changed", now)
+    elif failures.restart_asked(job, roster):
+        status = failures.anew(status, "RestartAsked", "a restart was asked for", now)
+    elif gathering.outgrown(seen, status):
+        status = failures.regroup(status)
     if status.phase not in TERMINAL:
         roster = read(job, seen.pods, status)
-        status = _in_time(job, observe(seen, roster, status, now), now)
+        status = _in_time(job, observe(_with(seen, status), roster, status, now), now)
     absent = tuple(f.name for f in found if not f.uid)
     if status.phase in TERMINAL:
         return replace(_concluded(seen, status, now), absent=absent)
@@ -72,6 +95,11 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
         _again(after, roster, now),
         cond.notes(job.status, status),
     )
+
+
+def _silent(seen: Seen, told: Container[str]) -> Container[str]:
+    """Return whose launchers have fallen silent, of those that have reported in these pods."""
+    return frozenset(name for name in seen.silent if name in told)
 
 
 def _preempted(seen: Seen) -> Container[str]:
@@ -88,8 +116,23 @@ def _counted(roster: Roster, status: TrainingJobStatus) -> TrainingJobStatus:
 
 
 def _succeeded(framework: Framework, job: TrainingJob, roster: Roster) -> bool:
-    deciding = [roster.current.get(m.name) for m in framework.deciding(job)]
-    return all(pod is not None and pod.status.phase == "Succeeded" for pod in deciding)
+    policy = job.spec.success_policy
+    if policy is None:
+        return all(_done(roster, member) for member in framework.deciding(job))
+    named = [m for m in roster.wanted.values() if m.role.name in policy.roles]
+    if policy.operator == "All":
+        return all(_done(roster, member) for member in named)
+    blocks: dict[tuple[str, int], list[bool]] = {}
+    for member in named:
+        size = member.role.identity.block or member.role.replicas
+        at = member.role.name, place(member.role, member.index) // size
+        blocks.setdefault(at, []).append(_done(roster, member))
+    return any(all(block) for block in blocks.values())
+
+
+def _done(roster: Roster, member: Member) -> bool:
+    pod = roster.current.get(member.name)
+    return pod is not None and pod.status.phase == "Succeeded"
 
 
 def _in_time(job: TrainingJob, status: TrainingJobStatus, now: float) -> TrainingJobStatus:
@@ -153,6 +196,8 @@ def _suspended(seen: Seen, status: TrainingJobStatus, now: float) -> Decision:
             status,
             phase="Suspended",
             attempt=status.attempt + used,
+            # New launchers must not find the world that those of now were told to run.
+            generation=status.generation + bool(status.generation and used),
             failures_in_a_row=0,
             retry_at=None,
             replacing={},
@@ -206,6 +251,15 @@ def _saved(job: TrainingJob, status: TrainingJobStatus, now: float) -> TrainingJ
     return status if last is None else structs.replace(status, last_checkpoint=timestamp.show(last))
 
 
+def _durable(status: TrainingJobStatus, at: float | None) -> TrainingJobStatus:
+    """Return *status* with what the launchers have saved of all ranks, if it is news."""
+    shown = status.last_checkpoint
+    known = timestamp.read(shown) if shown is not None else None
+    if at is None or (known is not None and known >= at):
+        return status
+    return structs.replace(status, last_checkpoint=timestamp.show(at))
+
+
 def _concluded(seen: Seen, status: TrainingJobStatus, now: float) -> Decision:
     job = seen.job
     roster = read(job, seen.pods, status)
@@ -216,6 +270,11 @@ def _concluded(seen: Seen, status: TrainingJobStatus, now: float) -> Decision:
                 known,
                 active=sum(not finished(p) for p in roster.of_role(role)),
                 ready=sum(is_ready(p) and not finished(p) for p in roster.of_role(role)),
+                # Of those that did not decide some may end after the job.
+                succeeded=max(
+                    known.succeeded,
+                    sum(p.status.phase == "Succeeded" for p in roster.of_role(role)),
+                ),
             )
             for role, known in status.replica_statuses.items()
         },

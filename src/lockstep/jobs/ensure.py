@@ -9,12 +9,12 @@ from typing import Any, Final
 from lockstep.api import timestamp
 from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
 from lockstep.api.gang import GANGS
+from lockstep.api.merge import difference
 from lockstep.api.names import MAX_WAIT_ANNOTATION
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import to_builtins
-from lockstep.jobs import objects
-from lockstep.jobs.frameworks.base import Framework
-from lockstep.jobs.merge import difference
+from lockstep.jobs import launcher_objects, objects, ssh
+from lockstep.jobs.frameworks.base import Framework, logs_in
 from lockstep.jobs.roster import Roster, finished, owns
 from lockstep.jobs.world import Action, Change, Create, Delete, Seen
 
@@ -93,11 +93,13 @@ def _without_gang(seen: Seen) -> Iterator[Action]:
 
 def _surroundings(seen: Seen, framework: Framework, roster: Roster, now: float) -> Iterator[Action]:
     job = seen.job
-    if framework.logs_in:
-        yield from _secret(seen, framework.ssh_files(job))
+    if logs_in(job, framework):
+        files = framework.ssh_files(job) or ssh.files()
+        yield from _secret(seen, files)
     yield from _config_map(seen, framework, roster)
     if seen.service is None or not owns(job, seen.service.metadata):
         yield Create(SERVICES, objects.service(job))
+    yield from launcher_objects.surroundings(seen, roster, now)
     yield from _gang(seen)
     yield from _place_in_line(seen, now)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 from dataclasses import dataclass
 from typing import Final
@@ -10,24 +11,30 @@ from msgspec import structs
 
 from lockstep.api import duration, timestamp
 from lockstep.api.core import Pod
-from lockstep.api.names import SIZE_ANNOTATION
+from lockstep.api.names import MEMORY, RESTART_ANNOTATION, SIZE_ANNOTATION
+from lockstep.api.roles import launched, place
 from lockstep.api.training import ReplicaStatus, TrainingJob, TrainingJobStatus
+from lockstep.health.core.exits import PERMANENT_EXIT_CODES
 from lockstep.jobs import conditions as cond
-from lockstep.jobs.frameworks.base import Framework, is_elastic, size
+from lockstep.jobs.frameworks.base import Framework, size
+from lockstep.jobs.hearing import SILENT_AFTER
+from lockstep.jobs.last_words import last_words
 from lockstep.jobs.roster import Roster, exits, leaving
 
-PERMANENT_EXIT_CODES: Final = {
-    126: "its command cannot be executed",
-    127: "its command was not found",
-}
-"""Exit codes that no restart can change, by the convention of POSIX shells."""
+OUT_OF_MEMORY: Final = "OOMKilled"
+START_ERROR: Final = "StartError"
+PERMANENT_START_ERROR: Final = re.compile(
+    r"(?:cannot run|working directory|exec:) .*(?:no such file or directory|not found in \$PATH"
+    r"|permission denied|not a directory|exec format error)",
+    re.IGNORECASE,
+)
+"""What a node says of a command that no restart can start."""
 
 DISRUPTION: Final = "DisruptionTarget"
 """The condition of pods that Kubernetes, or a node, ends for reasons that are not their own."""
 
 STABLE_AFTER: Final = 600.0
 """Seconds of running after which a failure is the first in a row again."""
-_LONGEST_DETAIL: Final = 300
 _FIRST_DELAY: Final = 5.0
 _LONGEST_DELAY: Final = 300.0
 
@@ -47,12 +54,16 @@ class Failure:
 
 
 def find(
-    roster: Roster, status: TrainingJobStatus, preempted: Container[str] = ()
+    roster: Roster,
+    status: TrainingJobStatus,
+    preempted: Container[str] = (),
+    silent: Container[str] = (),
 ) -> list[Failure]:
     """Return the failures that *status* has not counted yet, the first to happen first.
 
     A pod that is gone precedes those that failed for want of it; *preempted* are the names of
-    those that went so that others could have their place. A pod that goes away before the gang was
+    those that went so that others could have their place, *silent* those whose launchers have
+    fallen silent. A pod that goes away before the gang was
     placed has not run: it is made again and not counted.
     """
     placed = cond.holds(status, cond.PLACED)
@@ -63,12 +74,16 @@ def find(
             continue
         if pod.status.phase == "Failed":
             found.append(_of_failed(pod))
+        elif name in silent and placed and pod.status.phase == "Running":
+            # As good as gone, and not by the job's own fault.
+            why = f"the launcher of {name} has not reported for {SILENT_AFTER:.0f} s"
+            found.append(Failure(name, uid, why, disrupted=True))
         elif leaving(pod) and placed:
-            why = f"{name} is being deleted"
-            found.append(Failure(name, uid, why, disrupted=_disrupted(pod)))
+            taken = _taken_away(pod)
+            found.append(taken or Failure(name, uid, f"{name} is being deleted"))
     for member in roster.missing() if placed else ():
         created = status.replica_statuses.get(member.role.name, ReplicaStatus()).created
-        if member.index < created and member.name not in status.replacing:
+        if place(member.role, member.index) < created and member.name not in status.replacing:
             found.append(_of_missing(member.name, member.name in preempted))
     return sorted(found, key=lambda failure: failure.at)
 
@@ -78,25 +93,35 @@ def _of_missing(name: str, preempted: bool) -> Failure:
     return Failure(name, "", why, disrupted=preempted)
 
 
-def _disrupted(pod: Pod) -> bool:
-    return any(c.type == DISRUPTION and c.status == "True" for c in pod.status.conditions)
+def _taken_away(pod: Pod) -> Failure | None:
+    """Return the loss of a pod that the cluster took away, with what it says of that."""
+    name = pod.metadata.name
+    for one in pod.status.conditions:
+        if one.type == DISRUPTION and one.status == "True":
+            why = f"{name} was taken away: {one.message or one.reason}"
+            return Failure(name, pod.metadata.uid, why, disrupted=True)
+    return None
 
 
 def _of_failed(pod: Pod) -> Failure:
     name, uid = pod.metadata.name, pod.metadata.uid
-    for one in pod.status.conditions:
-        if one.type == DISRUPTION and one.status == "True":
-            why = f"{name} was taken away: {one.message or one.reason}"
-            return Failure(name, uid, why, disrupted=True)
+    if taken := _taken_away(pod):
+        return taken
     for container, end in exits(pod):
         at = end.finished_at or ""
         why = f"{name} failed with exit code {end.exit_code}"
         if end.signal:
             why += f" (signal {end.signal})"
+        if end.reason == OUT_OF_MEMORY:
+            why = f"{name} was {OUT_OF_MEMORY}{_limit(pod, container.name)}"
+        detail = last_words(end.message)
+        if end.reason == START_ERROR and PERMANENT_START_ERROR.search(detail):
+            return Failure(name, uid, f"{name} cannot start: {detail}", permanent=True, at=at)
         if known := PERMANENT_EXIT_CODES.get(end.exit_code):
-            return Failure(name, uid, f"{why}: {known}", permanent=True, at=at)
-        detail = _last_line(end.message) or end.reason
-        if detail not in ("", "Error"):
+            said = f"{known}: {detail}" if detail else known
+            return Failure(name, uid, f"{why}: {said}", permanent=True, at=at)
+        detail = detail or end.reason
+        if detail not in ("", "Error", OUT_OF_MEMORY):
             why += f": {detail}"
         if len(pod.spec.containers) > 1:
             why += f" (container {container.name})"
@@ -105,9 +130,11 @@ def _of_failed(pod: Pod) -> Failure:
     return Failure(name, uid, f"{name} failed: {said or 'its node gave no reason'}")
 
 
-def _last_line(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1].strip()[:_LONGEST_DETAIL] if lines else ""
+def _limit(pod: Pod, container: str) -> str:
+    """Return at how much memory the container was killed, where it had a limit of its own."""
+    found = (c.resources.limits.get(MEMORY) for c in pod.spec.containers if c.name == container)
+    limit = next(found, None)
+    return f" at {limit}" if limit is not None else ""
 
 
 def describe(failures: list[Failure]) -> str:
@@ -122,6 +149,20 @@ def resized(job: TrainingJob, roster: Roster) -> bool:
     return any(
         pod.metadata.annotations.get(SIZE_ANNOTATION, now) != now
         for pod in (*roster.current.values(), *roster.surplus)
+    )
+
+
+def asked_again(job: TrainingJob) -> dict[str, str]:
+    """Return the annotation by which pods tell that they were made after a restart's request."""
+    asked = job.metadata.annotations.get(RESTART_ANNOTATION)
+    return {} if asked is None else {RESTART_ANNOTATION: asked}
+
+
+def restart_asked(job: TrainingJob, roster: Roster) -> bool:
+    """Say whether a restart was asked for after the pods were made."""
+    asked = job.metadata.annotations.get(RESTART_ANNOTATION)
+    return asked is not None and any(
+        pod.metadata.annotations.get(RESTART_ANNOTATION) != asked for pod in roster.current.values()
     )
 
 
@@ -145,16 +186,28 @@ def judge(
     if status.restarts >= most and not disrupted:
         used = f"{why}; all restarts are used up ({most} of {most})"
         return fail(status, "RestartsUsedUp", used, now)
-    status = structs.replace(status, message=why) if disrupted else _count(status, why, now)
-    anchors = {m.name for m in framework.anchors(job)}
-    if is_elastic(job) and not any(f.name in anchors for f in failures):
+    status = structs.replace(status, message=why) if disrupted else count(status, why, now)
+    if {f.name for f in failures} <= framework.replaceable(job) and not _some_done(job, status):
         replacing = {**status.replacing, **{f.name: f.uid for f in failures}}
-        status = structs.replace(status, replacing=replacing)
+        status = regroup(structs.replace(status, replacing=replacing))
         return cond.put(status, cond.RESTARTING, True, cond.Why("Replacing", why), now)
-    return anew(status, "Restarting", why, now)
+    return anew(status, "Disrupted" if disrupted else "Restarting", why, now)
 
 
-def _count(status: TrainingJobStatus, why: str, now: float) -> TrainingJobStatus:
+def _some_done(job: TrainingJob, status: TrainingJobStatus) -> bool:
+    """Say whether ranks have ended well and left: the others cannot find together with them."""
+    return launched(job) and any(r.succeeded for r in status.replica_statuses.values())
+
+
+def regroup(status: TrainingJobStatus) -> TrainingJobStatus:
+    """Return *status* with the next generation of its launchers' world, where it has one."""
+    if not status.generation:
+        return status
+    return structs.replace(status, generation=status.generation + 1)
+
+
+def count(status: TrainingJobStatus, why: str, now: float) -> TrainingJobStatus:
+    """Return *status* with one more restart, and when that may begin."""
     ran = cond.since(status, cond.RUNNING, True)
     stable = ran is not None and now - ran >= STABLE_AFTER
     row = 1 if stable else status.failures_in_a_row + 1
@@ -178,7 +231,7 @@ def backoff(failures_in_a_row: int) -> float:
 def anew(status: TrainingJobStatus, reason: str, why: str, now: float) -> TrainingJobStatus:
     """Return *status* at the beginning of a new attempt, which makes all pods stale."""
     status = structs.replace(
-        status, attempt=status.attempt + 1, replica_statuses={}, replacing={}, message=why
+        regroup(status), attempt=status.attempt + 1, replica_statuses={}, replacing={}, message=why
     )
     status = cond.put(status, cond.RESTARTING, True, cond.Why(reason, why), now)
     status = cond.clear(status, cond.RUNNING, cond.Why(reason, why), now)

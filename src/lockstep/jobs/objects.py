@@ -23,18 +23,22 @@ from lockstep.api.names import (
     ROLE_LABEL,
     RUNTIME_ANNOTATION,
     SCHEDULER_NAME,
+    SIMULATED_LABEL,
     SIZE_ANNOTATION,
 )
 from lockstep.api.roles import least, processes, ranked
+from lockstep.api.simulated import send_to_simulated
 from lockstep.api.training import Role, TrainingJob
 from lockstep.api.wire import to_builtins
-from lockstep.jobs import devices
+from lockstep.jobs import devices, failures, launcher, ssh
 from lockstep.jobs.frameworks.base import (
     CONFIG_SUFFIX,
     SSH_SUFFIX,
     Framework,
     Member,
+    environment,
     merge_environment,
+    own,
     size,
 )
 
@@ -52,26 +56,35 @@ def pod(job: TrainingJob, framework: Framework, member: Member, everyone: Sequen
     spec["subdomain"] = job.metadata.name
     if job.spec.priority_class_name:
         spec["priorityClassName"] = job.spec.priority_class_name
+    if job.spec.simulated:
+        send_to_simulated(spec)
     framework.shape(job, member, spec)
-    variables = framework.environment(job, member, everyone)
+    if job.spec.ssh and not framework.logs_in:
+        ssh.mount(job, spec)
+    variables = environment(job, framework, member, everyone)
+    identity = member.role.identity
     for container in spec["containers"]:
         merge_environment(container, variables, free=framework.free())
         # The end of the log of what failed outlives its pod, in the job's status and event.
         devices.tell_nics(container)
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
-    meta = _meta(job, member.name)
-    meta["labels"] = {
+    launcher.shape(job, spec)
+    built = meta(job, member.name)
+    built["labels"] = {
         **(given.get("labels") or {}),
-        **meta["labels"],
+        **own(job, member, identity.labels),
+        **built["labels"],
         **_member_labels(job, member),
     }
-    meta["annotations"] = {
+    built["annotations"] = {
         **devices.alignment(job, member.role),
         **(given.get("annotations") or {}),
+        **own(job, member, identity.annotations),
+        **failures.asked_again(job),
         SIZE_ANNOTATION: size(job),
         RANK_ANNOTATION: str(framework.rank(job, member)),
     }
-    return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": meta, "spec": spec}
+    return {"apiVersion": PODS.api_version, "kind": PODS.kind, "metadata": built, "spec": spec}
 
 
 def gang(job: TrainingJob) -> Json:
@@ -81,7 +94,7 @@ def gang(job: TrainingJob) -> Json:
     return {
         "apiVersion": GANGS.api_version,
         "kind": GANGS.kind,
-        "metadata": {**_meta(job, job.metadata.name), **({"annotations": told} if told else {})},
+        "metadata": {**meta(job, job.metadata.name), **({"annotations": told} if told else {})},
         "spec": body["spec"],
     }
 
@@ -133,7 +146,7 @@ def service(job: TrainingJob) -> Json:
     return {
         "apiVersion": SERVICES.api_version,
         "kind": SERVICES.kind,
-        "metadata": _meta(job, job.metadata.name),
+        "metadata": meta(job, job.metadata.name),
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
@@ -147,7 +160,7 @@ def config_map(job: TrainingJob, files: dict[str, str]) -> Json:
     return {
         "apiVersion": CONFIG_MAPS.api_version,
         "kind": CONFIG_MAPS.kind,
-        "metadata": _meta(job, job.metadata.name + CONFIG_SUFFIX),
+        "metadata": meta(job, job.metadata.name + CONFIG_SUFFIX),
         "data": files,
     }
 
@@ -157,7 +170,7 @@ def ssh_secret(job: TrainingJob, files: dict[str, str]) -> Json:
     return {
         "apiVersion": SECRETS.api_version,
         "kind": SECRETS.kind,
-        "metadata": _meta(job, job.metadata.name + SSH_SUFFIX),
+        "metadata": meta(job, job.metadata.name + SSH_SUFFIX),
         "type": "Opaque",
         "stringData": files,
     }
@@ -175,11 +188,15 @@ def owner(job: TrainingJob) -> Json:
     }
 
 
-def _meta(job: TrainingJob, name: str) -> Json:
+def meta(job: TrainingJob, name: str) -> Json:
+    """Return the metadata of an object of *job*."""
     return {
         "name": name,
         "namespace": job.metadata.namespace,
-        "labels": {JOB_LABEL: job.metadata.name},
+        "labels": {
+            JOB_LABEL: job.metadata.name,
+            **({SIMULATED_LABEL: "true"} if job.spec.simulated else {}),
+        },
         "ownerReferences": [owner(job)],
     }
 

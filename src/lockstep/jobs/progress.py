@@ -11,6 +11,7 @@ from lockstep.api.core import Pod
 from lockstep.api.roles import least
 from lockstep.api.training import Role, TrainingJobStatus
 from lockstep.jobs import conditions as cond
+from lockstep.jobs import gathering
 from lockstep.jobs.reasons import message
 from lockstep.jobs.roster import Roster, counts, leaving
 from lockstep.jobs.world import Seen
@@ -32,7 +33,7 @@ def observe(seen: Seen, roster: Roster, status: TrainingJobStatus, now: float) -
     )
     status = _created(seen, roster, status, now)
     status = _placed(roster, status, now)
-    status = _running(roster, status, now)
+    status = _running(roster, status, now, gathering.started(seen, roster))
     if status.retry_at and timestamp.parse(status.retry_at) <= now:
         status = structs.replace(status, retry_at=None)
     said = message(status, roster, seen.gang, seen.warnings, now)
@@ -56,7 +57,8 @@ def _created(
     if seen.refusals:
         return cond.put(status, cond.CREATED, False, cond.Why("Refused", _refused(seen)), now)
     if not roster.missing():
-        text = f"{len(roster.wanted)} pods are created"
+        number = len(roster.wanted)
+        text = "1 pod is created" if number == 1 else f"{number} pods are created"
         return cond.put(status, cond.CREATED, True, cond.Why("PodsCreated", text), now)
     known = cond.find(status, cond.CREATED)
     if known is None or known.reason in ("Refused", "InvalidSpec"):
@@ -90,8 +92,10 @@ def _placed(roster: Roster, status: TrainingJobStatus, now: float) -> TrainingJo
     return structs.replace(status, start_time=status.start_time or timestamp.show(now))
 
 
-def _running(roster: Roster, status: TrainingJobStatus, now: float) -> TrainingJobStatus:
-    if cond.holds(status, cond.PLACED) and _enough(roster, _STARTED):
+def _running(
+    roster: Roster, status: TrainingJobStatus, now: float, ranks: bool
+) -> TrainingJobStatus:
+    if cond.holds(status, cond.PLACED) and _enough(roster, _STARTED) and ranks:
         text = f"attempt {status.attempt} runs"
         status = cond.put(status, cond.RUNNING, True, cond.Why("Running", text), now)
         # What went wrong last stays on record.

@@ -36,7 +36,9 @@ def message(
         return f"starts again at {status.retry_at}{after}"
     if not cond.holds(status, cond.PLACED):
         return _unplaced(roster, gang) + after
-    return _unstarted(roster, warnings)
+    waits_for = _unstarted(roster, warnings)
+    # Nothing but the ranks, which start within seconds.
+    return waits_for or f"the ranks are about to start{after}"
 
 
 def waits(pod: Pod) -> str:

@@ -2,8 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from lockstep.api.training import TrainingJob
+from lockstep.jobs.frameworks.base import SSH_SUFFIX
+from lockstep.jobs.frameworks.mpi_files import SSH_MOUNT, ssh_config
+
+Json = dict[str, Any]
+
+
+_VOLUME: Final = "lockstep-ssh"
+_USUAL_PORT: Final = 22
+
+
+def files() -> dict[str, str]:
+    """Return what lies beside the keys of a job whose framework has no use for them."""
+    return {"config": ssh_config(_USUAL_PORT, pinned=False)}
+
+
+def mount(job: TrainingJob, spec: Json) -> None:
+    """Mount the keys in all containers of a pod of *job*."""
+    secret = {"secretName": job.metadata.name + SSH_SUFFIX, "defaultMode": 0o600}
+    spec["volumes"] = [*spec.get("volumes", []), {"name": _VOLUME, "secret": secret}]
+    for container in spec["containers"]:
+        there = {"name": _VOLUME, "mountPath": SSH_MOUNT}
+        container["volumeMounts"] = [*container.get("volumeMounts", []), there]
 
 
 def keys() -> dict[str, str]:

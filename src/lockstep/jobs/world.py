@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep.api.core import ConfigMap, Pod, Secret, Service
+from lockstep.api.core import AnyObject, ConfigMap, Lease, Pod, Role, Secret, Service
 from lockstep.api.gang import Gang
+from lockstep.api.node_health import Finding
 from lockstep.api.resource import Resource
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 
@@ -31,6 +32,18 @@ class Seen:
     secret: Secret | None = None
     refusals: Sequence[str] = ()
     warnings: Mapping[str, str] = field(default_factory=dict)
+    world: ConfigMap | None = None
+    """What the launchers follow (``api.worlds``)."""
+    leases: Mapping[str, Lease] = field(default_factory=dict)
+    """What they report in, by pod."""
+    silent: frozenset[str] = frozenset()
+    """Pods whose launchers have stopped to report, while others go on."""
+    role: Role | None = None
+    binding: AnyObject | None = None
+    findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
+    """What is wrong with the nodes of its pods, by node."""
+    authority: str = ""
+    """Whom they trust to be the API server: certificates in PEM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +54,8 @@ class Create:
     body: Json
     with_ssh_keys: bool = False
     """The body is a Secret that still lacks a pair of keys."""
+    fresh: str = ""
+    """The body is a Secret that still lacks a random key of this name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,8 @@ async def test_a_job_of_two_pods_succeeds(cluster: Cluster) -> None:
     await eventually(lambda: gone(cluster, GANGS, "two"), 60, "the end of the gang")
 
 
-async def test_a_killed_rank_restarts_the_whole_set(cluster: Cluster) -> None:
-    await cluster.submit("struck", role(FOREVER), framework="pytorch")
+async def test_a_lost_pod_without_a_launcher_restarts_the_whole_set(cluster: Cluster) -> None:
+    await cluster.submit("struck", role(FOREVER), framework="pytorch", launcher="None")
     await cluster.reaches("struck", "Running")
     before = await cluster.pods("struck")
     await cluster.kill("struck", "worker-1")

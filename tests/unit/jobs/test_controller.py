@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -11,7 +12,7 @@ from msgspec import structs
 from tests.support.job_world import FakeCluster
 from tests.support.jobs import job, mpi_roles
 
-from lockstep.api.core import CONFIG_MAPS, SERVICES
+from lockstep.api.core import CONFIG_MAPS, ROLE_BINDINGS, ROLES, SERVICES
 from lockstep.api.gang import GANGS
 from lockstep.api.resource import Resource
 from lockstep.api.training import TrainingJob
@@ -29,6 +30,7 @@ class FakeClient:
     calls: list[tuple[str, str, str]] = field(default_factory=list)
     bodies: list[Any] = field(default_factory=list)
     live: dict[tuple[str, str], Any] = field(default_factory=dict)
+    config: Any = field(default_factory=lambda: SimpleNamespace(ca=None))
     answer: Callable[[str, str], ApiError | None] = lambda verb, kind: None
 
     def _take(self, verb: str, res: Resource[Any], name: str, body: Any = None) -> None:
@@ -91,11 +93,20 @@ def shell(world: FakeCluster, client: FakeClient) -> JobController:
     caches = Caches(
         cast(Any, FakeCache(lambda _, name: world.job)),
         cast(Any, FakeCache(lambda *_: None, lambda: list(world.pods.values()))),
-        cast(Any, {res: other(res.kind) for res in (GANGS, SERVICES, CONFIG_MAPS)}),
+        cast(Any, FakeCache(lambda *_: None, lambda: _leases(world))),
+        cast(Any, FakeCache(lambda *_: None)),
+        cast(
+            Any,
+            {res: other(res.kind) for res in (GANGS, SERVICES, CONFIG_MAPS, ROLES, ROLE_BINDINGS)},
+        ),
     )
     return JobController(
         cast(Any, client), caches, cast(Any, FakeRecorder()), clock=lambda: world.now
     )
+
+
+def _leases(world: FakeCluster) -> list[Any]:
+    return [lease for (kind, _), lease in world.objects.items() if kind == "Lease"]
 
 
 def caught_up(given: TrainingJob, version: str) -> TrainingJob:
@@ -110,6 +121,12 @@ async def test_the_status_is_written_before_anything_else_and_against_its_versio
     assert client.written() == [
         ("patch", "TrainingJob"),
         ("create", "Service"),
+        ("create", "Role"),
+        ("create", "RoleBinding"),
+        ("create", "Lease"),
+        ("create", "Lease"),
+        ("create", "Secret"),
+        ("create", "ConfigMap"),
         ("create", "Gang"),
         ("create", "Pod"),
         ("create", "Pod"),
@@ -140,7 +157,7 @@ async def test_nothing_is_decided_on_a_job_that_is_older_than_what_was_written()
 
 
 async def test_a_pod_that_only_the_cache_misses_is_not_lost() -> None:
-    world = FakeCluster(job())
+    world = FakeCluster(job(launcher="None"))
     world.run()
     client = FakeClient(live={("Pod", "digits-worker-1"): world.pods.pop("digits-worker-1")})
     assert await shell(world, client).reconcile(KEY) is not None
@@ -151,7 +168,7 @@ async def test_a_pod_that_only_the_cache_misses_is_not_lost() -> None:
 
 
 async def test_why_a_pod_is_gone_is_asked_where_the_cache_may_not_know_it_yet() -> None:
-    world = FakeCluster(job())
+    world = FakeCluster(job(launcher="None"))
     world.run()
     unaware = world.objects["Gang", "digits"]
     world.preempt("digits-worker-1")

@@ -45,23 +45,44 @@ def later(seconds: float) -> Step:
     return step
 
 
+def reports(state: str, **more: object) -> Step:
+    def step(world: FakeCluster) -> None:
+        for name in world.pods:
+            world.report(name, state, **more)
+
+    return step
+
+
 ELASTIC = role(replicas=3, min=2, max=4)
 W = [f"digits-worker-{i}" for i in range(4)]
 
 STORIES: dict[str, tuple[TrainingJob, list[Step]]] = {
     "a job runs to its end": (job(), [done(*W[:2])]),
-    "a worker fails": (job(), [fails(W[1]), done(*W[:2])]),
+    "a worker fails": (job(launcher="None"), [fails(W[1]), done(*W[:2])]),
+    "a worker with a launcher fails": (job(), [fails(W[1]), done(*W[:2])]),
+    "ranks gather, fail, gather again and leave": (
+        job(),
+        [
+            reports("Ready"),
+            reports("Running"),
+            reports("Failed", ended={"rank": 0, "at": 1.0, "signal": 9}),
+            reports("Ready", snapshots=[{"local": 0, "step": 7}]),
+            reports("Running"),
+            reports("Done"),
+            done(*W[:2]),
+        ],
+    ),
     "workers fail again and again": (
-        job(recovery={"maxRestarts": 2}),
+        job(launcher="None", recovery={"maxRestarts": 2}),
         [fails(W[0]), later(400), fails(W[1]), later(400), fails(W[0])],
     ),
     "a worker vanishes": (job(), [vanishes(W[0]), done(*W[:2])]),
-    "an elastic worker fails": (job(ELASTIC), [fails(W[2]), done(W[0])]),
+    "an elastic worker fails": (job(ELASTIC), [fails(W[2]), done(*W[:3])]),
     "elastic workers fail and vanish": (
         job(ELASTIC, recovery={"maxRestarts": 9}),
-        [fails(W[2]), vanishes(W[1]), later(400), fails(W[1]), later(400), done(W[0])],
+        [fails(W[2]), vanishes(W[1]), later(400), fails(W[1]), later(400), done(*W[:3])],
     ),
-    "the host of the rendezvous fails": (job(ELASTIC), [fails(W[0]), done(W[0])]),
+    "the first of elastic workers fails": (job(ELASTIC), [fails(W[0]), done(*W[:3])]),
     "an elastic job is scaled up and down": (
         job(ELASTIC),
         [edit(roles=[{**ELASTIC, "replicas": 4}]), edit(roles=[{**ELASTIC, "replicas": 2}])],

@@ -23,6 +23,7 @@ def test_pytorch_with_one_process_a_pod_is_told_its_rank_in_both_conventions() -
     given = environment(job(role(replicas=3)), "digits-worker-1")
     port = given["MASTER_PORT"]
     assert given == {
+        "LOCKSTEP_WORLD": "digits-world",
         "MASTER_ADDR": HOST,
         "MASTER_PORT": port,
         "WORLD_SIZE": "3",
@@ -52,26 +53,10 @@ def test_pytorch_ranks_go_on_from_role_to_role() -> None:
     assert environment(given, "digits-worker-1")["MASTER_ADDR"] == "digits-master-0.digits"
 
 
-@pytest.mark.parametrize(
-    ("name", "hosts"), [("digits-worker-0", "true"), ("digits-worker-3", "false")]
-)
-def test_an_elastic_job_meets_at_its_first_pod(name: str, hosts: str) -> None:
-    elastic = job(role(replicas=4, min=2, max=8, gpus=2), recovery={"maxRestarts": 7})
-    given = environment(elastic, name)
-    port = given["MASTER_PORT"]
-    assert given == {
-        "MASTER_ADDR": HOST,
-        "MASTER_PORT": port,
-        "PYTHONUNBUFFERED": "1",
-        "PET_NPROC_PER_NODE": "2",
-        "PET_NNODES": "2:8",
-        "PET_RDZV_BACKEND": "c10d",
-        "PET_RDZV_ENDPOINT": f"{HOST}:{port}",
-        "PET_RDZV_ID": "uid-digits",
-        "PET_RDZV_CONF": f"is_host={hosts},last_call_timeout=5,keep_alive_interval=3",
-        "PET_MAX_RESTARTS": "7",
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
-    }
+def test_pods_of_an_elastic_job_get_what_those_of_a_fixed_one_get() -> None:
+    elastic = environment(job(role(replicas=4, min=2, max=8, gpus=2)), "digits-worker-3")
+    fixed = environment(job(role(replicas=4, gpus=2)), "digits-worker-3")
+    assert elastic == fixed
 
 
 def test_the_port_is_the_jobs_own_and_stays() -> None:
@@ -104,6 +89,7 @@ def test_the_users_variables_follow_ours_and_may_refer_to_them() -> None:
 def test_plain_pods_know_their_place_and_their_peers() -> None:
     given = job(role("server", 1), role("client", 2), framework="plain")
     assert environment(given, "digits-client-1") == {
+        "PYTHONUNBUFFERED": "1",
         "LOCKSTEP_JOB": "digits",
         "LOCKSTEP_ROLE": "client",
         "LOCKSTEP_INDEX": "1",
@@ -115,11 +101,16 @@ def test_an_mpi_launcher_gets_what_each_mpi_reads() -> None:
     given = environment(job(*mpi_roles(gpus=4), framework="mpi"), "digits-launcher-0")
     del given["LOCKSTEP_SSH_PORT"]
     assert given == {
+        "PYTHONUNBUFFERED": "1",
         "K_MPI_JOB_ROLE": "launcher",
         "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
         "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
         "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
         "OMPI_MCA_orte_set_default_slots": "4",
+        "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
+        "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
+        "PRTE_MCA_plm_ssh_args": "-o ConnectionAttempts=10",
+        "PRTE_MCA_prte_set_default_slots": "4",
         "I_MPI_HYDRA_HOST_FILE": "/etc/mpi/machinefile",
         "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": "-o ConnectionAttempts=10",
         "I_MPI_PERHOST": "4",
@@ -139,5 +130,5 @@ def test_an_mpi_launcher_with_gpus_keeps_them() -> None:
 
 def test_an_mpi_worker_gets_its_role_and_port() -> None:
     given = environment(job(*mpi_roles(), framework="mpi"), "digits-worker-1")
-    assert set(given) == {"K_MPI_JOB_ROLE", "LOCKSTEP_SSH_PORT"}
+    assert set(given) == {"PYTHONUNBUFFERED", "K_MPI_JOB_ROLE", "LOCKSTEP_SSH_PORT"}
     assert given["K_MPI_JOB_ROLE"] == "worker"

@@ -40,13 +40,15 @@ def uids(world: FakeCluster) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("given", "victim", "kept"),
     [
-        (job(), "worker-1", set()),
-        (job(), "worker-0", set()),
+        (job(launcher="None"), "worker-1", set()),
+        (job(launcher="None"), "worker-0", set()),
         (job(framework="plain"), "worker-1", set()),
         (job(*mpi_roles(), framework="mpi"), "worker-1", set()),
         (job(*mpi_roles(), framework="mpi"), "launcher-0", set()),
+        (job(), "worker-1", {"worker-0"}),
+        (job(), "worker-0", {"worker-1"}),
         (job(ELASTIC), "worker-2", {"worker-0", "worker-1"}),
-        (job(ELASTIC), "worker-0", set()),
+        (job(ELASTIC), "worker-0", {"worker-1", "worker-2"}),
         (job(ELASTIC, framework="plain"), "worker-0", {"worker-1", "worker-2"}),
         (
             job(*mpi_roles(workers=3, min=2, max=4), framework="mpi"),
@@ -81,7 +83,7 @@ def test_who_is_replaced_when_a_pod_is_gone(
 
 
 @pytest.mark.parametrize("how", ["its node stops", "it is evicted", "it is gone at once"])
-@pytest.mark.parametrize(("given", "attempts"), [(job(), 1), (job(ELASTIC), 0)])
+@pytest.mark.parametrize(("given", "attempts"), [(job(launcher="None"), 1), (job(ELASTIC), 0)])
 def test_what_the_cluster_takes_away_is_not_held_against_the_job(
     given: TrainingJob, attempts: int, how: str
 ) -> None:
@@ -100,7 +102,7 @@ def test_what_the_cluster_takes_away_is_not_held_against_the_job(
 
 
 def test_pods_of_the_next_attempt_wait_until_all_of_the_last_have_ended() -> None:
-    world = running(job())
+    world = running(job(launcher="None"))
     world.fail("digits-worker-0")
     world.reconcile()
     assert {n for n, p in world.pods.items() if p.metadata.deletion_timestamp} == set(world.pods)
@@ -117,7 +119,7 @@ def test_pods_of_the_next_attempt_wait_until_all_of_the_last_have_ended() -> Non
 
 
 def test_a_node_that_never_answers_does_not_hold_up_the_next_attempt_for_ever() -> None:
-    world = running(job())
+    world = running(job(launcher="None"))
     world.fail("digits-worker-0")
     decision = None
     for _ in range(3):
@@ -130,7 +132,7 @@ def test_a_node_that_never_answers_does_not_hold_up_the_next_attempt_for_ever() 
 
 
 def test_a_pod_that_cannot_be_removed_even_by_force_is_not_tried_without_pause() -> None:
-    world = running(job())
+    world = running(job(launcher="None"))
     world.fail("digits-worker-0")
     world.reconcile()
     world.now += 1000
@@ -141,7 +143,7 @@ def test_a_pod_that_cannot_be_removed_even_by_force_is_not_tried_without_pause()
 
 @pytest.mark.parametrize(
     ("given", "name", "phase"),
-    [(job(), "worker-1", "Restarting"), (job(ELASTIC), "worker-2", "Running")],
+    [(job(launcher="None"), "worker-1", "Restarting"), (job(ELASTIC), "worker-2", "Running")],
 )
 def test_a_restart_is_told_with_its_cause(given: TrainingJob, name: str, phase: str) -> None:
     world = running(given)
@@ -155,7 +157,7 @@ def test_a_restart_is_told_with_its_cause(given: TrainingJob, name: str, phase: 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
 def test_a_job_fails_once_its_restarts_are_used_up(most: int) -> None:
-    world = running(job(recovery={"maxRestarts": most}))
+    world = running(job(launcher="None", recovery={"maxRestarts": most}))
     for _ in range(most):
         world.fail("digits-worker-1")
         world.settle()
@@ -173,7 +175,7 @@ def test_a_job_fails_once_its_restarts_are_used_up(most: int) -> None:
 
 @pytest.mark.parametrize("code", [126, 127])
 def test_an_exit_code_that_no_restart_can_change_ends_the_job(code: int) -> None:
-    world = running(job())
+    world = running(job(launcher="None"))
     world.fail("digits-worker-0", code)
     world.settle()
     assert status(world).phase == "Failed"
@@ -181,7 +183,7 @@ def test_an_exit_code_that_no_restart_can_change_ends_the_job(code: int) -> None
     assert "its command" in status(world).message
 
 
-@pytest.mark.parametrize(("given", "attempt"), [(job(), 1), (job(ELASTIC), 0)])
+@pytest.mark.parametrize(("given", "attempt"), [(job(launcher="None"), 1), (job(ELASTIC), 0)])
 def test_pods_that_fail_together_count_once(given: TrainingJob, attempt: int) -> None:
     world = running(given)
     names = sorted(world.pods)[-2:]
@@ -195,7 +197,7 @@ def test_pods_that_fail_together_count_once(given: TrainingJob, attempt: int) ->
 
 @pytest.mark.parametrize("how", ["asked to end", "gone"])
 def test_a_pod_lost_before_the_gang_was_placed_is_made_again_and_not_counted(how: str) -> None:
-    world = FakeCluster(job())
+    world = FakeCluster(job(launcher="None"))
     world.settle()
     if how == "gone":
         del world.pods["digits-worker-0"]
@@ -220,7 +222,7 @@ def failing(world: FakeCluster, after: float) -> float:
 
 
 def test_the_first_restart_is_at_once_and_the_later_ones_wait_longer_and_longer() -> None:
-    world = running(job(recovery={"maxRestarts": 20}))
+    world = running(job(launcher="None", recovery={"maxRestarts": 20}))
     delays = []
     for _ in range(9):
         delays.append(failing(world, after=10))
@@ -232,7 +234,7 @@ def test_the_first_restart_is_at_once_and_the_later_ones_wait_longer_and_longer(
 
 
 def test_a_long_run_forgets_earlier_failures() -> None:
-    world = running(job(recovery={"maxRestarts": 20}))
+    world = running(job(launcher="None", recovery={"maxRestarts": 20}))
     for _ in range(3):
         failing(world, after=10)
         world.run()
@@ -245,7 +247,7 @@ def test_back_off_grows_and_is_bounded(row: int) -> None:
 
 
 def test_a_back_off_is_announced() -> None:
-    world = running(job(recovery={"maxRestarts": 20}))
+    world = running(job(launcher="None", recovery={"maxRestarts": 20}))
     failing(world, after=1)
     world.run()
     world.fail("digits-worker-0")
@@ -264,25 +266,79 @@ def end(world: FakeCluster, name: str, ended: dict[str, Any]) -> None:
 
 
 def test_the_first_pod_to_fail_is_named() -> None:
-    world = running(job(recovery={"maxRestarts": 0}))
+    world = running(job(launcher="None", recovery={"maxRestarts": 0}))
     end(world, "digits-worker-0", {"exitCode": 1, "finishedAt": "2026-01-01T00:00:02Z"})
     end(world, "digits-worker-1", {"exitCode": 9, "finishedAt": "2026-01-01T00:00:01Z"})
     world.settle()
     assert status(world).message.startswith("digits-worker-1 failed with exit code 9 (and 1 more)")
 
 
+TORCHRUN = """\
+python: can't open file '/missing.py'
+E1123 17:00:00.000000 12 torch/distributed/elastic/multiprocessing/api.py:987] failed (exitcode: 2)
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+missing.py FAILED
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-11-23_17:00:00
+  host      : vm
+  rank      : 1 (local_rank: 1)
+  exitcode  : 2 (pid: 123)
+  error_file: <N/A>
+============================================================
+"""
+
+
 @pytest.mark.parametrize(
     ("ended", "expected"),
     [
-        ({"exitCode": 1, "reason": "Error"}, "exit code 1"),
-        ({"exitCode": 137, "reason": "OOMKilled"}, "exit code 137: OOMKilled"),
-        ({"exitCode": 137, "signal": 9, "reason": "Error"}, "exit code 137 (signal 9)"),
-        ({"exitCode": 1, "message": "Traceback\nValueError: x"}, "exit code 1: ValueError: x"),
+        ({"exitCode": 1, "reason": "Error"}, "failed with exit code 1"),
+        ({"exitCode": 137, "reason": "OOMKilled"}, "was OOMKilled at 200Mi"),
+        (
+            {"exitCode": 137, "signal": 9, "reason": "OOMKilled", "message": "192 MiB"},
+            "was OOMKilled at 200Mi: 192 MiB",
+        ),
+        ({"exitCode": 137, "signal": 9, "reason": "Error"}, "failed with exit code 137 (signal 9)"),
+        (
+            {"exitCode": 1, "message": "Traceback\nValueError: x"},
+            "failed with exit code 1: ValueError: x",
+        ),
+        ({"exitCode": 1, "message": f"no luck\n{'=' * 60}"}, "failed with exit code 1: no luck"),
+        (
+            {"exitCode": 1, "message": TORCHRUN},
+            "failed with exit code 1: rank 1 ended with exit code 2: "
+            "python: can't open file '/missing.py'",
+        ),
     ],
 )
 def test_the_message_says_how_the_pod_ended(ended: dict[str, Any], expected: str) -> None:
-    world = running(job(recovery={"maxRestarts": 0}))
+    limited = role()
+    container = limited["template"]["spec"]["containers"][0]
+    container["resources"] = {"limits": {"memory": "200Mi"}}
+    world = running(job(limited, launcher="None", recovery={"maxRestarts": 0}))
     end(world, "digits-worker-0", ended)
     world.settle()
     message = status(world).message
-    assert message == f"digits-worker-0 failed with {expected}; all restarts are used up (0 of 0)"
+    assert message == f"digits-worker-0 {expected}; all restarts are used up (0 of 0)"
+
+
+@pytest.mark.parametrize(
+    ("said", "permanent"),
+    [
+        ("cannot run 'nosuchcmd': No such file or directory", True),
+        ("cannot run '/etc/passwd': Permission denied", True),
+        ("working directory /nope: No such file or directory", True),
+        ('exec: "train": executable file not found in $PATH', True),
+        ("mount /data: No such file or directory", False),
+        ("the process that watches over the container did not start", False),
+    ],
+)
+def test_what_can_never_start_is_not_tried_again(said: str, permanent: bool) -> None:
+    world = running(job())
+    end(world, "digits-worker-0", {"exitCode": 128, "reason": "StartError", "message": said})
+    world.settle()
+    assert (status(world).phase == "Failed") == permanent
+    assert said in status(world).message or not permanent
+    assert status(world).restarts == (0 if permanent else 1)

@@ -138,17 +138,22 @@ def test_an_mpi_launcher_holds_no_rank() -> None:
     assert [group["processes"] for group in groups] == [0, 1]
 
 
-def test_members_of_an_elastic_torchrun_rank_by_host_name_as_its_rendezvous_sorts_them() -> None:
-    given = job(role(replicas=11, min=2, max=12), framework="pytorch")
-    ranks = {
-        m.name: int(built(given, m.rank)["metadata"]["annotations"]["lockstep.dev/rank"])
-        for m in members(given)
-    }
-    by_rank = sorted(ranks, key=lambda name: ranks[name])
-    assert by_rank == sorted(ranks)
-    assert by_rank[:4] == [
-        "digits-worker-0",
-        "digits-worker-1",
-        "digits-worker-10",
-        "digits-worker-2",
-    ]
+@pytest.mark.parametrize(
+    ("given", "launched"),
+    [
+        (job(), True),
+        (job(role(command=["bash", "-c", "torchrun train.py"])), True),
+        (job(launcher="None"), False),
+        (job(role(command=None)), False),
+        (job(framework="plain"), False),
+        (job(*mpi_roles(), framework="mpi"), False),
+    ],
+)
+def test_a_launcher_stands_before_the_command_where_it_has_use(
+    given: TrainingJob, launched: bool
+) -> None:
+    main = built(given, 0)["spec"]["containers"][0]
+    own = given.spec.roles[0].template["spec"]["containers"][0].get("command")
+    assert main.get("command") == (["lockstep-run", "--", *own] if launched else own)
+    mounts = [mount["name"] for mount in main.get("volumeMounts", [])]
+    assert ("lockstep-launcher" in mounts) == launched

@@ -8,5 +8,6 @@ from lockstep.jobs.frameworks.base import Framework
 from lockstep.jobs.frameworks.mpi import Mpi
 from lockstep.jobs.frameworks.plain import Plain
 from lockstep.jobs.frameworks.pytorch import PyTorch
+from lockstep.jobs.frameworks.static import STATIC
 
-FRAMEWORKS: Final[dict[str, Framework]] = {f.name: f for f in (PyTorch(), Mpi(), Plain())}
+FRAMEWORKS: Final[dict[str, Framework]] = {f.name: f for f in (PyTorch(), Mpi(), Plain(), *STATIC)}

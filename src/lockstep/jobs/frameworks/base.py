@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from lockstep.api.roles import elastic, most, pod_name
+from lockstep.api.roles import elastic, filled, indices, most, numbers, pod_name
 from lockstep.api.training import Role, TrainingJob
 from lockstep.api.validation import Problem
 
@@ -15,6 +15,9 @@ Json = dict[str, Any]
 
 CONFIG_SUFFIX: Final = "-config"
 SSH_SUFFIX: Final = "-ssh"
+
+UNBUFFERED: Final = "PYTHONUNBUFFERED"
+"""Set for all, so that logs show at once what was printed; the user's own setting wins."""
 
 # Below the ephemeral ports (32768 and up) and node ports (30000 and up), above the usual services.
 _FIRST_PORT: Final = 20000
@@ -67,8 +70,8 @@ class Framework(Protocol):
     def deciding(self, job: TrainingJob) -> list[Member]:
         """Return the members that must all succeed for the job to succeed."""
 
-    def anchors(self, job: TrainingJob) -> list[Member]:
-        """Return the members without which an elastic job cannot go on."""
+    def replaceable(self, job: TrainingJob) -> frozenset[str]:
+        """Return the pods that can be replaced while the others go on."""
 
 
 def members(job: TrainingJob) -> list[Member]:
@@ -76,10 +79,15 @@ def members(job: TrainingJob) -> list[Member]:
     service = job.metadata.name
     found: list[Member] = []
     for role in job.spec.roles:
-        for index in range(role.replicas):
-            name = pod_name(service, role.name, index)
+        for index in indices(role):
+            name = pod_name(service, role, index)
             found.append(Member(role, index, len(found), name, f"{name}.{service}"))
     return found
+
+
+def logs_in(job: TrainingJob, framework: Framework) -> bool:
+    """Say whether the pods log in to each other, so that the job has a Secret with keys."""
+    return framework.logs_in or job.spec.ssh
 
 
 def is_elastic(job: TrainingJob) -> bool:
@@ -127,6 +135,25 @@ def port_problems(job: TrainingJob, variable: str) -> list[Problem]:
     return [Problem("spec.roles", f"{variable}={own}", "must be a port between 1 and 65535")]
 
 
+def own(job: TrainingJob, member: Member, patterns: Mapping[str, str]) -> dict[str, str]:
+    """Return *patterns* of the member's role with its own name, index and rank in them."""
+    places = {
+        "job": job.metadata.name,
+        "role": member.role.name,
+        **numbers(member.role, member.index),
+        "rank": str(member.rank),
+    }
+    return {key: filled(value, **places) for key, value in patterns.items()}
+
+
+def environment(
+    job: TrainingJob, framework: Framework, member: Member, everyone: Sequence[Member]
+) -> dict[str, str]:
+    """Return the variables of *member*: those of its identity go before the framework's."""
+    given = framework.environment(job, member, everyone)
+    return given | own(job, member, member.role.identity.env)
+
+
 def merge_environment(container: Json, given: Mapping[str, str], *, free: frozenset[str]) -> None:
     """Add the variables *given* to *container*, in front of the user's, which may refer to them."""
     own = container.get("env") or []
@@ -141,7 +168,7 @@ def contradictions(
 ) -> Iterator[Problem]:
     """Yield the user's settings of reserved variables that say something else than ours."""
     for member in (m for m in everyone if m.index == 0):
-        ours = framework.environment(job, member, everyone)
+        ours = environment(job, framework, member, everyone)
         role_at = job.spec.roles.index(member.role)
         for c, container in enumerate(member.role.template["spec"]["containers"]):
             at = f"spec.roles[{role_at}].template.spec.containers[{c}].env"

@@ -18,8 +18,10 @@ from lockstep.jobs.frameworks import mpi_files as files
 from lockstep.jobs.frameworks.base import (
     CONFIG_SUFFIX,
     SSH_SUFFIX,
+    UNBUFFERED,
     Json,
     Member,
+    is_elastic,
     members,
     own_setting,
     port,
@@ -50,7 +52,11 @@ class Mpi:
         self, job: TrainingJob, member: Member, everyone: Sequence[Member]
     ) -> dict[str, str]:
         """Return the role, the ssh port, and on the launcher what the MPIs read."""
-        built = {"K_MPI_JOB_ROLE": member.role.name, SSH_PORT: str(ssh_port(job))}
+        built = {
+            UNBUFFERED: "1",
+            "K_MPI_JOB_ROLE": member.role.name,
+            SSH_PORT: str(ssh_port(job)),
+        }
         if member.role.name == LAUNCHER:
             built |= _launcher(job, member.role)
         return built
@@ -58,7 +64,15 @@ class Mpi:
     def free(self) -> frozenset[str]:
         """Return the port and the settings of ssh and slots."""
         return frozenset(
-            {SSH_PORT, "OMPI_MCA_plm_rsh_args", "OMPI_MCA_orte_set_default_slots", "I_MPI_PERHOST"}
+            {
+                UNBUFFERED,
+                SSH_PORT,
+                "OMPI_MCA_plm_rsh_args",
+                "OMPI_MCA_orte_set_default_slots",
+                "PRTE_MCA_plm_ssh_args",
+                "PRTE_MCA_prte_set_default_slots",
+                "I_MPI_PERHOST",
+            }
         )
 
     def shape(self, job: TrainingJob, member: Member, spec: Json) -> None:
@@ -79,7 +93,7 @@ class Mpi:
                     k: main[k] for k in ("image", "imagePullPolicy", "securityContext") if k in main
                 },
                 "command": ["/bin/sh", f"{files.MOUNT}/{files.WAIT}"],
-                "volumeMounts": _mounts(),
+                "volumeMounts": main["volumeMounts"],
             }
             spec["initContainers"] = [*spec.get("initContainers", []), wait]
 
@@ -111,9 +125,11 @@ class Mpi:
         """Return the launcher."""
         return [m for m in members(job) if m.role.name == LAUNCHER]
 
-    def anchors(self, job: TrainingJob) -> list[Member]:
-        """Return the launcher."""
-        return self.deciding(job)
+    def replaceable(self, job: TrainingJob) -> frozenset[str]:
+        """Return the workers of an elastic job."""
+        if not is_elastic(job):
+            return frozenset()
+        return frozenset(m.name for m in members(job) if m.role.name == WORKER)
 
 
 def worker(job: TrainingJob) -> Role:
@@ -147,6 +163,11 @@ def _launcher(job: TrainingJob, role: Role) -> dict[str, str]:
         "OMPI_MCA_orte_default_hostfile": f"{files.MOUNT}/{files.HOSTFILE}",
         "OMPI_MCA_plm_rsh_args": _RETRY,
         "OMPI_MCA_orte_set_default_slots": slots,
+        # Open MPI 5 is started by PRRTE, which has names of its own.
+        "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
+        "PRTE_MCA_prte_default_hostfile": f"{files.MOUNT}/{files.HOSTFILE}",
+        "PRTE_MCA_plm_ssh_args": _RETRY,
+        "PRTE_MCA_prte_set_default_slots": slots,
         "I_MPI_HYDRA_HOST_FILE": machines,
         "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": _RETRY,
         "I_MPI_PERHOST": slots,

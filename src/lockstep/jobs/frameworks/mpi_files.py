@@ -21,6 +21,10 @@ EXECUTABLE: Final = frozenset({DISCOVER, SSHD, WAIT})
 # knows whom it talks to.
 _SSHD: Final = """\
 #!/bin/sh
+if [ ! -x /usr/sbin/sshd ]; then
+  echo "an MPI worker needs sshd, and /usr/sbin/sshd is not there: install openssh-server" >&2
+  exit 127
+fi
 mkdir -p /run/sshd
 set --
 for name in CUDA_VISIBLE_DEVICES NVIDIA_VISIBLE_DEVICES; do
@@ -87,6 +91,6 @@ def ssh_config(port: int, *, pinned: bool) -> str:
         else "  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
     )
     return (
-        f"Host *\n  Port {port}\n  IdentityFile {SSH_MOUNT}/id_ed25519\n"
+        f"Host *\n  Port {port}\n  IdentityFile ~/.ssh/id_ed25519\n"
         f"  PasswordAuthentication no\n{checks}"
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
-from lockstep.jobs.frameworks.base import Json, Member, members
+from lockstep.jobs.frameworks.base import UNBUFFERED, Json, Member, is_elastic, members
 
 
 class Plain:
@@ -24,6 +24,7 @@ class Plain:
     ) -> dict[str, str]:
         """Return the member's role and index and the names of all members."""
         return {
+            UNBUFFERED: "1",
             "LOCKSTEP_JOB": job.metadata.name,
             "LOCKSTEP_ROLE": member.role.name,
             "LOCKSTEP_INDEX": str(member.index),
@@ -31,8 +32,8 @@ class Plain:
         }
 
     def free(self) -> frozenset[str]:
-        """Return nothing: all its variables are reserved."""
-        return frozenset()
+        """Return buffering; its other variables are reserved."""
+        return frozenset({UNBUFFERED})
 
     def shape(self, job: TrainingJob, member: Member, spec: Json) -> None:
         """Leave the pod as the user wrote it."""
@@ -53,6 +54,6 @@ class Plain:
         """Return all members."""
         return members(job)
 
-    def anchors(self, job: TrainingJob) -> list[Member]:
-        """Return nobody: plain pods do not depend on each other."""
-        return []
+    def replaceable(self, job: TrainingJob) -> frozenset[str]:
+        """Return all pods of an elastic job: plain pods do not depend on each other."""
+        return frozenset(m.name for m in members(job)) if is_elastic(job) else frozenset()

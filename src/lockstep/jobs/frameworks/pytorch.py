@@ -1,8 +1,8 @@
 """PyTorch: the convention of torchrun and of ``torch.distributed``'s ``env://``.
 
-A fixed job uses torchrun's static rendezvous; a job with a range of sizes the ``c10d`` one,
-hosted by its first pod. The node's rank is only ever called ``PET_NODE_RANK``: ``RANK`` means the
-rank of a process, and is set only where a pod is one process.
+What is set here are torchrun's static variables. Where a launcher holds the ranks it lays those of
+the present world over them. The node's rank is only ever called ``PET_NODE_RANK``: ``RANK`` means
+the rank of a process, and is set only where a pod is one process.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec import structs
-
-from lockstep.api.roles import least, most, processes, world_size
+from lockstep.api.roles import launched, processes, world_size
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
 from lockstep.jobs.frameworks.base import (
@@ -32,14 +30,8 @@ _FREE: Final = frozenset(
         "PET_MASTER_PORT",
         "PYTHONUNBUFFERED",
         "PET_MAX_RESTARTS",
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
     }
 )
-
-# Seconds that torchrun waits for more than the minimum (its own is 30), and after which an agent
-# that is silent is taken for dead (15): the two are most of what a lost pod costs.
-_LAST_CALL: Final = 5
-_KEEP_ALIVE: Final = 3
 
 
 class PyTorch:
@@ -49,8 +41,12 @@ class PyTorch:
     logs_in = False
 
     def problems(self, job: TrainingJob) -> list[Problem]:
-        """Return a port that is none."""
-        return port_problems(job, "MASTER_PORT")
+        """Return a port that is none, and sizes that change without a launcher."""
+        found = port_problems(job, "MASTER_PORT")
+        if is_elastic(job) and not launched(job):
+            allowed = "must be Auto where min and max differ: ranks find together by launchers"
+            found.append(Problem("spec.launcher", job.spec.launcher, allowed))
+        return found
 
     def environment(
         self, job: TrainingJob, member: Member, everyone: Sequence[Member]
@@ -64,8 +60,6 @@ class PyTorch:
             "PYTHONUNBUFFERED": "1",
             "PET_NPROC_PER_NODE": str(processes(member.role)),
         }
-        if is_elastic(job):
-            return common | _rendezvous(job, member, f"{master}:{master_port}")
         return common | _static(job, member, master, master_port)
 
     def free(self) -> frozenset[str]:
@@ -84,22 +78,16 @@ class PyTorch:
         return {}
 
     def rank(self, job: TrainingJob, member: Member) -> int:
-        """Return its place among all members; the c10d rendezvous sorts them by host name."""
-        if not is_elastic(job):
-            return member.rank
-        largest = [structs.replace(role, replicas=most(role)) for role in job.spec.roles]
-        spec = structs.replace(job.spec, roles=largest)
-        hosts = sorted(m.host for m in members(structs.replace(job, spec=spec)))
-        return hosts.index(member.host)
+        """Return its place among all members."""
+        return member.rank
 
     def deciding(self, job: TrainingJob) -> list[Member]:
-        """Return all members of a fixed job, and the host of the rendezvous of an elastic one."""
-        everyone = members(job)
-        return everyone[:1] if is_elastic(job) else everyone
+        """Return all members: their launchers leave together."""
+        return members(job)
 
-    def anchors(self, job: TrainingJob) -> list[Member]:
-        """Return the host of the rendezvous."""
-        return members(job)[:1]
+    def replaceable(self, job: TrainingJob) -> frozenset[str]:
+        """Return all pods where launchers hold the ranks, which find together again."""
+        return frozenset(m.name for m in members(job)) if launched(job) else frozenset()
 
 
 def _static(job: TrainingJob, member: Member, master: str, master_port: str) -> dict[str, str]:
@@ -113,28 +101,3 @@ def _static(job: TrainingJob, member: Member, master: str, master_port: str) -> 
     if all(processes(role) == 1 for role in job.spec.roles):
         built |= {"RANK": str(member.rank), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     return built
-
-
-def _rendezvous(job: TrainingJob, member: Member, endpoint: str) -> dict[str, str]:
-    fewest = sum(least(role) for role in job.spec.roles)
-    highest = sum(most(role) for role in job.spec.roles)
-    return {
-        "PET_NNODES": f"{fewest}:{highest}",
-        "PET_RDZV_BACKEND": "c10d",
-        "PET_RDZV_ENDPOINT": endpoint,
-        "PET_RDZV_ID": job.metadata.uid or job.metadata.name,
-        "PET_RDZV_CONF": _rendezvous_settings(member),
-        "PET_MAX_RESTARTS": str(job.spec.recovery.max_restarts),
-        # Survivors of a failure would keep the store of the first round to themselves, and the pod
-        # that replaces the lost one would wait for its address until it times out.
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
-    }
-
-
-def _rendezvous_settings(member: Member) -> str:
-    """Return who hosts the store, and how soon a change of members is settled.
-
-    The host is said outright: torchrun would compare host names, and guess wrong with short ones.
-    """
-    host = "true" if member.rank == 0 else "false"
-    return f"is_host={host},last_call_timeout={_LAST_CALL},keep_alive_interval={_KEEP_ALIVE}"

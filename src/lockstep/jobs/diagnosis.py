@@ -1,0 +1,103 @@
+"""Asks the engine what was the matter, and writes it with the status that is written anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from msgspec import structs
+
+from lockstep.api import timestamp
+from lockstep.api.core import Pod
+from lockstep.api.diagnosis import Diagnosis, Place
+from lockstep.api.node_health import Finding
+from lockstep.api.training import TrainingJobStatus
+from lockstep.api.worlds import Report
+from lockstep.health.core.diagnose import Line, diagnose, with_findings
+from lockstep.health.core.holding import holds
+from lockstep.jobs.failures import Failure
+from lockstep.jobs.roster import Roster, exits
+from lockstep.jobs.world import Seen
+
+RECENT: Final = 120.0
+"""Seconds for which a fault of a node may be why a rank on it failed."""
+
+
+def of_ranks(
+    seen: Seen, status: TrainingJobStatus, roster: Roster, told: Mapping[str, Report], now: float
+) -> TrainingJobStatus:
+    """Return *status* with the verdict on the ranks that the launchers say have failed."""
+    failed = {
+        name: report.ended
+        for name, report in told.items()
+        if report.ended is not None and report.state == "Failed"
+    }
+    lines = [
+        Line(ended.line, _node(roster.current.get(name)), ended.rank, ended.at)
+        for name, ended in failed.items()
+    ]
+    verdict = with_findings(diagnose(lines), _findings(seen, roster, failed, now))
+    return structs.replace(status, diagnosis=verdict)
+
+
+def of_pods(
+    seen: Seen,
+    status: TrainingJobStatus,
+    roster: Roster,
+    found: Iterable[Failure],
+    now: float,
+) -> TrainingJobStatus:
+    """Return *status* with the verdict on failed pods; what was taken away says so itself."""
+    failures = list(found)
+    taken = next((one for one in failures if one.disrupted), None)
+    lines: list[Line] = []
+    for failure in failures:
+        pod = roster.current.get(failure.name)
+        lines += [Line(line, _node(pod)) for line in _said(pod)] or [Line(failure.why, _node(pod))]
+    verdict = diagnose(lines) if taken is None else _disrupted(taken, roster)
+    names = [failure.name for failure in failures]
+    verdict = with_findings(verdict, _findings(seen, roster, names, now))
+    return structs.replace(status, diagnosis=verdict)
+
+
+def _disrupted(taken: Failure, roster: Roster) -> Diagnosis:
+    node = _node(roster.current.get(taken.name))
+    return Diagnosis(
+        class_="platform",
+        cause="a pod was taken away",
+        action="restart_in_place",
+        place=Place(nodes=[node] if node else []),
+        confidence=0.9,
+        evidence=[taken.why],
+    )
+
+
+def _findings(
+    seen: Seen, roster: Roster, names: Iterable[str], now: float
+) -> Iterator[tuple[str, Finding]]:
+    """Return what was found of late of the failed pods' nodes, or of the devices they hold."""
+    for name in names:
+        pod = roster.current.get(name)
+        if pod is None:
+            continue
+        for one in seen.findings.get(pod.spec.node_name, ()):
+            at = timestamp.read(one.last)
+            recent = at is not None and now - at < RECENT
+            if recent and (one.device in holds(pod) or not one.device):
+                yield pod.spec.node_name, one
+
+
+def _said(pod: Pod | None) -> list[str]:
+    """Return what the containers of a failed pod said at their end."""
+    if pod is None:
+        return []
+    return [
+        line.strip()
+        for _, end in exits(pod)
+        for line in (end.reason, *end.message.splitlines())
+        if line.strip()
+    ]
+
+
+def _node(pod: Pod | None) -> str:
+    return pod.spec.node_name if pod is not None else ""

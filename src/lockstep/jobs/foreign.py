@@ -1,0 +1,305 @@
+"""The controller of other systems' jobs and queues: ours are made of them, theirs say how it goes.
+
+It keeps nothing between two calls but whose each kind is; everything else is read from the caches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+from msgspec import structs
+
+from lockstep.api import timestamp
+from lockstep.api.core import CONFIG_MAPS, CRDS, AnyObject, ObjectReference
+from lockstep.api.merge import difference
+from lockstep.api.meta import ObjectMeta, controller_of
+from lockstep.api.names import JOB_LABEL
+from lockstep.api.queue import QUEUES
+from lockstep.api.resource import Resource
+from lockstep.api.training import TRAINING_JOBS, TrainingJob
+from lockstep.api.validation import Problem
+from lockstep.api.wire import convert, to_builtins
+from lockstep.compat.foreign_kinds import DIALECT_LABEL
+from lockstep.compat.queues import IMPLIED, MADE_OF, origin
+from lockstep.compat.registry import sources
+from lockstep.compat.translation import (
+    MANAGED_ANNOTATION,
+    MANAGER,
+    Native,
+    Source,
+)
+from lockstep.kube.client import Client
+from lockstep.kube.controller import Controller, Key
+from lockstep.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound
+from lockstep.kube.events import Recorder
+from lockstep.kube.informer import Informer
+from lockstep.kube.manager import Manager
+
+log = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+MADE: Final[Mapping[str, Resource[Any]]] = {r.kind: r for r in (TRAINING_JOBS, QUEUES, CONFIG_MAPS)}
+"""Our kinds that others' become, by their names."""
+_EMBEDDED: Final = "+lockstep-"
+"""In the version of the embedded API server, beside which no one serves built-in kinds."""
+_CATCH_UP: Final = 0.1
+_ASK_AGAIN: Final = 30.0
+"""Seconds for which it is believed whose a kind is."""
+_REFUSALS: Final = frozenset({400, 403, 405, 413, 422})
+
+
+@dataclass
+class ForeignController:
+    """Serves the objects of one kind."""
+
+    client: Client
+    source: Source
+    objects: Informer[AnyObject]
+    natives: Mapping[str, Informer[Any]]
+    recorder: Recorder
+    clock: Callable[[], float] = time.time
+    _installed: tuple[float, bool] = (0.0, False)
+    """Until when it holds whether Lockstep installed the kind."""
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Take the next step for the object at *key*; return when to look again.
+
+        Raises:
+            ApiError: when the server cannot be used now; the caller tries again later.
+        """
+        found = self.objects.get(*key)
+        if found is None:
+            return await self._orphaned(key)
+        if found.metadata.deletion_timestamp is not None or not await self._ours(found):
+            return None
+        kind = self.source.kind
+        obj = structs.replace(found, kind=kind.kind, api_version=f"{kind.group}/{kind.version}")
+        try:
+            return await self._serve(obj)
+        except (Conflict, NotFound) as error:
+            log.debug("%s %s: %s", kind.kind, key, error)
+            return _CATCH_UP
+
+    async def _serve(self, obj: AnyObject) -> float | None:
+        translation = self.source.to_native(obj)
+        wrong = list(translation.refusals)
+        over = self.source.ended(obj)
+        if not wrong and not over:
+            for body in translation.objects:
+                if problem := await self._ensure(obj, body):
+                    wrong.append(problem)
+        there = self._made(obj)
+        # Once it is over its status stays, though what was made of it may be deleted.
+        if there or not over:
+            await self._tell(obj, self.source.status_of(obj, there, wrong), wrong)
+        return await self._expire(obj, there, translation.expires_after)
+
+    async def _orphaned(self, key: Key) -> float | None:
+        """Delete what was made of an object that is gone, where it has no owner to end with."""
+        name = self.source.native_name(*key)
+        for kind, cache in self.natives.items():
+            res = MADE[kind]
+            there = None if res.namespaced else cache.get("", name)
+            if there is None or there.metadata.annotations.get(MADE_OF) != self._origin(*key):
+                continue
+            try:
+                # The caches are not in step: an object that has come meanwhile keeps it.
+                with contextlib.suppress(NotFound):
+                    await self.client.get(self.source.resource, key[1], key[0])
+                    return _CATCH_UP
+                await self.client.delete(res, name, uid=there.metadata.uid)
+            except NotFound:
+                continue
+            except Conflict:
+                # No event need come of it: what is there then is looked at again.
+                return _CATCH_UP
+        return None
+
+    async def _ours(self, obj: AnyObject) -> bool:
+        """Say whether *obj* is Lockstep's to serve."""
+        said = obj.metadata.annotations.get(MANAGED_ANNOTATION)
+        if said is not None:
+            return said == "true"
+        if manager := self.source.manager(obj):
+            return manager == MANAGER
+        until, known = self._installed
+        if self.clock() < until:
+            return known
+        known = await self._installed_here()
+        self._installed = (self.clock() + _ASK_AGAIN, known)
+        return known
+
+    async def _installed_here(self) -> bool:
+        """Say whether Lockstep installed the kind; a built-in one, whether it is alone here."""
+        kind = self.source.kind
+        try:
+            if self.source.built_in:
+                version = msgspec.json.decode(await self.client.get_raw("/version"))
+                return _EMBEDDED in version.get("gitVersion", "")
+            crd = await self.client.get(CRDS, f"{kind.plural}.{kind.group}")
+        except (NotFound, Forbidden):
+            return False
+        return DIALECT_LABEL in crd.metadata.labels
+
+    def _made(self, obj: AnyObject) -> list[Native]:
+        """Return what was made of *obj*, as far as the caches show it."""
+        meta = obj.metadata
+        name = self.source.native_name(meta.namespace, meta.name)
+        found = (
+            cache.get(meta.namespace if MADE[kind].namespaced else "", name)
+            for kind, cache in self.natives.items()
+        )
+        return [one for one in found if one is not None and self._owns(obj, one.metadata)]
+
+    def _origin(self, namespace: str, name: str) -> str:
+        return origin(self.source.kind.kind, self.source.kind.group, namespace, name)
+
+    def _owns(self, obj: AnyObject, meta: ObjectMeta) -> bool:
+        if made_of := meta.annotations.get(MADE_OF):
+            return made_of == self._origin(obj.metadata.namespace, obj.metadata.name)
+        owner = controller_of(meta)
+        return owner is not None and owner.uid == obj.metadata.uid
+
+    async def _ensure(self, obj: AnyObject, body: Json) -> Problem | None:
+        """Create or change the object *body*; return what keeps it from being as it says."""
+        try:
+            return await self._put(obj, body)
+        except msgspec.ValidationError as error:
+            return Problem("spec", None, str(error))
+        except ApiError as error:
+            if error.status not in _REFUSALS:
+                raise
+            return Problem("spec", None, f"the {body['kind']} made of it was refused: {error}")
+
+    async def _put(self, obj: AnyObject, body: Json) -> Problem | None:
+        kind, name = body["kind"], body["metadata"]["name"]
+        res = MADE[kind]
+        space = obj.metadata.namespace if res.namespaced else ""
+        made_of = body["metadata"].get("annotations", {}).get(MADE_OF)
+        there = self.natives[kind].get(space, name)
+        if there is None:
+            owned = {"ownerReferences": [_owner(obj)]} if res.namespaced else {}
+            try:
+                await self.client.create(
+                    res, {**body, "metadata": {**body["metadata"], **owned}}, space or None
+                )
+                return None
+            except AlreadyExists:
+                there = await self.client.get(res, name, space or None)
+        if made_of == IMPLIED:
+            return None
+        patch = _change(there, body)
+        if there.metadata.annotations.get(MADE_OF) == IMPLIED:
+            patch["metadata"] = {"annotations": {MADE_OF: made_of}}
+        elif not self._owns(obj, there.metadata):
+            allowed = f"a {kind} of that name is there already; take another"
+            return Problem("metadata.name", name, allowed)
+        if patch:
+            await self.client.patch(res, name, patch, space or None)
+        return None
+
+    async def _tell(self, obj: AnyObject, status: Json, wrong: Sequence[Problem]) -> None:
+        patch = difference(obj.status, status)
+        if not patch:
+            return
+        meta = obj.metadata
+        body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
+        await self.client.patch(
+            self.source.resource, meta.name, body, meta.namespace, subresource="status"
+        )
+        subject = ObjectReference(
+            api_version=obj.api_version,
+            kind=obj.kind,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+        )
+        for problem in wrong:
+            self.recorder.event(subject, "Warning", "Refused", str(problem))
+
+    async def _expire(
+        self, obj: AnyObject, there: Sequence[Native], after: float | None
+    ) -> float | None:
+        """Delete *obj* when its time after its end is over; return when that is."""
+        ends = (one.status.completion_time for one in there if isinstance(one, TrainingJob))
+        end = next((time for time in ends if time is not None), None)
+        if after is None or end is None:
+            return None
+        left = timestamp.parse(end) + after - self.clock()
+        if left > 0:
+            return left
+        meta = obj.metadata
+        await self.client.delete(
+            self.source.resource,
+            meta.name,
+            meta.namespace,
+            uid=meta.uid,
+            propagation="Background",
+        )
+        return None
+
+
+def add_foreign(manager: Manager) -> None:
+    """Serve every kind of the registry that the server has, while *manager* leads."""
+    natives = {
+        kind: manager.informer(res, label_selector=JOB_LABEL if res is CONFIG_MAPS else "")
+        for kind, res in MADE.items()
+    }
+    for source in sources():
+        objects = manager.informer(source.resource)
+        objects.optional = True
+        shell = ForeignController(manager.client, source, objects, natives, manager.recorder())
+        controller = Controller(source.kind.kind.lower(), shell.reconcile, workers=2)
+        controller.follow(objects)
+        for informer in natives.values():
+            controller.follow(informer, _made_of(source))
+        manager.add(controller)
+
+
+def _made_of(source: Source) -> Callable[[Native], Iterable[Key]]:
+    """Return a function that tells of which object of *source*'s kind one of ours was made."""
+    kind = source.kind
+
+    def keys(native: Native) -> Iterable[Key]:
+        if made_of := native.metadata.annotations.get(MADE_OF):
+            whole, *place = made_of.split("/")
+            if whole != f"{kind.kind}.{kind.group}" or not place:
+                return ()
+            return ((place[0] if kind.namespaced else "", place[-1]),)
+        owner = controller_of(native.metadata)
+        if owner is None or owner.kind != kind.kind:
+            return ()
+        if owner.api_version.partition("/")[0] != kind.group:
+            return ()
+        return ((native.metadata.namespace, owner.name),)
+
+    return keys
+
+
+def _change(there: Native, body: Json) -> Json:
+    """Return the merge patch that gives *there* what *body* says; what is set by default counts.
+
+    Raises:
+        msgspec.ValidationError: when *body* is no valid object of its kind.
+    """
+    before, wanted = to_builtins(there), to_builtins(convert(body, type(there)))
+    fields = [name for name in ("spec", "data") if name in body]
+    patches = {name: difference(before.get(name, {}), wanted.get(name, {})) for name in fields}
+    return {name: patch for name, patch in patches.items() if patch}
+
+
+def _owner(obj: AnyObject) -> Json:
+    return {
+        "apiVersion": obj.api_version,
+        "kind": obj.kind,
+        "name": obj.metadata.name,
+        "uid": obj.metadata.uid,
+        "controller": True,
+    }

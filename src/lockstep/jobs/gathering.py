@@ -1,0 +1,197 @@
+"""The world of a job's ranks: when its launchers have gathered, run, and may leave.
+
+The world moves forward only: within a generation from Gather to Run to Leave, and back to Gather
+with the next generation alone, which the status records before anything follows from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from lockstep.api import timestamp
+from lockstep.api.core import ConfigMap, Lease
+from lockstep.api.names import REPORT_ANNOTATION
+from lockstep.api.roles import processes
+from lockstep.api.training import TrainingJob, TrainingJobStatus
+from lockstep.api.worlds import LONGEST_REPORT, WORLD_KEY, Part, Report, Snapshot, World
+from lockstep.jobs.frameworks.base import Member, own_setting, port
+from lockstep.jobs.roster import Roster, finished, owns
+from lockstep.jobs.world import Seen
+
+_STARTED: Final = ("Run", "Leave")
+_SOURCES: Final = 8
+"""Launchers that are named as sources: enough for some of them to be lost meanwhile."""
+
+
+def reports(seen: Seen, roster: Roster) -> dict[str, Report]:
+    """Return what the launchers of the present pods report, by pod.
+
+    A report of an earlier pod of the same name is not believed; neither is one that is no report.
+    """
+    found: dict[str, Report] = {}
+    for name, pod in roster.current.items():
+        lease = seen.leases.get(name)
+        report = _report(lease) if lease is not None and owns(seen.job, lease.metadata) else None
+        if report is not None and report.uid == pod.metadata.uid:
+            found[name] = report
+    return found
+
+
+def _report(lease: Lease) -> Report | None:
+    text = lease.metadata.annotations.get(REPORT_ANNOTATION, "")
+    if not text or len(text) > LONGEST_REPORT:
+        return None
+    try:
+        return msgspec.json.decode(text, type=Report)
+    except msgspec.DecodeError:
+        return None
+
+
+def current(seen: Seen) -> World | None:
+    """Return the world as the launchers see it, if there is one of this job."""
+    there: ConfigMap | None = seen.world
+    if there is None or not owns(seen.job, there.metadata):
+        return None
+    try:
+        return msgspec.json.decode(there.data.get(WORLD_KEY, ""), type=World)
+    except msgspec.DecodeError:
+        return None
+
+
+def world(seen: Seen, roster: Roster, now: float) -> World:
+    """Return the world that *seen*'s job should have; its status names the generation."""
+    job = seen.job
+    wanted = _gathering(job, roster)
+    there = current(seen)
+    if there is not None and (there.generation, there.parts) == (wanted.generation, wanted.parts):
+        wanted = there
+    told = reports(seen, roster)
+    if wanted.phase == "Gather" and not _held_back(job.status, now):
+        if _all(roster, told, wanted.generation, "Ready"):
+            step, sources = resume(roster, told, job.status.replicated)
+            saved = stored(roster, told)
+            from_disk = saved is not None and (step is None or saved > step)
+            if from_disk:
+                step, sources = saved, []
+            return msgspec.structs.replace(
+                wanted, phase="Run", resume=step, sources=sources, stored=from_disk
+            )
+    elif wanted.phase == "Run" and _all(roster, told, wanted.generation, "Done"):
+        return msgspec.structs.replace(wanted, phase="Leave")
+    return wanted
+
+
+def _gathering(job: TrainingJob, roster: Roster) -> World:
+    generation = job.status.generation
+    first = min(roster.wanted.values(), key=lambda member: member.rank)
+    own = own_setting(job, "MASTER_PORT")
+    return World(
+        generation=generation,
+        phase="Gather",
+        parts=parts(job),
+        master=first.host,
+        # A rank that is slow to die keeps its port: the next generation takes another.
+        port=int(own) if own else port(job, "master" if generation == 1 else f"{generation}"),
+        restarts=job.status.restarts,
+    )
+
+
+def parts(job: TrainingJob) -> list[Part]:
+    """Return how many pods and processes each role has now."""
+    return [
+        Part(role=role.name, pods=role.replicas, processes=processes(role))
+        for role in job.spec.roles
+    ]
+
+
+def outgrown(seen: Seen, status: TrainingJobStatus) -> bool:
+    """Say whether the world of the present generation was made for other sizes."""
+    there = current(seen)
+    return (
+        there is not None
+        and there.generation == status.generation
+        and there.parts != parts(seen.job)
+    )
+
+
+def started(seen: Seen, roster: Roster) -> bool:
+    """Say whether the ranks are started, as far as there are launchers that report at all."""
+    there = current(seen)
+    if not reports(seen, roster) or there is None:
+        return True
+    return there.generation == seen.job.status.generation and there.phase in _STARTED
+
+
+def _held_back(status: TrainingJobStatus, now: float) -> bool:
+    return status.retry_at is not None and timestamp.parse(status.retry_at) > now
+
+
+def _all(roster: Roster, told: Mapping[str, Report], generation: int, state: str) -> bool:
+    return all(
+        (report := told.get(name)) is not None
+        and (report.generation, report.state) == (generation, state)
+        and not finished(roster.current[name])
+        for name in roster.wanted
+    )
+
+
+def resume(
+    roster: Roster, told: Mapping[str, Report], replicated: bool = False
+) -> tuple[int | None, list[str]]:
+    """Return the newest step that all can go on from, and which launchers hand it to others.
+
+    It is whole in the memory of every rank; or, where all hold the same, of those that have any.
+    """
+    held = {n: _steps(member, told[n].snapshots) for n, member in roster.wanted.items()}
+    every = [steps for each in held.values() for steps in each]
+    some = [steps for steps in every if steps]
+    if common := set.intersection(*every):
+        return max(common), []
+    if not replicated or not some:
+        return None, []
+    step = max(set.intersection(*some) or set.union(*some))
+    sources = [
+        told[name].address
+        for name, each in held.items()
+        if told[name].address and any(step in steps for steps in each)
+    ]
+    return (step, sources[:_SOURCES]) if sources else (None, [])
+
+
+def stored(roster: Roster, told: Mapping[str, Report]) -> int | None:
+    """Return the newest step that every rank has in the job's directory for checkpoints."""
+    held = [_steps(member, told[n].stored) for n, member in roster.wanted.items()]
+    return max(set.intersection(*(steps for each in held for steps in each)), default=None)
+
+
+def saved_at(roster: Roster, told: Mapping[str, Report]) -> float | None:
+    """Return when the newest step was saved that all ranks have saved; none while one has not."""
+    found = [told[name].saved if name in told else None for name in roster.wanted]
+    times = [one.at for one in found if one is not None]
+    return min(times) if found and len(times) == len(found) else None
+
+
+def _steps(member: Member, copies: Iterable[Snapshot]) -> list[set[int]]:
+    held: list[set[int]] = [set() for _ in range(processes(member.role))]
+    for snapshot in copies:
+        if 0 <= snapshot.local < len(held):
+            held[snapshot.local].add(snapshot.step)
+    return held
+
+
+def replicated(roster: Roster, told: Mapping[str, Report], status: TrainingJobStatus) -> bool:
+    """Say whether all ranks hold the same state, by their checksums after the same first step."""
+    seen: set[tuple[int, int]] = set()
+    for name, member in roster.wanted.items():
+        report = told.get(name)
+        if report is None or report.generation != status.generation:
+            return status.replicated
+        if len(report.first) != processes(member.role):
+            return status.replicated
+        seen |= {(first.step, first.sum) for first in report.first}
+    steps = {step for step, _ in seen}
+    # One rank alone tells nothing; neither do those that began to keep at different steps.
+    return len(seen) == 1 if len(steps) == 1 else status.replicated

@@ -1,0 +1,76 @@
+"""The place of launchers in the pods of a job."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lockstep.api import duration
+from lockstep.api.roles import launched
+from lockstep.api.training import TrainingJob
+from lockstep.api.worlds import CA_KEY, WORLD_SUFFIX
+
+Json = dict[str, Any]
+
+COMMAND: Final = "lockstep-run"
+ACCOUNT: Final = "/var/run/secrets/lockstep.dev"
+"""Where a launcher finds its token and the authority of the API server."""
+KEY_SUFFIX: Final = "-key"
+"""The Secret with the key by which a job's launchers know each other."""
+_VOLUME: Final = "lockstep-launcher"
+_TOKEN_SECONDS: Final = 3600
+
+
+def shape(job: TrainingJob, spec: Json) -> None:
+    """Put the launcher in front of the main container's command, where *job* has launchers."""
+    if not launched(job):
+        return
+    main = spec["containers"][0]
+    main["command"] = [COMMAND, "--", *main["command"]]
+    main["env"] = [*_environment(job), *main.get("env", [])]
+    main["volumeMounts"] = [
+        *main.get("volumeMounts", []),
+        {"name": _VOLUME, "mountPath": ACCOUNT, "readOnly": True},
+    ]
+    token = {"path": "token", "expirationSeconds": _TOKEN_SECONDS}
+    authority = {
+        "name": job.metadata.name + WORLD_SUFFIX,
+        "items": [{"key": CA_KEY, "path": CA_KEY}],
+        "optional": True,
+    }
+    key = {"name": job.metadata.name + KEY_SUFFIX, "items": [{"key": "key", "path": "key"}]}
+    sources = [{"serviceAccountToken": token}, {"configMap": authority}, {"secret": key}]
+    spec["volumes"] = [
+        *spec.get("volumes", []),
+        {"name": _VOLUME, "projected": {"sources": sources}},
+    ]
+
+
+def _saving(job: TrainingJob) -> list[Json]:
+    """Return what tells the launcher where to save, and how often."""
+    saves = job.spec.checkpoint
+    if saves is None or not saves.directory:
+        return []
+    # Not by the name alone: a job that is submitted anew begins anew.
+    place = f"{saves.directory.rstrip('/')}/{job.metadata.name}-{job.metadata.uid[:8]}"
+    found = [{"name": "LOCKSTEP_CHECKPOINTS", "value": place}]
+    if saves.interval is not None:
+        seconds = f"{duration.parse(saves.interval):g}"
+        found.append({"name": "LOCKSTEP_SAVE_SECONDS", "value": seconds})
+    return found
+
+
+def _environment(job: TrainingJob) -> list[Json]:
+    fields = {
+        "LOCKSTEP_NAMESPACE": "metadata.namespace",
+        "LOCKSTEP_POD": "metadata.name",
+        "LOCKSTEP_POD_UID": "metadata.uid",
+        "LOCKSTEP_POD_IP": "status.podIP",
+    }
+    return [
+        *_saving(job),
+        {"name": "LOCKSTEP_WORLD", "value": job.metadata.name + WORLD_SUFFIX},
+        *(
+            {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+            for name, path in fields.items()
+        ),
+    ]

@@ -1,0 +1,293 @@
+"""One job of each other system really trains, under its own names, variables and words."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import foreign
+from tests.support.foreign import template, true
+from tests.support.kube_cluster import KubeCluster
+from tests.support.process_node import needs_root, read_log
+from tests.support.training import Cluster
+from tests.support.waiting import eventually
+
+from lockstep.api.queue import QUEUES
+from lockstep.compat.translation import MANAGER
+from lockstep.kube.errors import NotFound
+
+Json = dict[str, Any]
+VOLCANO, JOBSET = "batch.volcano.sh/v1alpha1", "jobset.x-k8s.io/v1alpha2"
+KUEUE, ET = "kueue.x-k8s.io/v1beta1", "kai.alibabacloud.com/v1alpha1"
+TRAIN = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+net = torch.nn.parallel.DistributedDataParallel(model)
+steps = torch.optim.SGD(net.parameters(), lr=0.05)
+x = torch.randn(64, 4) + dist.get_rank()
+y = x.sum(1, keepdim=True)
+first = last = None
+for _ in range(40):
+    loss = ((net(x) - y) ** 2).mean()
+    first = loss.item() if first is None else first
+    steps.zero_grad(); loss.backward(); steps.step()
+    last = loss.item()
+assert last < first / 4, (first, last)
+rank, size = dist.get_rank(), dist.get_world_size()
+os.write(1, f"rank {rank} of {size} learned\\n".encode())
+dist.barrier()
+dist.destroy_process_group()
+# Threads of gloo that are left may abort the interpreter's end.
+os._exit(0)
+"""
+ELASTIC = """
+before=0
+while :; do
+  hosts=$(/etc/edl/discover_hosts.sh | paste -sd, -)
+  count=$(/etc/edl/discover_hosts.sh | grep -c .)
+  if [ "$count" -gt "$before" ]; then
+    mpirun --allow-run-as-root -np "$count" --host "$hosts" sh -c "echo trained on $count" || exit 1
+    before=$count
+  fi
+  [ "$count" -lt 2 ] || exit 0
+  sleep 0.2
+done
+"""
+
+
+@pytest.fixture
+async def kinds(cluster: Cluster) -> None:
+    """All kinds are there, installed by Lockstep."""
+    await foreign.install(cluster)
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> tuple[str, str]:
+    """A small training with torch, over the variables that it finds."""
+    if find_spec("torch") is None:
+        pytest.skip("needs torch (the train extra)")
+    script = tmp_path / "train.py"
+    script.write_text(TRAIN)
+    return "python", str(script)
+
+
+def env(**values: str) -> list[Json]:
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+@pytest.mark.torch
+@pytest.mark.usefixtures("kinds")
+async def test_a_volcano_job_trains(cluster: Cluster, train: tuple[str, str]) -> None:
+    spec = {
+        "schedulerName": "volcano",
+        "plugins": {"env": [], "svc": [], "pytorch": []},
+        "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
+        "tasks": [
+            {"name": "master", "template": template(*train)},
+            {
+                "name": "worker",
+                "template": template("sh", "-c", f"cat /etc/volcano/*; {train[0]} {train[1]}"),
+            },
+        ],
+    }
+    await foreign.create(cluster, VOLCANO, "Job", "vc", spec)
+    over = await foreign.says(
+        cluster, VOLCANO, "Job", "vc", lambda s: s.get("state", {}).get("phase") == "Completed"
+    )
+    assert over["succeeded"] == 2
+    told = read_log(cluster.node, "vc-worker-0", "main")
+    assert "rank 1 of 2 learned" in told
+    assert "vc-master-0.vc" in told
+    pods = await cluster.pods("vc")
+    assert pods["worker-0"].metadata.labels["volcano.sh/task-spec"] == "worker"
+
+
+@pytest.mark.torch
+@pytest.mark.usefixtures("kinds")
+async def test_a_jobset_trains(cluster: Cluster, train: tuple[str, str]) -> None:
+    script = f"RANK=$(($FIRST + $JOB_COMPLETION_INDEX)) exec {train[0]} {train[1]}"
+    common = {"MASTER_ADDR": "js-leader-0-0.js", "MASTER_PORT": "29411", "WORLD_SIZE": "3"}
+
+    def job(first: str, pods: int) -> Json:
+        pod = template("sh", "-c", script, env=env(FIRST=first, **common))
+        return {"spec": {"parallelism": pods, "completions": pods, "template": pod}}
+
+    spec = {
+        "replicatedJobs": [
+            {"name": "leader", "template": job("0", 1)},
+            {"name": "workers", "template": job("1", 2)},
+        ]
+    }
+    await foreign.create(cluster, JOBSET, "JobSet", "js", spec)
+    over = await foreign.says(cluster, JOBSET, "JobSet", "js", true("Completed"))
+    assert over["terminalState"] == "Completed"
+    assert [one["succeeded"] for one in over["replicatedJobsStatus"]] == [1, 1]
+    assert "rank 2 of 3 learned" in read_log(cluster.node, "js-workers-0-1", "main")
+
+
+@pytest.mark.torch
+@pytest.mark.usefixtures("kinds")
+async def test_a_job_trains_in_a_kueue_queue(cluster: Cluster, train: tuple[str, str]) -> None:
+    quota = {"name": "default-flavor", "resources": [{"name": "cpu", "nominalQuota": 64}]}
+    groups = [{"coveredResources": ["cpu"], "flavors": [quota]}]
+    space = {"namespace": "default"}
+    await foreign.put(cluster, KUEUE, "ResourceFlavor", {"name": "default-flavor"}, {})
+    await foreign.put(cluster, KUEUE, "ClusterQueue", {"name": "cq"}, {"resourceGroups": groups})
+    await foreign.put(
+        cluster, KUEUE, "LocalQueue", {"name": "team", **space}, {"clusterQueue": "cq"}
+    )
+    script = f"RANK=$JOB_COMPLETION_INDEX exec {train[0]} {train[1]}"
+    common = {"MASTER_ADDR": "part-0.part", "MASTER_PORT": "29412", "WORLD_SIZE": "2"}
+    spec: Json = {
+        "parallelism": 2,
+        "completions": 2,
+        "completionMode": "Indexed",
+        "template": template("sh", "-c", script, env=env(**common)),
+    }
+    if isinstance(cluster.node.server, KubeCluster):
+        # Beside a job controller a Job has to say whose it is.
+        spec["managedBy"] = MANAGER
+    meta = {"name": "part", **space, "labels": {"kueue.x-k8s.io/queue-name": "team"}}
+    await foreign.put(cluster, "batch/v1", "Job", meta, spec)
+    over = await foreign.says(cluster, "batch/v1", "Job", "part", true("Complete"))
+    assert (over["succeeded"], over["completedIndexes"]) == (2, "0,1")
+    assert "rank 1 of 2 learned" in read_log(cluster.node, "part-1", "main")
+    queue = await cluster.client.get(QUEUES, "default.team")
+    assert queue.spec.parent == "cq"
+    await cluster.client.delete(foreign.served(KUEUE, "LocalQueue"), "team", "default")
+
+    async def gone() -> bool:
+        try:
+            await cluster.client.get(QUEUES, "default.team")
+        except NotFound:
+            return True
+        return False
+
+    await eventually(gone, 60, "the end of the queue that was made of it")
+
+
+@pytest.mark.usefixtures("kinds")
+async def test_an_elastic_job_scales_out_and_in(cluster: Cluster) -> None:
+    if shutil.which("mpirun") is None or shutil.which("/usr/sbin/sshd") is None:
+        pytest.skip("needs mpirun and sshd (Debian: openmpi-bin openssh-server)")
+    needs_root()
+    worker: Json = {"name": "main", "image": "none"}
+    pod = {"spec": {"terminationGracePeriodSeconds": 2, "containers": [worker]}}
+    launcher = template("sh", "-c", ELASTIC)
+    replicas = {"launcher": {"template": launcher}, "worker": {"template": pod}}
+    spec = {"etReplicaSpecs": replicas, "restartPolicy": "Never"}
+    await foreign.create(cluster, ET, "TrainingJob", "et", spec)
+    await foreign.says(cluster, ET, "TrainingJob", "et", lambda s: s.get("phase") == "Running")
+    out = {"selector": {"name": "et"}, "toAdd": {"count": 1}}
+    await foreign.create(cluster, ET, "ScaleOut", "more", out)
+    done = await foreign.says(
+        cluster, ET, "ScaleOut", "more", lambda s: s.get("phase") == "ScaleSucceeded"
+    )
+    assert done["addPods"] == ["et-worker-1"]
+    over = await foreign.says(
+        cluster, ET, "TrainingJob", "et", lambda s: s.get("phase") == "Succeeded"
+    )
+    assert over["targetWorkers"] == ["et-worker-0", "et-worker-1"]
+    assert "trained on 2" in read_log(cluster.node, "et-launcher", "main")
+    late = {"selector": {"name": "et"}, "toDelete": {"podNames": ["et-worker-0"]}}
+    await foreign.create(cluster, ET, "ScaleIn", "less", late)
+    failed = await foreign.says(
+        cluster, ET, "ScaleIn", "less", lambda s: s.get("phase") == "ScaleFailed"
+    )
+    assert "the job is over" in failed["message"]
+
+
+@pytest.mark.torch
+async def test_a_job_of_arena_trains(
+    cluster: Cluster, train: tuple[str, str], tmp_path: Path
+) -> None:
+    def arena(*words: str) -> str:
+        config = cluster.node.server.kubeconfig
+        command = [sys.executable, "-m", "lockstep", "arena", *words, f"--config={config}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    where = ["--image=none", "--image-pull-policy=IfNotPresent", f"--working-dir={tmp_path}"]
+    said = arena("submit", "pytorch", "--name=ar", "--workers=2", *where, " ".join(train))
+    assert "The Job ar has been submitted successfully" in said
+    await cluster.reaches("ar", "Succeeded", deadline=120)
+    assert "SUCCEEDED  PYTORCHJOB" in arena("list")
+    assert "ar-master-0" in arena("get", "ar")
+    assert "rank 0 of 2 learned" in read_log(cluster.node, "ar-master-0", "main")
+    if not isinstance(cluster.node.server, KubeCluster):
+        # There the node would have to be found by its name.
+        assert "rank 0 of 2 learned" in arena("logs", "ar", "-i", "ar-master-0")
+    assert "deleted" in arena("delete", "ar")
+    await eventually(lambda: _gone(cluster, "ar"), 60, "the end of the job")
+
+
+async def _gone(cluster: Cluster, name: str) -> bool:
+    return await cluster.job(name) is None
+
+
+KUBEFLOW = "kubeflow.org/v1"
+COORDINATED = (
+    "export MASTER_ADDR=$COORDINATOR_ADDRESS MASTER_PORT=$COORDINATOR_PORT "
+    "WORLD_SIZE=$NUM_PROCESSES RANK=$PROCESS_ID; "
+)
+FROM_TF_CONFIG = (
+    'eval "$(python -c \'import json, os; c = json.loads(os.environ["TF_CONFIG"]); '
+    'w = c["cluster"]["worker"]; h, p = w[0].split(":"); i = c["task"]["index"]; '
+    'print(f"export MASTER_ADDR={h} MASTER_PORT={p} WORLD_SIZE={len(w)} RANK={i}")\')"; '
+)
+OTHERS = {
+    "TFJob": ("tfReplicaSpecs", "tensorflow", {"Worker": 2}, FROM_TF_CONFIG),
+    "XGBoostJob": ("xgbReplicaSpecs", "xgboost", {"Master": 1, "Worker": 1}, ""),
+    "JAXJob": ("jaxReplicaSpecs", "jax", {"Worker": 2}, COORDINATED),
+}
+"""Field of the replicas, name of the main container, replicas, how torch is told what it needs."""
+
+
+@pytest.mark.torch
+@pytest.mark.usefixtures("kinds")
+@pytest.mark.parametrize("kind", OTHERS)
+async def test_another_of_kubeflows_jobs_trains(
+    cluster: Cluster, train: tuple[str, str], kind: str
+) -> None:
+    field, container, replicas, before = OTHERS[kind]
+    name = kind.lower().removesuffix("job")
+    made = template("sh", "-c", f"{before}exec {train[0]} {train[1]}")
+    made["spec"]["containers"][0]["name"] = container
+    spec = {field: {t: {"replicas": n, "template": made} for t, n in replicas.items()}}
+    await foreign.create(cluster, KUBEFLOW, kind, name, spec)
+    await foreign.says(cluster, KUBEFLOW, kind, name, true("Succeeded"))
+    last = f"{name}-worker-{1 if len(replicas) == 1 else 0}"
+
+    async def learned() -> bool:
+        return "rank 1 of 2 learned" in read_log(cluster.node, last, container)
+
+    # A master may end before its worker does.
+    await eventually(learned, 60, "the last rank to end")
+
+
+@pytest.mark.usefixtures("kinds")
+async def test_an_mpijob_runs(cluster: Cluster) -> None:
+    if shutil.which("mpirun") is None or shutil.which("/usr/sbin/sshd") is None:
+        pytest.skip("needs mpirun and sshd (Debian: openmpi-bin openssh-server)")
+    needs_root()
+    worker = {"spec": {"containers": [{"name": "mpi", "image": "none"}]}}
+    worker["spec"]["terminationGracePeriodSeconds"] = 2
+    launcher = template("mpirun", "--allow-run-as-root", "-np", "2", "hostname")
+    replicas = {
+        "Launcher": {"template": launcher},
+        "Worker": {"replicas": 2, "template": worker},
+    }
+    spec = {"slotsPerWorker": 1, "mpiReplicaSpecs": replicas}
+    version = "kubeflow.org/v2beta1"
+    await foreign.create(cluster, version, "MPIJob", "mpi", spec)
+    await foreign.says(cluster, version, "MPIJob", "mpi", true("Succeeded"))
+    told = read_log(cluster.node, "mpi-launcher", "main")
+    assert sorted(told.split()) == ["mpi-worker-0", "mpi-worker-1"]

@@ -1,0 +1,302 @@
+"""The world of ranks: when they run, what they go on from, what a rank's end leads to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from tests.support.job_world import FakeCluster
+from tests.support.jobs import job, role
+
+from lockstep.api.names import REPORT_ANNOTATION
+from lockstep.api.training import TrainingJobStatus
+
+KILLED = {"rank": 1, "at": 5.0, "signal": 9}
+WRONG = {"rank": 1, "at": 5.0, "code": 1, "line": "ValueError: no"}
+
+
+def status(world: FakeCluster) -> TrainingJobStatus:
+    assert world.job is not None
+    return world.job.status
+
+
+def running(*roles: dict[str, Any], **spec: Any) -> FakeCluster:
+    """Return a job whose ranks run in generation 1."""
+    world = FakeCluster(job(*roles, **spec))
+    world.run()
+    world.everybody("Ready")
+    world.everybody("Running")
+    assert (world.world().generation, world.world().phase) == (1, "Run")
+    assert status(world).phase == "Running"
+    return world
+
+
+def fail(world: FakeCluster, ended: dict[str, Any], **more: Any) -> None:
+    world.report("digits-worker-1", "Failed", ended=ended, **more)
+    world.settle()
+
+
+def held(*steps: int) -> list[dict[str, int]]:
+    return [{"local": 0, "step": step} for step in steps]
+
+
+def test_ranks_run_once_every_launcher_has_gathered() -> None:
+    world = FakeCluster(job())
+    world.run()
+    world.report("digits-worker-0", "Ready")
+    world.settle()
+    assert (world.world().phase, status(world).phase) == ("Gather", "Starting")
+    world.report("digits-worker-1", "Ready")
+    world.settle()
+    assert (world.world().phase, status(world).phase) == ("Run", "Running")
+
+
+def test_the_world_tells_who_belongs_to_it() -> None:
+    world = running(role("chief", 1), role("worker", 2, processesPerNode=4)).world()
+    assert [(p.role, p.pods, p.processes) for p in world.parts] == [
+        ("chief", 1, 1),
+        ("worker", 2, 4),
+    ]
+    assert world.master == "digits-chief-0.digits"
+
+
+def test_a_rank_that_ends_starts_anew_in_its_pod() -> None:
+    world = running()
+    pods = {name: pod.metadata.uid for name, pod in world.pods.items()}
+    port = world.world().port
+    fail(world, KILLED)
+    assert (world.world().generation, world.world().phase) == (2, "Gather")
+    assert status(world).phase == "Restarting"
+    assert status(world).message == (
+        "the ranks are about to start, after this: digits-worker-1: rank 1 ended by signal 9"
+    )
+    world.everybody("Ready")
+    assert world.world().phase == "Run"
+    assert world.world().port != port
+    assert {name: pod.metadata.uid for name, pod in world.pods.items()} == pods
+    assert (status(world).phase, status(world).restarts) == ("Running", 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "resume"),
+    [
+        (held(7, 6), held(7, 6), 7),
+        (held(8, 7), held(7, 6), 7),
+        (held(7), held(9), None),
+        ([], held(7), None),
+    ],
+)
+def test_all_go_on_from_the_newest_step_that_is_whole_everywhere(
+    first: list[dict[str, int]], second: list[dict[str, int]], resume: int | None
+) -> None:
+    world = running()
+    fail(world, KILLED)
+    world.report("digits-worker-0", "Ready", snapshots=first)
+    world.report("digits-worker-1", "Ready", snapshots=second)
+    world.settle()
+    assert world.world().resume == resume
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [{"uid": "another"}, {"generation": 0}, {"generation": 2}],
+    ids=["another pod's", "older", "newer"],
+)
+def test_a_report_that_is_not_of_this_pod_and_generation_does_not_count(
+    spoil: dict[str, Any],
+) -> None:
+    world = running()
+    fail(world, KILLED, **spoil)
+    assert (world.world().generation, status(world).restarts) == (1, 0)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"uid": 3}', '{"uid": "u"}' + " " * 70_000])
+def test_a_report_that_is_none_is_passed_over(text: str) -> None:
+    world = FakeCluster(job())
+    world.run()
+    lease = world.objects["Lease", "digits-worker-0"]
+    meta = msgspec.structs.replace(lease.metadata, annotations={REPORT_ANNOTATION: text})
+    world.objects["Lease", "digits-worker-0"] = msgspec.structs.replace(lease, metadata=meta)
+    world.settle()
+    assert world.world().phase == "Gather"
+
+
+def again(world: FakeCluster, ended: dict[str, Any], step: int | None) -> None:
+    fail(world, ended, step=step)
+    world.now += 1000
+    world.settle()
+    world.everybody("Ready", step=step)
+    if status(world).phase != "Failed":
+        world.everybody("Running", step=step)
+
+
+@pytest.mark.parametrize(
+    ("ended", "steps", "phase"),
+    [
+        (WRONG, (4, 4), "Failed"),
+        (WRONG, (4, 5), "Running"),
+        (WRONG, (None, None), "Running"),
+        (KILLED, (4, 4), "Running"),
+    ],
+)
+def test_the_same_error_without_a_step_between_is_the_programs_own(
+    ended: dict[str, Any], steps: tuple[int | None, int | None], phase: str
+) -> None:
+    world = running()
+    again(world, ended, steps[0])
+    fail(world, ended, step=steps[1])
+    world.now += 1000
+    world.settle()
+    if phase == "Running":
+        world.everybody("Ready")
+    assert status(world).phase == phase
+    if phase == "Failed":
+        assert status(world).message == (
+            "digits-worker-1: rank 1 ended with code 1: ValueError: no; "
+            "the same error twice without a step in between"
+        )
+
+
+def test_a_step_in_between_makes_the_next_start_at_once() -> None:
+    world = running(recovery={"maxRestarts": 9})
+    for step in range(1, 6):
+        fail(world, KILLED, step=step)
+        assert status(world).retry_at is None
+        world.everybody("Ready", step=step)
+        world.everybody("Running", step=step)
+    assert status(world).restarts == 5
+
+
+def test_ranks_wait_for_the_back_off() -> None:
+    world = running(recovery={"maxRestarts": 9})
+    for _ in range(2):
+        fail(world, KILLED)
+        world.everybody("Ready")
+    assert world.world().phase == "Gather"
+    world.now += 10
+    world.settle()
+    assert world.world().phase == "Run"
+
+
+def test_restarts_of_ranks_are_used_up_like_others() -> None:
+    world = running(recovery={"maxRestarts": 0})
+    fail(world, KILLED)
+    assert status(world).phase == "Failed"
+    assert status(world).message == (
+        "digits-worker-1: rank 1 ended by signal 9; all restarts are used up (0 of 0)"
+    )
+
+
+def test_a_command_that_is_not_found_ends_the_job() -> None:
+    world = running()
+    fail(world, {"rank": 0, "at": 1.0, "code": 127, "line": "train: not found"})
+    assert (status(world).phase, status(world).conditions[-1].reason) == (
+        "Failed",
+        "PermanentError",
+    )
+
+
+def test_the_first_rank_to_end_is_named() -> None:
+    world = running()
+    world.report("digits-worker-0", "Failed", ended={"rank": 0, "at": 2.0, "code": 1})
+    world.report("digits-worker-1", "Failed", ended={"rank": 1, "at": 1.0, "signal": 11})
+    world.settle()
+    assert "rank 1 ended by signal 11" in status(world).message
+
+
+def test_launchers_leave_together_once_all_are_done() -> None:
+    world = running()
+    world.report("digits-worker-0", "Done")
+    world.settle()
+    assert world.world().phase == "Run"
+    world.report("digits-worker-1", "Done")
+    world.settle()
+    assert world.world().phase == "Leave"
+
+
+def test_a_lost_pod_makes_the_others_gather_and_wait_for_another() -> None:
+    world = running()
+    del world.pods["digits-worker-1"]
+    world.settle()
+    assert (world.world().generation, world.world().phase) == (2, "Gather")
+    world.report("digits-worker-0", "Ready")
+    world.settle()
+    assert world.world().phase == "Gather"
+    world.run()
+    world.report("digits-worker-1", "Ready")
+    world.settle()
+    assert world.world().phase == "Run"
+
+
+def test_a_lost_pod_of_which_others_are_done_starts_all_anew() -> None:
+    world = running()
+    world.set("digits-worker-0", "Succeeded")
+    world.fail("digits-worker-1")
+    world.run()
+    assert (status(world).attempt, world.world().generation) == (1, 2)
+
+
+def test_another_size_is_another_generation() -> None:
+    world = running(role(replicas=2, min=1, max=4))
+    world.edit(roles=[role(replicas=3, min=1, max=4)])
+    world.run()
+    assert (world.world().generation, world.world().parts[0].pods) == (2, 3)
+    world.everybody("Ready")
+    assert (world.world().phase, status(world).restarts) == ("Run", 0)
+
+
+def test_an_elastic_job_needs_its_launchers() -> None:
+    world = FakeCluster(job(role(replicas=2, min=1, max=4), launcher="None"))
+    world.settle()
+    assert "spec.launcher" in status(world).message
+
+
+def told(*sums: int) -> FakeCluster:
+    """Return a job whose two ranks hold states with these checksums, and lose the second pod."""
+    world = running()
+    for rank, value in enumerate(sums):
+        first = [{"local": 0, "step": 1, "sum": value}]
+        world.report(f"digits-worker-{rank}", "Running", first=first)
+    world.settle()
+    world.fail("digits-worker-1")
+    world.run()
+    assert world.world().generation == 2
+    return world
+
+
+@pytest.mark.parametrize(
+    ("sums", "resume", "sources"),
+    [((5, 5), 9, ["10.0.0.1:7"]), ((5, 6), None, []), ((5,), None, [])],
+    ids=["equal", "different", "not known of all"],
+)
+def test_a_pod_without_memory_gets_it_from_another_where_all_ranks_are_alike(
+    sums: tuple[int, ...], resume: int | None, sources: list[str]
+) -> None:
+    world = told(*sums)
+    world.report("digits-worker-0", "Ready", snapshots=held(9, 8), address="10.0.0.1:7")
+    world.report("digits-worker-1", "Ready", address="10.0.0.2:7")
+    world.settle()
+    assert (world.world().phase, world.world().resume) == ("Run", resume)
+    assert world.world().sources == sources
+
+
+def test_a_pod_whose_launcher_falls_silent_is_replaced_and_not_counted() -> None:
+    world = running()
+    before = {name: pod.metadata.uid for name, pod in world.pods.items()}
+    world.silent.add("digits-worker-1")
+    world.reconcile()
+    world.silent.clear()
+    world.run()
+    after = {name: pod.metadata.uid for name, pod in world.pods.items()}
+    assert before["digits-worker-0"] == after["digits-worker-0"]
+    assert before["digits-worker-1"] != after["digits-worker-1"]
+    assert (status(world).restarts, world.world().generation) == (0, 2)
+
+
+def test_a_silent_launcher_of_an_earlier_pod_says_nothing_of_this_one() -> None:
+    world = FakeCluster(job())
+    world.run()
+    world.silent.add("digits-worker-1")
+    world.settle()
+    assert (status(world).generation, status(world).replacing) == (1, {})
