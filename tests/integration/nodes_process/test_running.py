@@ -238,8 +238,8 @@ async def test_deadline_fails_the_pod(client: Client) -> None:
         ("too-big", {"container": {"resources": {"requests": {"cpu": "9999"}}}}, "OutOfcpu"),
         ("elsewhere", {"nodeSelector": {"disk": "ssd"}}, "NodeAffinity"),
         (
-            "claim",
-            {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+            "network-disk",
+            {"volumes": [{"name": "v", "nfs": {"server": "files", "path": "/"}}]},
             "UnsupportedVolume",
         ),
     ],

@@ -8,9 +8,9 @@ import pytest
 from tests.support.pods import container, make
 
 from lockstep.api.wire import convert
+from lockstep.devices.core.grants import NotEnough, assign
 from lockstep.nodes.process.admission import Room, refuse, requests, unhonoured
 from lockstep.nodes.process.cgroups import Limits, limits_of, settings
-from lockstep.nodes.process.gpus import NotEnough, assign
 from lockstep.nodes.process.spec import Container
 
 ROOM = Room(

@@ -10,8 +10,8 @@ from typing import Any, cast
 
 import pytest
 
+from lockstep.devices.core.model import Card, Inventory
 from lockstep.kube.config import ClusterConfig
-from lockstep.nodes.process import gpus
 from lockstep.nodes.process.cgroups import Groups, Limits, kill, members, remove
 from lockstep.nodes.process.isolation import Isolation
 from lockstep.nodes.process.machine_info import node_name
@@ -106,77 +106,7 @@ def test_members_are_killed_and_empty_groups_removed(tmp_path: Path) -> None:
     assert [one.name for one in place.iterdir()] == ["c"]
 
 
-class FakeNvml(types.ModuleType):
-    """NVIDIA's library with two GPUs, or without a driver."""
-
-    class NVMLError(Exception):
-        pass
-
-    def __init__(self, *, driver: bool, gpus: int = 2) -> None:
-        super().__init__("pynvml")
-        self.gpus = gpus
-        self.driver = driver
-
-    def nvmlInit(self) -> None:
-        if not self.driver:
-            raise self.NVMLError("no driver")
-
-    def nvmlShutdown(self) -> None: ...
-
-    def nvmlDeviceGetCount(self) -> int:
-        return self.gpus
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        return index
-
-    def nvmlDeviceGetMemoryInfo(self, _: int) -> Any:
-        return types.SimpleNamespace(total=80 << 30)
-
-    def nvmlDeviceGetName(self, _: int) -> str:
-        return "NVIDIA H100"
-
-    def nvmlDeviceGetUUID(self, handle: int) -> str:
-        return f"GPU-{handle}"
-
-    def nvmlDeviceGetPciInfo(self, handle: int) -> Any:
-        return types.SimpleNamespace(busId=f"00000000:{handle}A:00.0")
-
-    NVML_P2P_CAPS_INDEX_NVLINK, NVML_P2P_STATUS_OK = 2, 0
-
-    def nvmlDeviceGetP2PStatus(self, one: int, other: int, index: int) -> int:
-        return self.NVML_P2P_STATUS_OK if one // 2 == other // 2 else 5
-
-
-@pytest.mark.parametrize(
-    ("library", "found"),
-    [
-        (None, []),
-        (FakeNvml(driver=False), []),
-        (
-            FakeNvml(driver=True),
-            [(0, "NVIDIA H100", 81920, "GPU-0"), (1, "NVIDIA H100", 81920, "GPU-1")],
-        ),
-    ],
-)
-def test_gpus_are_those_of_the_library(
-    monkeypatch: pytest.MonkeyPatch, library: FakeNvml | None, found: list[tuple[Any, ...]]
-) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", cast("types.ModuleType", library))
-    devices = [device for device, _ in gpus.find()]
-    assert [(one.index, one.model, one.memory, one.uuid) for one in devices] == found
-    node = Description("n", "127.0.0.1", 1, tuple(devices), ())
-    assert node.allocatable.get("nvidia.com/gpu") == (str(len(found)) if found else None)
-    assert ("nvidia.com/gpu.product" in node.labels) == bool(found)
-
-
-def test_gpus_that_reach_each_other_share_an_nvlink_domain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(driver=True, gpus=5))
-    found = gpus.find()
-    assert [device.nvlink for device, _ in found] == [0, 0, 2, 2, 4]
-    assert [address for _, address in found][:2] == ["0000:0a:00.0", "0000:1a:00.0"]
-
-
-def surroundings(gpus: tuple[int, ...], namespaces: tuple[str, ...]) -> Surroundings:
+def surroundings(cards: tuple[Card, ...], namespaces: tuple[str, ...]) -> Surroundings:
     client = types.SimpleNamespace(config=ClusterConfig("https://127.0.0.1:6443"))
     nothing: Any = None
     return Surroundings(
@@ -186,35 +116,42 @@ def surroundings(gpus: tuple[int, ...], namespaces: tuple[str, ...]) -> Surround
         host_ip="127.0.0.1",
         isolation=Isolation(namespaces),
         groups=nothing,
+        ports=nothing,
+        images=nothing,
         names=nothing,
         tokens=nothing,
         contents=nothing,
         event=nothing,
         allocatable={},
-        gpus=gpus,
+        claims=nothing,
+        kept=nothing,
+        shares=nothing,
+        cards=cards,
     )
 
 
 ALL = ("mount", "uts")
+CARDS = (Card(index=0), Card(index=1, uuid="GPU-b"))
 
 
 @pytest.mark.parametrize(
-    ("gpus", "given", "namespaces", "wanted"),
+    ("cards", "given", "namespaces", "wanted"),
     [
         ((), [], ALL, {"CUDA_VISIBLE_DEVICES": None, "GLOO_SOCKET_IFNAME": None}),
-        ((0, 1), [1], ALL, {"CUDA_VISIBLE_DEVICES": "1", "NVIDIA_VISIBLE_DEVICES": "1"}),
-        ((0, 1), [], ALL, {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}),
+        (CARDS, [1], ALL, {"CUDA_VISIBLE_DEVICES": "GPU-b", "NVIDIA_VISIBLE_DEVICES": "GPU-b"}),
+        (CARDS, [0], ALL, {"CUDA_VISIBLE_DEVICES": "0", "NVIDIA_VISIBLE_DEVICES": "0"}),
+        (CARDS, [], ALL, {"CUDA_VISIBLE_DEVICES": "", "NVIDIA_VISIBLE_DEVICES": "void"}),
         ((), [], (), {"GLOO_SOCKET_IFNAME": "lo"}),
         ((), [], ALL, {"KUBERNETES_SERVICE_PORT": "6443", "HOSTNAME": "h", "HOME": "/root"}),
     ],
 )
 def test_environment_of_every_container(
-    gpus: tuple[int, ...],
+    cards: tuple[Card, ...],
     given: list[int],
     namespaces: tuple[str, ...],
     wanted: dict[str, str | None],
 ) -> None:
-    env = surroundings(gpus, namespaces).environment("h", "/root", given)
+    env = surroundings(cards, namespaces).environment("h", "/root", given)
     assert {key: env.get(key) for key in wanted} == wanted
     assert env["PATH"].split(":")[0] == str(Path(sys.executable).parent)
     own = {key for key in os.environ if not key.startswith("KUBERNETES_")}
@@ -233,7 +170,7 @@ def test_node_is_named_as_kubernetes_allows(given: str, wanted: str) -> None:
     ("problems", "enforced"), [((), "True"), (("cpu: Permission denied",), "False")]
 )
 def test_node_says_whether_limits_hold(problems: tuple[str, ...], enforced: str) -> None:
-    node = Description("n", "127.0.0.1", 10250, (), problems)
+    node = Description("n", "127.0.0.1", 10250, Inventory(), problems)
     status = node.status(ready=True, why="runs", now=1.0, since=0.0)
     conditions = {one["type"]: one for one in status["conditions"]}
     assert conditions["Ready"]["status"] == "True"

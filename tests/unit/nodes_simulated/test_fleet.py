@@ -71,8 +71,8 @@ def test_a_node_without_gpus_names_none() -> None:
     assert json.loads(made["metadata"]["annotations"][names.DEVICES_ANNOTATION]) == []
 
 
-OURS = ("lockstep.dev/simulated", "PreferNoSchedule")
-STRICT = ("lockstep.dev/simulated", "NoSchedule")
+OURS = ("lockstep.dev/simulated", "NoSchedule")
+SOFT = ("lockstep.dev/simulated", "PreferNoSchedule")
 NOT_READY = ("node.kubernetes.io/not-ready", "NoSchedule")
 THEIRS = ("maintenance", "NoExecute")
 
@@ -84,10 +84,10 @@ THEIRS = ("maintenance", "NoExecute")
         ([OURS], [OURS]),
         ([NOT_READY], [OURS]),
         ([THEIRS, NOT_READY], [THEIRS, OURS]),
-        ([STRICT], [STRICT]),
+        ([SOFT, THEIRS], [THEIRS, OURS]),
     ],
 )
-def test_pods_are_asked_to_stay_away(
+def test_real_pods_are_kept_away(
     shown: list[tuple[str, str]], wanted: list[tuple[str, str]]
 ) -> None:
     given = [{"key": key, "effect": effect} for key, effect in shown]
@@ -95,7 +95,7 @@ def test_pods_are_asked_to_stay_away(
     assert [(taint.key, taint.effect) for taint in fleet.taints(there)] == wanted
 
 
-def test_a_new_node_asks_pods_to_stay_away() -> None:
+def test_a_new_node_keeps_real_pods_away() -> None:
     [node] = fleet.fleet(parse("1x8")).values()
     made = convert(fleet.node_object(node, NOW), Node)
     assert made.spec.taints == fleet.taints(made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from lockstep.api import quantity
+from lockstep.api import names, quantity
 from lockstep.api.core import NodeSelectorTerm
 from lockstep.api.label_requirements import Op, Requirement
 from lockstep.nodes.process import paths
@@ -14,6 +14,8 @@ from lockstep.nodes.process.spec import Container, Pod
 from lockstep.nodes.process.volumes import supported
 
 Amounts = dict[str, int]
+SHARES = frozenset({names.GPU_CARDS, names.GPU_COMPUTE, names.GPU_MEMORY})
+"""Counted by card, not by node."""
 
 
 def requests(pod: Pod) -> Amounts:
@@ -82,7 +84,10 @@ def _malformed(pod: Pod) -> Verdict | None:
         return _rejected("InvalidPod", str(error))
     for volume in pod.spec.volumes:
         if not supported(volume):
-            kinds = "emptyDir, hostPath, configMap, secret, downwardAPI, projected"
+            kinds = (
+                "emptyDir, hostPath, configMap, secret, downwardAPI, projected, "
+                "persistentVolumeClaim"
+            )
             text = f"volume {volume.name!r} is of a kind that a process node lacks; it has {kinds}"
             return _rejected("UnsupportedVolume", text)
     return None
@@ -128,6 +133,8 @@ def _too_big(pod: Pod, room: Room, others: Iterable[Pod]) -> Verdict | None:
     for other in others:
         _add(used, requests(other))
     for name, wanted in sorted(requests(pod).items()):
+        if name in SHARES:
+            continue
         have = room.allocatable.get(name, 0)
         if wanted > 0 and wanted + used.get(name, 0) > have:
             figures = (wanted, used.get(name, 0), have)

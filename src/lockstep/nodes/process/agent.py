@@ -11,10 +11,11 @@ from typing import Any
 
 from lockstep.api import names as well_known
 from lockstep.api import quantity
+from lockstep.devices.core import grants
 from lockstep.kube.cache import Change
 from lockstep.kube.errors import ApiError
 from lockstep.kube.informer import Informer
-from lockstep.nodes.process import addresses, admission, cgroups, gpus, paths
+from lockstep.nodes.process import addresses, admission, cgroups, paths, shares
 from lockstep.nodes.process.facts import Verdict
 from lockstep.nodes.process.home import PodHome, Record, with_verdict
 from lockstep.nodes.process.reporter import FIRST_RETRY, LONGEST_RETRY
@@ -141,13 +142,19 @@ class Agent:
         verdict = admission.refuse(pod, self.room, self._holders())
         verdict = verdict or self._unmountable(pod) or _forgotten(pod)
         record = Record(
-            namespace=meta.namespace, name=meta.name, uid=meta.uid, accepted_at=time.time()
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            accepted_at=time.time(),
+            labels=dict(meta.labels),
+            owner=next((one.uid for one in meta.owner_references if one.controller), ""),
+            containers=[one.name for one in pod.spec.containers],
         )
         if verdict is None:
             try:
                 record.address = addresses.choose(meta.uid, self._addresses())
                 record.gpus = self._gpus(pod)
-            except (addresses.NoAddress, gpus.NotEnough) as error:
+            except (addresses.NoAddress, grants.NotEnough) as error:
                 verdict = Verdict("UnexpectedAdmissionError", str(error), admitted=False)
         if verdict is not None:
             with_verdict(record, verdict)
@@ -180,15 +187,16 @@ class Agent:
     def _gpus(self, pod: Pod) -> list[int]:
         wanted = admission.requests(pod).get(well_known.GPU, 0) // 1000
         annotation = pod.metadata.annotations.get(well_known.GPUS_ANNOTATION, "")
-        used = {
-            index
-            for one in self.workers.values()
-            if not one.state.released
-            for index in one.home.record.gpus
-        }
         if not wanted and not annotation:
             return []
-        return gpus.assign(annotation, wanted, self.node.gpus, used)
+        present = [card.index for card in self.node.cards]
+        others = [
+            (one.pod, one.home.record.gpus)
+            for one in self.workers.values()
+            if not one.state.released
+        ]
+        used = shares.taken(pod, others, self.node.cards)
+        return grants.assign(annotation, wanted, present, used)
 
     async def _reject(self, pod: Pod, verdict: Verdict | None) -> None:
         """Fail a pod that must not even get a directory."""
@@ -257,6 +265,8 @@ class Agent:
         cgroups.kill(home.record.groups)
         VolumeStore(home.volumes).remove()
         cgroups.remove(home.record.groups)
+        self.node.shares.drop(uid)
+        self.node.kept.keep(home)
         home.remove()
 
 

@@ -2,42 +2,51 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lockstep.kube.certificates import self_signed
+from lockstep.keys.authority import self_signed
+from lockstep.keys.files import private_directory, write_private
 
 ADMINISTRATORS = "system:masters"
 API_SERVERS = ("kube-apiserver-kubelet-client", "kube-apiserver")
 
 
-def serving_context(directory: Path, name: str, address: str, clients: bytes) -> ssl.SSLContext:
-    """Return a TLS context that serves with an own certificate and demands one of *clients*.
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its key, as PEM files."""
 
-    The certificate is made anew at each start and signed by its own key, as a kubelet's is.
+    certificate: Path
+    key: Path
+
+
+def serving_context(pair: Pair, clients: bytes) -> ssl.SSLContext:
+    """Return a TLS context that serves with *pair* and demands a certificate of *clients*.
+
+    Raises:
+        OSError: when a file cannot be read.
     """
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    certificate, key = self_signed(
-        name, addresses=[address], user=f"system:node:{name}", organization="system:nodes"
-    )
-    files = directory / "node.crt", directory / "node.key"
-    _write(files[0], certificate)
-    _write(files[1], key)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(*files)
+    context.load_cert_chain(pair.certificate, pair.key)
     context.load_verify_locations(cadata=clients.decode())
     context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 
-def _write(path: Path, data: bytes) -> None:
-    fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as out:
-        out.write(data)
+def own_pair(directory: Path, name: str, address: str) -> Pair:
+    """Return a pair made anew and signed by its own key, as a kubelet's is."""
+    private_directory(directory)
+    certificate, key = self_signed(
+        name, addresses=[address], user=f"system:node:{name}", organization="system:nodes"
+    )
+    pair = Pair(directory / "node.crt", directory / "node.key")
+    write_private(pair.certificate, certificate)
+    write_private(pair.key, key)
+    return pair
 
 
 def may_read(peer: Mapping[str, Any]) -> bool:

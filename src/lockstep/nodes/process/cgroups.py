@@ -29,16 +29,18 @@ class Limits:
     memory: int | None = None
     shares: int | None = None
     """Thousandths of a CPU that it asked for, its weight when CPUs are short."""
+    denied: tuple[str, ...] = ()
+    """Device files that it must not open, as ``c 195:0``."""
 
     @property
     def hard(self) -> tuple[str, ...]:
         """Return the names of the limits that are set."""
-        names = (("cpu", self.cpu), ("memory", self.memory))
+        names = (("cpu", self.cpu), ("memory", self.memory), ("devices", self.denied or None))
         return tuple(name for name, value in names if value is not None)
 
 
-def limits_of(container: Container) -> Limits:
-    """Return the limits that *container* states."""
+def limits_of(container: Container, denied: tuple[str, ...] = ()) -> Limits:
+    """Return the limits that *container* states, and the device files that it must not open."""
     limits, requests = container.resources.limits, container.resources.requests
     cpu, memory = limits.get("cpu"), limits.get("memory")
     asked = requests.get("cpu", cpu)
@@ -46,6 +48,7 @@ def limits_of(container: Container) -> Limits:
         None if cpu is None else quantity.to_milli(cpu),
         None if memory is None else quantity.to_int(memory),
         None if asked is None else quantity.to_milli(asked),
+        denied,
     )
 
 
@@ -80,13 +83,13 @@ def settings(version: int, controller: str, limits: Limits) -> dict[str, str]:
 
 
 class Groups:
-    """The control groups of one node."""
+    """The control groups of one node; with *fence*, also those that keep device files shut."""
 
-    def __init__(self, name: str, *, top: Path = TOP, own: Path = OWN) -> None:
+    def __init__(self, name: str, *, fence: bool = False, top: Path = TOP, own: Path = OWN) -> None:
         self.version = 1
         self.roots: dict[str, Path] = {}
         self.problems: dict[str, str] = {}
-        for controller in ("cpu", "memory"):
+        for controller in ("cpu", "memory", *(("devices",) if fence else ())):
             try:
                 self.version, self.roots[controller] = _find(
                     controller, f"{GROUP}-{name}", top, own.read_text().splitlines()
@@ -107,6 +110,8 @@ class Groups:
                 _make(place, controller, self.version)
                 for file, value in settings(self.version, controller, limits).items():
                     (place / file).write_text(value)
+                for one in limits.denied if controller == "devices" else ():
+                    (place / "devices.deny").write_text(f"{one} rwm")
             except OSError as error:
                 if controller in limits.hard:
                     failed.append(f"{controller}: {error.strerror}")
@@ -153,7 +158,10 @@ def remove(places: Iterable[str]) -> None:
 
 
 def _find(controller: str, name: str, top: Path, own: list[str]) -> tuple[int, Path]:
-    """Return the version and the directory in which groups of *controller* can be made."""
+    """Return the version and the directory in which groups of *controller* can be made.
+
+    The second version has no controller for devices.
+    """
     for line in own:
         number, controllers, path = line.split(":", 2)
         if number != "0" and controller in controllers.split(","):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from lockstep.api.core import ConfigMap, Secret
 from lockstep.nodes.process.downward import Place, UnknownField, field_value, resource_value
 from lockstep.nodes.process.expansion import expand
+from lockstep.nodes.process.images import Entry
 from lockstep.nodes.process.spec import Container, EnvFrom, EnvVar, KeyRef, Pod
 
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
@@ -74,24 +75,30 @@ class Command:
     cwd: str
 
 
-def command(container: Container, around: Around, base: Mapping[str, str]) -> Command:
+def command(
+    container: Container, around: Around, base: Mapping[str, str], image: Entry | None = None
+) -> Command:
     """Return the command of *container*, its variables laid over those of *base*.
+
+    *image* is what its image stands for; its command counts where the container names none.
 
     Raises:
         ConfigError: when there is no command, or something it refers to is not there.
     """
-    env = dict(base)
+    env = {**base, **(image.env if image else {})}
     for one in container.env_from:
         env.update(_all_keys(one, around.sources))
     for variable in container.env:
         value = _value(variable, container, env, around)
         if value is not None:
             env[variable.name] = value
-    if not container.command and not container.args:
+    entry = container.command or (image.command if image else [])
+    if not entry and not container.args:
         raise ConfigError(
-            "no command specified: a process node runs no images, so the command must be in the pod"
+            f"no command specified, and image {container.image!r} is not in the node's table: a "
+            "process node pulls no images, so the command must be in the pod or in that table"
         )
-    argv = [expand(one, env) for one in [*container.command, *container.args]]
+    argv = [expand(one, env) for one in [*entry, *container.args]]
     if any("\0" in text for text in [*argv, *env.values()]):
         raise ConfigError("a command or variable contains a null character")
     return Command(argv, env, container.working_dir or "/")

@@ -29,6 +29,12 @@ class Record(msgspec.Struct, kw_only=True):
     name: str
     uid: str
     accepted_at: float
+    labels: dict[str, str] = {}
+    owner: str = ""
+    """The uid of the controller that made the pod."""
+    containers: list[str] = []
+    disrupted: str = ""
+    """Why the node stopped the pod's containers on its own account."""
     address: str = ""
     gpus: list[int] = []
     groups: list[str] = []

@@ -32,6 +32,8 @@ class Backing:
     selector: Mapping[str, str]
     headless: bool
     unready_too: bool = False
+    address: str = ""
+    """Where its name leads, when it is another name of something that has one address."""
 
     def selects(self, peer: Peer) -> bool:
         """Tell whether *peer* stands behind the service and may be named."""
@@ -80,6 +82,8 @@ def hosts_file(
 def _service_lines(service: Backing, peers: list[Peer], me: Peer) -> list[str]:
     behind = [peer for peer in peers if service.selects(peer)]
     names = spellings(service.name, service.namespace, near=me.namespace)
+    if service.address:
+        return [_line(service.address, names)]
     if not service.headless:
         return [_line(behind[0].ip, names)] if behind else []
     lines = []

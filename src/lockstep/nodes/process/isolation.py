@@ -14,6 +14,8 @@ class Isolation:
 
     namespaces: tuple[str, ...]
     problem: str = ""
+    hidden: tuple[str, ...] = ()
+    """Directories that containers see empty: keys and credentials of the control plane."""
 
     @property
     def mounts(self) -> bool:

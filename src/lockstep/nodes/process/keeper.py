@@ -14,6 +14,7 @@ from lockstep.nodes.process import logs, prober
 from lockstep.nodes.process.facts import ContainerFacts, Hindrance, Run
 from lockstep.nodes.process.health import Health, Kind, probes
 from lockstep.nodes.process.home import RunHome
+from lockstep.nodes.process.images import Entry
 from lockstep.nodes.process.machine import retry
 from lockstep.nodes.process.orders import OrderBook, Orders, message_file
 from lockstep.nodes.process.spec import Container, Handler, Pod, Probe
@@ -35,11 +36,13 @@ class Keeper:
         pod: Pod,
         container: Container,
         book: OrderBook,
+        image: Entry | None = None,
         *,
         changed: Callable[[], None],
         say: Say,
     ) -> None:
         self.pod, self.container, self.home, self.book = pod, container, book.home, book
+        self.image = image
         self.changed, self.say = changed, say
         self.present: Run | None = None
         self.previous: Run | None = None
@@ -164,7 +167,7 @@ class Keeper:
         """
         if self.present is None:
             raise ProcessLookupError("the container does not run")
-        return self.book.beside(self.pod, self.container, self.present.pid, argv)
+        return self.book.beside(self.pod, self.container, self.present.pid, argv, self.image)
 
     def _due(self, kind: Kind) -> bool:
         return self.health.due(kind)

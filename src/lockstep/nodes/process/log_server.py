@@ -8,10 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
 from aiohttp import web
 
 from lockstep.nodes.process import logs
 from lockstep.nodes.process.certificates import may_read
+from lockstep.nodes.process.kept_logs import LogEntry
 
 
 class NoLog(Exception):
@@ -29,6 +31,18 @@ class Shelf(Protocol):
         self, namespace: str, pod: str, container: str, *, previous: bool
     ) -> tuple[Path, Callable[[], bool]]:
         """Return a container's log, and whether more may be written to it.
+
+        Raises:
+            NoLog: when there is none.
+        """
+
+    def of_job(self, namespace: str, job: str) -> list[LogEntry]:
+        """Return the pods of a job whose logs are here, those of pods that are gone too."""
+
+    def find_by_uid(
+        self, namespace: str, pod: str, uid: str, container: str, *, previous: bool
+    ) -> tuple[Path, Callable[[], bool]]:
+        """Return the log of one certain pod, which may be gone.
 
         Raises:
             NoLog: when there is none.
@@ -86,6 +100,8 @@ class LogServer:
         self._shelf, self._context, self._address = shelf, context, address
         app = web.Application()
         app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", self._serve)
+        app.router.add_get("/keptLogs/{namespace}/{job}", self._list)
+        app.router.add_get("/keptLogs/{namespace}/{pod}/{container}", self._serve_kept)
         app.router.add_get("/healthz", self._healthy)
         app.add_routes(more)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
@@ -107,14 +123,29 @@ class LogServer:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         admit(request)
         part = request.match_info
+        place = part["namespace"], part["pod"], part["container"]
+        previous = flag(request.query, "previous")
+        return await self._send(request, lambda: self._shelf.find(*place, previous=previous))
+
+    async def _serve_kept(self, request: web.Request) -> web.StreamResponse:
+        admit(request)
+        part, uid = request.match_info, request.query.get("uid", "")
+        place = part["namespace"], part["pod"], uid, part["container"]
+        previous = flag(request.query, "previous")
+        return await self._send(request, lambda: self._shelf.find_by_uid(*place, previous=previous))
+
+    async def _list(self, request: web.Request) -> web.Response:
+        admit(request)
+        part = request.match_info
+        found = self._shelf.of_job(part["namespace"], part["job"])
+        return web.Response(body=msgspec.json.encode(found), content_type="application/json")
+
+    async def _send(
+        self, request: web.Request, find: Callable[[], tuple[Path, Callable[[], bool]]]
+    ) -> web.StreamResponse:
         try:
             query = parse(request.query, datetime.now(UTC))
-            log, running = self._shelf.find(
-                part["namespace"],
-                part["pod"],
-                part["container"],
-                previous=flag(request.query, "previous"),
-            )
+            log, running = find()
         except ValueError as error:
             raise web.HTTPBadRequest(text=f"{error}\n") from error
         except NoLog as error:

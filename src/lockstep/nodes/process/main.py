@@ -8,24 +8,33 @@ import fcntl
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lockstep.api.core import CONFIG_MAPS, ObjectReference
+from lockstep.devices import finding
+from lockstep.devices.core import stated
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.errors import ApiError
 from lockstep.kube.events import Recorder
-from lockstep.nodes.process import certificates, connections, gpus, isolation, machine_info
+from lockstep.nodes.process import certificates, isolation, machine_info
 from lockstep.nodes.process.admission import Room
 from lockstep.nodes.process.agent import Agent, amounts
 from lockstep.nodes.process.cgroups import Groups
+from lockstep.nodes.process.claims import Claims
 from lockstep.nodes.process.contents import Contents
+from lockstep.nodes.process.data_cache import DataCache
+from lockstep.nodes.process.images import Images, load
+from lockstep.nodes.process.kept_logs import KeptLogs
 from lockstep.nodes.process.log_server import LogServer
 from lockstep.nodes.process.names import Names
 from lockstep.nodes.process.orders import DEFAULT_MESSAGE_PATH
+from lockstep.nodes.process.ports import Ports
 from lockstep.nodes.process.registration import Description, Registration
 from lockstep.nodes.process.remote_server import RemoteServer
+from lockstep.nodes.process.shares import Shares
 from lockstep.nodes.process.shelf import PodShelf
 from lockstep.nodes.process.spec import Pod
 from lockstep.nodes.process.surroundings import Surroundings
@@ -41,20 +50,36 @@ async def run(
     kubeconfig: Path | None,
     data: Path,
     name: str | None = None,
+    hide: Sequence[Path] = (),
+    images: Path | None = None,
+    data_cache: Path | None = None,
+    pair: certificates.Pair | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Be a node until cancelled; then stop the pods' containers and say that the node stopped.
 
     Killed outright, the node leaves its containers running, and adopts them when it is started
-    again on the same *data*.
+    again on the same *data*. Containers see *data* and the directories *hide* empty. *images* is
+    a table of images that goes before the shipped one. *data_cache* is the kubeconfig of the data
+    cache, which the node starts once a dataset wants one. The node serves the API server with
+    *pair*; without one, with a pair that it signs itself.
 
     Raises:
+        BadTable: when *images* cannot be used.
         OSError: when *data* is in use by another process node, or cannot be used.
     """
+    table = load(images)
     with _alone(data) as place:
-        allowed = isolation.find()
+        hidden = tuple(dict.fromkeys(str(one.resolve()) for one in (*hide, place)))
+        allowed = replace(isolation.find(), hidden=hidden)
+        if not allowed.mounts:
+            log.warning("containers can read %s: %s", ", ".join(hidden), allowed.problem)
         async with Client(ClusterConfig.load(kubeconfig)) as client:
-            await _Node(client, place, machine_info.node_name(name), allowed).run(ready)
+            node = _Node(client, place, machine_info.node_name(name), allowed, table)
+            node.pair = pair
+            if data_cache is not None:
+                node.data_cache = DataCache(client, node.name, data_cache, place / "data", hidden)
+            await node.run(ready)
 
 
 @contextlib.contextmanager
@@ -81,16 +106,27 @@ def _alone(data: Path) -> Iterator[Path]:
 class _Node:
     """The parts of the node, put together."""
 
-    def __init__(self, client: Client, data: Path, name: str, allowed: isolation.Isolation) -> None:
+    def __init__(
+        self,
+        client: Client,
+        data: Path,
+        name: str,
+        allowed: isolation.Isolation,
+        images: Images,
+    ) -> None:
         self.client, self.data, self.name = client, data, name
+        self.data_cache: DataCache | None = None
+        self.pair: certificates.Pair | None = None
         self.recorder = Recorder(client, "process-node")
-        self.devices = tuple(connections.placed([*gpus.find(), *connections.nics()]))
-        self.numa_nodes = tuple(connections.numa_nodes(os.sched_getaffinity(0)))
+        self.inventory = finding.find(cpus=os.sched_getaffinity(0))
         # Two nodes of one name, each on its own data, must not share their groups.
-        self.groups = Groups(f"{name}-{hashlib.sha256(bytes(data)).hexdigest()[:8]}")
+        whose = f"{name}-{hashlib.sha256(bytes(data)).hexdigest()[:8]}"
+        self.groups = Groups(whose, fence=bool(self.inventory.cards))
+        self.ports = Ports(whose, self.groups)
         self.names = Names(client)
         self.contents = Contents(client)
         plain = self.describe(0)
+        cards = tuple(stated.gpu_cards(self.inventory))
         surroundings = Surroundings(
             name=name,
             client=client,
@@ -98,12 +134,17 @@ class _Node:
             host_ip=ADDRESS,
             isolation=allowed,
             groups=self.groups,
+            ports=self.ports,
+            images=images,
             names=self.names,
             tokens=Tokens(client),
             contents=self.contents,
+            claims=Claims(client, name, allowed.hidden),
             event=self.event,
             allocatable=plain.allocatable,
-            gpus=tuple(one.index for one in self.devices if one.kind == "gpu"),
+            kept=KeptLogs(data / "kept"),
+            shares=Shares(data / "shares", cards, mounts=allowed.mounts),
+            cards=cards,
         )
         self.agent = Agent(surroundings, Room(amounts(plain.allocatable), plain.labels, name))
         _offer_message_file(allowed)
@@ -111,7 +152,7 @@ class _Node:
     def describe(self, port: int) -> Description:
         """Return what the node says of itself."""
         problems = tuple(f"{key}: {why}" for key, why in self.groups.problems.items())
-        return Description(self.name, ADDRESS, port, self.devices, problems, self.numa_nodes)
+        return Description(self.name, ADDRESS, port, self.inventory, problems)
 
     def event(self, pod: Pod, kind: str, reason: str, message: str) -> None:
         """Record an event about *pod*."""
@@ -123,9 +164,8 @@ class _Node:
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Serve logs, register, run pods; until cancelled."""
-        context = certificates.serving_context(
-            self.data / "pki", self.name, ADDRESS, await self._clients()
-        )
+        pair = self.pair or certificates.own_pair(self.data / "pki", self.name, ADDRESS)
+        context = certificates.serving_context(pair, await self._clients())
         shelf = PodShelf(self.agent)
         server = LogServer(shelf, context, ADDRESS, RemoteServer(shelf, shelf).routes())
         registration = Registration(self.client, self.describe(await server.start()))
@@ -133,6 +173,8 @@ class _Node:
             stack.push_async_callback(self.recorder.close)
             stack.push_async_callback(server.stop)
             parts = [asyncio.ensure_future(one) for one in (self.names.run(), self.agent.run())]
+            if self.data_cache is not None:
+                parts.append(asyncio.ensure_future(self.data_cache.run()))
             try:
                 await self._run_parts(parts, registration, ready)
             except asyncio.CancelledError:
@@ -146,6 +188,7 @@ class _Node:
                 for part in parts:
                     part.cancel()
                 await asyncio.gather(*parts, return_exceptions=True)
+                self.ports.close()
                 self.groups.close()
 
     async def _run_parts(

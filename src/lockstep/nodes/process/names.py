@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lockstep.api.core import PODS, SERVICES, Pod, Service
+from lockstep.api.names import LEADS_TO_ANNOTATION
 from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.informer import Informer
@@ -39,6 +40,7 @@ def backing(service: Service) -> Backing:
         spec.selector,
         spec.cluster_ip == "None",
         spec.publish_not_ready_addresses,
+        meta.annotations.get(LEADS_TO_ANNOTATION, ""),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,9 @@ from lockstep.nodes.process import paths
 from lockstep.nodes.process.cgroups import Membership
 from lockstep.nodes.process.environment import Around, Command, ConfigError
 from lockstep.nodes.process.expansion import expand
+from lockstep.nodes.process.fences import NOTHING
 from lockstep.nodes.process.home import PodHome, RunHome
+from lockstep.nodes.process.images import Entry
 from lockstep.nodes.process.isolation import Isolation
 from lockstep.nodes.process.spec import Container, Pod
 from lockstep.nodes.process.volume_store import VolumeStore
@@ -24,14 +26,18 @@ DEFAULT_MESSAGE_PATH = "/dev/termination-log"
 Orders = dict[str, Any]
 
 
-def identity(pod: Pod, container: Container) -> dict[str, Any]:
+def identity(pod: Pod, container: Container, image: Entry | None = None) -> dict[str, Any]:
     """Return the user and the groups of *container*; none where the node's own stay.
+
+    The user of its *image* counts where the pod names none.
 
     Raises:
         ConfigError: when it must not run as root and would.
     """
     own, all_ = container.security_context, pod.spec.security_context
     uid = own.run_as_user if own.run_as_user is not None else all_.run_as_user
+    if uid is None and image is not None:
+        uid = image.uid
     gid = own.run_as_group if own.run_as_group is not None else all_.run_as_group
     not_root = own.run_as_non_root if own.run_as_non_root is not None else all_.run_as_non_root
     root = os.geteuid() == 0
@@ -85,8 +91,14 @@ class OrderBook:
         around: Around,
         command: Command,
         groups: Membership,
+        *,
+        shut: Sequence[str] = (),
+        share: Sequence[Orders] = (),
+        image: Entry | None = None,
     ) -> Orders:
-        """Return the orders that start *container*.
+        """Return the orders that start *container*; it sees nothing in place of the files *shut*.
+
+        *share* are the mounts of its share of GPUs.
 
         Raises:
             ConfigError: when the pod contradicts itself.
@@ -95,6 +107,9 @@ class OrderBook:
         log = self.home.log(container.name, run.attempt)
         log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         mounts = self._mounts(container, run, around.pod, command.env)
+        mounts += [_mount(Path(NOTHING), file) for file in shut] + list(share)
+        if image is not None:
+            mounts += [_mount(Path(path), place, read_only=True) for path, place in image.mounts]
         return {
             "state": str(run.path),
             "scratch": str(run.path / "root"),
@@ -104,15 +119,23 @@ class OrderBook:
             "oom": groups.oom,
             "cgroups": list(groups.procs),
             "mounts": mounts if self.isolation.mounts else [],
+            "hidden": list(self.isolation.hidden) if self.isolation.mounts else [],
             "namespaces": list(self.isolation.namespaces),
             "hostname": self.hostname,
             "argv": command.argv,
             "env": command.env,
             "cwd": command.cwd,
-            **identity(around.pod, container),
+            **identity(around.pod, container, image),
         }
 
-    def beside(self, pod: Pod, container: Container, pid: int, argv: list[str]) -> Orders:
+    def beside(
+        self,
+        pod: Pod,
+        container: Container,
+        pid: int,
+        argv: list[str],
+        image: Entry | None = None,
+    ) -> Orders:
         """Return the orders for a command beside the running process *pid* of *container*.
 
         It gets the environment that the process was started with.
@@ -135,7 +158,7 @@ class OrderBook:
             "argv": argv,
             "env": env,
             "cwd": container.working_dir or "/",
-            **identity(pod, container),
+            **identity(pod, container, image),
         }
 
     def _mounts(
@@ -157,8 +180,17 @@ class OrderBook:
                 )
             sub_path = expand(one.sub_path_expr, env) if one.sub_path_expr else one.sub_path
             source = store.path(volume, sub_path)
-            found.append(_mount(source, paths.absolute(one.mount_path), read_only=one.read_only))
+            read_only = one.read_only or store.read_only(volume)
+            if volume.host_path is not None:
+                self._require_visible(source)
+            found.append(_mount(source, paths.absolute(one.mount_path), read_only=read_only))
         return found
+
+    def _require_visible(self, source: Path) -> None:
+        place = source.resolve()
+        for hidden in self.isolation.hidden:
+            if place.is_relative_to(hidden):
+                raise ConfigError(f"hostPath {source} lies in {hidden}, which pods may not see")
 
 
 def _mount(source: Path, target: str, *, read_only: bool = False) -> Orders:

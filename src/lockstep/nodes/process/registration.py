@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
 from lockstep.api import names
 from lockstep.api.core import LEASES, NODES
-from lockstep.api.devices import Device, NumaNode
-from lockstep.kube.client import Client
+from lockstep.devices.core import stated
+from lockstep.devices.core.model import Inventory
+from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.nodes.process import machine_info
 from lockstep.nodes.process.status import timestamp
@@ -36,10 +35,9 @@ class Description:
     name: str
     address: str
     port: int
-    devices: tuple[Device, ...]
+    devices: Inventory
     problems: tuple[str, ...]
     """Limits that cannot be enforced here."""
-    numa_nodes: tuple[NumaNode, ...] = ()
 
     @property
     def labels(self) -> dict[str, str]:
@@ -50,10 +48,7 @@ class Description:
             "kubernetes.io/arch": machine_info.architecture(),
             names.NODE_KIND_LABEL: "process",
         }
-        gpu = next((one for one in self.devices if one.kind == "gpu"), None)
-        if gpu is not None:
-            found[names.GPU_MODEL_LABEL] = gpu.model.replace(" ", "-")
-        return found
+        return found | stated.labels(self.devices)
 
     @property
     def allocatable(self) -> dict[str, str]:
@@ -63,18 +58,14 @@ class Description:
             names.MEMORY: f"{machine_info.memory() >> 10}Ki",
             names.PODS: str(machine_info.MOST_PODS),
         }
-        for kind, name in (("gpu", names.GPU), ("nic", names.NICS)):
-            there = [one for one in self.devices if one.kind == kind]
-            if there:
-                found[name] = str(sum(one.healthy for one in there))
+        found |= {name: str(count) for name, count in stated.allocatable(self.devices).items()}
+        if self.devices.ports:
+            found[names.NICS] = str(sum(port.active for port in self.devices.ports))
         return found
 
     def metadata(self) -> dict[str, Any]:
         """Return the labels and annotations that belong to the node."""
-        devices = msgspec.json.encode(list(self.devices)).decode()
-        numa_nodes = msgspec.json.encode(list(self.numa_nodes)).decode()
-        annotations = {names.DEVICES_ANNOTATION: devices, names.NUMA_NODES_ANNOTATION: numa_nodes}
-        return {"labels": self.labels, "annotations": annotations}
+        return {"labels": self.labels, "annotations": stated.told(self.devices)}
 
     def status(self, *, ready: bool, why: str, now: float, since: float) -> dict[str, Any]:
         """Return the node's status."""
@@ -168,7 +159,13 @@ class Registration:
 
     async def _tell(self, *, ready: bool, why: str) -> None:
         status = self._node.status(ready=ready, why=why, now=time.time(), since=self._since)
-        await self._client.patch(NODES, self._node.name, {"status": status}, subresource="status")
+        await self._client.patch(
+            NODES,
+            self._node.name,
+            {"status": status},
+            how=Patch.STRATEGIC,  # conditions of others stay
+            subresource="status",
+        )
 
     async def _renew(self) -> None:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -10,11 +10,13 @@ from typing import Any, Protocol
 
 from aiohttp import WSMsgType, web
 
-from lockstep.nodes.process import channels, logs, remote
+from lockstep.nodes.process import channels, logs, remote, spdy
 from lockstep.nodes.process.log_server import NoLog, Shelf, admit, flag
 from lockstep.nodes.process.remote import Remote
+from lockstep.nodes.process.spdy_ports import SUBPROTOCOL, SpdyPorts
 
-PORT_PROTOCOLS = ("v4.channel.k8s.io",)
+PORT_PROTOCOLS = ("v4.channel.k8s.io", f"{spdy.PROTOCOL}+{SUBPROTOCOL}")
+"""Two channels for each port, or a tunnel for SPDY, in which kubectl speaks."""
 CHUNK = 32 << 10
 PING_SECONDS = 30.0
 GOODBYE_SECONDS = 1.0
@@ -102,15 +104,21 @@ class RemoteServer:
         admit(request)
         part = request.match_info
         try:
-            given = ",".join(request.query.getall("ports"))
-            ports = [int(port) for port in given.split(",")]
             address = self._running.address(part["namespace"], part["pod"])
-        except (ValueError, KeyError) as error:
-            raise web.HTTPBadRequest(text="you must specify the ports\n") from error
+            given = request.query.getall("ports", [])
+            ports = [int(port) for port in ",".join(given).split(",")] if given else []
+        except ValueError as error:
+            raise web.HTTPBadRequest(text="ports must be numbers\n") from error
         except NoContainer as error:
             raise web.HTTPNotFound(text=f"{error}\n") from error
+        tunnel = f"{spdy.PROTOCOL}+" in request.headers.get("Sec-WebSocket-Protocol", "")
+        if not ports and not tunnel:
+            raise web.HTTPBadRequest(text="you must specify the ports\n")
         socket = await _socket(request, PORT_PROTOCOLS)
-        await _Ports(socket, address, ports).serve()
+        if tunnel:
+            await SpdyPorts(socket.send_bytes, address).serve(_contents(socket))
+        else:
+            await _Ports(socket, address, ports).serve()
         await socket.close()
         return socket
 
@@ -198,6 +206,13 @@ async def _messages(socket: web.WebSocketResponse) -> AsyncIterator[tuple[int, b
         if message.type in (WSMsgType.BINARY, WSMsgType.TEXT) and message.data:
             data = message.data.encode() if isinstance(message.data, str) else message.data
             yield data[0], data[1:]
+
+
+async def _contents(socket: web.WebSocketResponse) -> AsyncIterator[bytes]:
+    """Yield each message as it is."""
+    async for message in socket:
+        if message.type == WSMsgType.BINARY:
+            yield message.data
 
 
 async def _ignore(socket: web.WebSocketResponse) -> None:

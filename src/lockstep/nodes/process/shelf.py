@@ -6,7 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lockstep.nodes.process import kept_logs
 from lockstep.nodes.process.agent import Agent
+from lockstep.nodes.process.kept_logs import LogEntry
 from lockstep.nodes.process.log_server import NoLog
 from lockstep.nodes.process.remote_server import NoContainer
 
@@ -43,6 +45,32 @@ class PodShelf:
             raise NoLog(text, waiting=True)
         log = worker.home.log(container, present.attempt)
         return log, lambda: keeper.present is present and present.exit is None
+
+    def of_job(self, namespace: str, job: str) -> list[LogEntry]:
+        """Return the pods of a job whose logs are here, those of pods that are gone too."""
+        present = [LogEntry.of(one.home.record) for one in self._agent.workers.values()]
+        mine = [e for e in present if (e.namespace, e.job) == (namespace, job)]
+        return [*self._agent.node.kept.of_job(namespace, job), *mine]
+
+    def find_by_uid(
+        self, namespace: str, pod: str, uid: str, container: str, *, previous: bool
+    ) -> tuple[Path, Callable[[], bool]]:
+        """Return the log of one certain pod, which may be gone.
+
+        Raises:
+            NoLog: when there is none.
+        """
+        worker = self._agent.workers.get(uid)
+        if worker is not None and not previous:
+            meta = worker.pod.metadata
+            log = kept_logs.of_home(worker.home, container)
+            if (meta.namespace, meta.name) == (namespace, pod) and log is not None:
+                return log, _never
+        kept = self._agent.node.kept
+        found = kept.find(namespace, pod, uid, container, previous=previous)
+        if found is None:
+            raise NoLog(f"no log of container {container} of pod {pod} with uid {uid} is kept")
+        return found, _never
 
     def orders(self, namespace: str, pod: str, container: str, argv: list[str]) -> dict[str, Any]:
         """Return the orders for a command beside a container.

@@ -280,6 +280,13 @@ class HostPath(Wire, frozen=True):
     type: str = ""
 
 
+class ClaimVolume(Wire, frozen=True):
+    """A PersistentVolumeClaim of the pod's namespace."""
+
+    claim_name: str
+    read_only: bool = False
+
+
 class Volume(Wire, frozen=True):
     """A volume of the pod; at most one of the sources is set."""
 
@@ -290,6 +297,7 @@ class Volume(Wire, frozen=True):
     secret: SecretVolume | None = None
     downward_api: DownwardVolume | None = field(default=None, name="downwardAPI")
     projected: ProjectedVolume | None = None
+    persistent_volume_claim: ClaimVolume | None = None
 
 
 class HostAlias(Wire, frozen=True):

@@ -10,14 +10,20 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from lockstep.api.core import CONFIG_MAPS, SECRETS
+from lockstep.devices.core.model import Card
 from lockstep.kube.client import Client
 from lockstep.kube.errors import NotFound
 from lockstep.nodes.process.cgroups import Groups
+from lockstep.nodes.process.claims import Claims
 from lockstep.nodes.process.contents import Contents
 from lockstep.nodes.process.environment import Sources, referenced
+from lockstep.nodes.process.images import Entry, Images
 from lockstep.nodes.process.isolation import Isolation
+from lockstep.nodes.process.kept_logs import KeptLogs
 from lockstep.nodes.process.names import Names
-from lockstep.nodes.process.spec import Pod
+from lockstep.nodes.process.ports import Ports
+from lockstep.nodes.process.shares import Shares
+from lockstep.nodes.process.spec import Container, Pod
 from lockstep.nodes.process.tokens import Tokens
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -33,17 +39,26 @@ class Surroundings:
     host_ip: str
     isolation: Isolation
     groups: Groups
+    ports: Ports
+    images: Images
     names: Names
     tokens: Tokens
     contents: Contents
+    claims: Claims
     event: Callable[[Pod, str, str, str], None]
     allocatable: dict[str, str]
-    gpus: tuple[int, ...] = ()
+    kept: KeptLogs
+    shares: Shares
+    cards: tuple[Card, ...] = ()
 
     @property
     def root(self) -> bool:
         """Tell whether the node may act as any user."""
         return os.geteuid() == 0
+
+    def image(self, container: Container) -> Entry | None:
+        """Return what the image of *container* stands for, where the container needs that."""
+        return None if container.command else self.images.find(container.image)
 
     def environment(self, hostname: str, home: str, gpus: Iterable[int]) -> dict[str, str]:
         """Return the variables that every container gets: a clean set, none of the node's own."""
@@ -57,8 +72,10 @@ class Surroundings:
                 "KUBERNETES_SERVICE_PORT": port,
                 "KUBERNETES_SERVICE_PORT_HTTPS": port,
             }
-        if self.gpus:
-            visible = ",".join(map(str, gpus))
+        if self.cards:
+            # The identity holds when cards are renumbered; an index does not.
+            identities = {card.index: card.uuid or str(card.index) for card in self.cards}
+            visible = ",".join(identities[index] for index in gpus if index in identities)
             found |= {
                 "CUDA_VISIBLE_DEVICES": visible,
                 "NVIDIA_VISIBLE_DEVICES": visible or "void",

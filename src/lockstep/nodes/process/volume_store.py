@@ -7,11 +7,12 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lockstep.api import quantity
 from lockstep.nodes.process import paths
+from lockstep.nodes.process.claims import Claimed
 from lockstep.nodes.process.environment import Around, ConfigError
 from lockstep.nodes.process.shim.calls import MNT_DETACH, Refused, libc, mount
 from lockstep.nodes.process.spec import EmptyDir, HostPath, Pod, Volume
@@ -36,8 +37,10 @@ class VolumeStore:
         self.remarks: list[str] = []
         """What could not be done as asked, for events."""
 
-    def make(self, pod: Pod, around: Around) -> None:
+    def make(self, pod: Pod, around: Around, claims: Mapping[str, Claimed] | None = None) -> None:
         """Make every volume of *pod*; those that are there stay.
+
+        *claims* are the directories that its claims stand for, by name.
 
         Raises:
             ConfigError: when something that a volume refers to is not there.
@@ -49,6 +52,9 @@ class VolumeStore:
                 make_host_path(volume.host_path)
                 continue
             place = self.root / paths.label(volume.name)
+            if volume.persistent_volume_claim is not None:
+                self._link(place, (claims or {})[volume.persistent_volume_claim.claim_name])
+                continue
             self._make_directory(place, volume)
             content = files(volume, around)
             if content is not None:
@@ -67,6 +73,19 @@ class VolumeStore:
             if content is not None:
                 place = self.root / paths.label(volume.name)
                 write_files(place, content, pod.spec.security_context.fs_group)
+
+    def _link(self, place: Path, claimed: Claimed) -> None:
+        """Let *place* stand for a directory of the machine; it stays what it was at first."""
+        if claimed.read_only:
+            _mark(place).touch()
+        if not place.is_symlink():
+            place.symlink_to(claimed.path)
+
+    def read_only(self, volume: Volume) -> bool:
+        """Tell whether no container may write to *volume*, whatever it asks for."""
+        claim = volume.persistent_volume_claim
+        place = self.root / paths.label(volume.name)
+        return claim is not None and (claim.read_only or _mark(place).exists())
 
     def _make_directory(self, place: Path, volume: Volume) -> None:
         if place.is_mount() or place.is_symlink():
@@ -116,6 +135,8 @@ class VolumeStore:
             return root
         place = paths.inside(root, sub_path)
         if not place.exists():
+            if volume.persistent_volume_claim is not None:
+                raise ConfigError(f"volume {volume.name} has no {sub_path}")
             place.mkdir(parents=True)
         return place
 
@@ -145,6 +166,11 @@ class VolumeStore:
         """Remove the volumes and what is in them."""
         self.empty_memory()
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def _mark(place: Path) -> Path:
+    """Return the file whose presence says that the volume at *place* is read-only."""
+    return place.with_name(f".{place.name}.read-only")
 
 
 def _size(empty: EmptyDir) -> int:

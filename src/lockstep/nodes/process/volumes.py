@@ -125,6 +125,7 @@ def supported(volume: Volume) -> bool:
             volume.secret,
             volume.downward_api,
             volume.projected,
+            volume.persistent_volume_claim,
         )
     )
 

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from lockstep.devices.sharing.front import NoFront
 from lockstep.kube.errors import ApiError
-from lockstep.nodes.process import admission, cgroups, machine, paths
-from lockstep.nodes.process.cgroups import limits_of
+from lockstep.nodes.process import admission, cgroups, fences, machine, paths, ports
+from lockstep.nodes.process.cgroups import Membership, limits_of
+from lockstep.nodes.process.claims import NotYet
 from lockstep.nodes.process.downward import Place
 from lockstep.nodes.process.environment import Around, ConfigError, command
 from lockstep.nodes.process.facts import PodFacts, Verdict, containers_of
@@ -45,7 +47,14 @@ class Worker:
         self.node, self.pod, self.home = node, pod, home
         self.book = OrderBook(home, node.isolation, self.hostname)
         self.keepers = {
-            container.name: Keeper(pod, container, self.book, changed=self.changed, say=self.say)
+            container.name: Keeper(
+                pod,
+                container,
+                self.book,
+                node.image(container),
+                changed=self.changed,
+                say=self.say,
+            )
             for container, _ in containers_of(pod)
         }
         record = home.record
@@ -53,6 +62,7 @@ class Worker:
             accepted_at=record.accepted_at,
             verdict=verdict_of(record),
             released=record.released,
+            disrupted=record.disrupted,
             ip=record.address,
             grace=float(pod.spec.termination_grace_period_seconds),
         )
@@ -141,6 +151,7 @@ class Worker:
             self.node.tokens.forget(meta.uid)
             self.node.contents.forget(meta.uid)
         cgroups.remove(self.home.record.groups)
+        self.node.kept.keep(self.home)
         self.home.remove()
 
     async def _turn(self) -> float | None:
@@ -206,15 +217,18 @@ class Worker:
         self._tell_names()
         store = VolumeStore(self.home.volumes)
         try:
-            around = await self._around()
-            store.make(self.pod, around)
+            claims = await self.node.claims.of(self.pod)
+            store.make(self.pod, await self._around(), claims)
         except (ConfigError, ApiError, Refused, OSError, paths.UnsafeName) as error:
             message = str(error)
+            soon = isinstance(error, NotYet)
             if self.state.hindrance is None or self.state.hindrance.message != message:
                 self.say("Warning", "FailedMount", f"volumes cannot be set up: {message}")
             hindrance = machine.retry(
                 self.state.hindrance, "ContainerCreating", message, time.time()
             )
+            if soon:
+                hindrance = replace(hindrance, retry_at=time.time() + TROUBLE)
             self.state = replace(self.state, hindrance=hindrance)
             return
         for remark in store.remarks:
@@ -236,27 +250,59 @@ class Worker:
             around = await self._around()
             orders = self._orders(keeper.container, around)
             await keeper.start(action.attempt, orders)
-        except (ConfigError, paths.UnsafeName, ApiError) as error:
+            self._note_undisturbed()
+        except (ConfigError, paths.UnsafeName, ApiError, NoFront) as error:
             keeper.hinder("CreateContainerConfigError", str(error))
         except (Refused, OSError) as error:
             keeper.hinder("CreateContainerError", str(error))
 
+    def _note_undisturbed(self) -> None:
+        """Forget a stop of the node from which the pod's containers have started again."""
+        if self.home.record.disrupted:
+            self.home.record.disrupted = ""
+            self.home.save()
+            self.state = replace(self.state, disrupted="")
+
     def _orders(self, container: Container, around: Around) -> Callable[[RunHome], dict[str, Any]]:
-        user = identity(self.pod, container)
-        base = self.node.environment(
-            self.hostname, home_directory(user["uid"]), self.home.record.gpus
-        )
-        wanted = command(container, around, base)
+        image = self.node.image(container)
+        user = identity(self.pod, container, image)
+        given = fences.cards_by_container(self.pod, self.home.record.gpus)
+        granted = given.get(container.name, [])
+        shut = fences.shut(self.node.cards, granted)
+        base = self.node.environment(self.hostname, home_directory(user["uid"]), granted)
+        wanted = command(container, around, base, image)
+        share = self.node.shares.enter(self.pod, container, granted, user["uid"])
+        wanted = share.joined(wanted)
         membership = self.node.groups.enter(
-            self.pod.metadata.uid, container.name, limits_of(container)
+            self.pod.metadata.uid,
+            container.name,
+            limits_of(container, fences.denials(shut)),
         )
+        membership = self._with_own_ports(container, membership)
         places = self.node.groups.places(self.pod.metadata.uid)
+        if self.node.ports.root is not None:
+            places.append(str(self.node.ports.root / self.pod.metadata.uid))
         if not set(places) <= set(self.home.record.groups):
             self.home.record.groups = sorted({*self.home.record.groups, *places})
             self.home.save()
         for failed in membership.unenforced:
             self._remark("LimitNotEnforced", f"container {container.name}: {failed}")
-        return lambda run: self.book.start(container, run, around, wanted, membership)
+        return lambda run: self.book.start(
+            container, run, around, wanted, membership, shut=shut, share=share.mounts, image=image
+        )
+
+    def _with_own_ports(self, container: Container, membership: Membership) -> Membership:
+        """Return *membership* with the group that gives the pod its declared ports."""
+        wanted, address = ports.declared(self.pod), self.home.record.address
+        if not wanted or not address:
+            return membership
+        try:
+            joined = self.node.ports.enter(self.pod.metadata.uid, container.name, address, wanted)
+        except OSError as error:
+            why = error.strerror or str(error)
+            self._remark("PortsShared", f"ports are shared with the pods beside this one: {why}")
+            return membership
+        return replace(membership, procs=tuple(dict.fromkeys((*membership.procs, joined))))
 
     def _tell_limitations(self) -> None:
         self._remark(
@@ -323,6 +369,7 @@ class Worker:
         cgroups.kill(self.home.record.groups)
         VolumeStore(self.home.volumes).remove()
         cgroups.remove(self.home.record.groups)
+        self.node.shares.drop(self.pod.metadata.uid)
 
     def detach(self) -> None:
         """Leave the containers to their shims."""
@@ -336,7 +383,10 @@ class Worker:
             pass  # what was being started has started, and is stopped with the rest
         running = [keeper for keeper in self.keepers.values() if keeper.facts.running]
         if running:
-            self.state = replace(self.state, disrupted="the node was told to stop")
+            # Where the API server ends at the same time this is told after the next start.
+            self.home.record.disrupted = "the node was told to stop"
+            self.home.save()
+            self.state = replace(self.state, disrupted=self.home.record.disrupted)
         for keeper in running:
             keeper.stop(grace, "the node stops")
         await asyncio.gather(*(keeper.ended.wait() for keeper in running))

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from lockstep.api import names
+from lockstep.api import names, timestamp
 from lockstep.api.core import Node, Taint
 from lockstep.api.devices import Device, NumaNode
 from lockstep.api.timestamp import show
@@ -51,11 +51,22 @@ def fleet(groups: Sequence[NodeGroup]) -> dict[str, SimulatedNode]:
                 group=group,
                 spine=f"spine-{spines + spine}",
                 leaf=f"leaf-{spines + spine}-{leaf}",
-                address=str(ipaddress.IPv4Address(_FIRST_ADDRESS + number)),
+                address=address(number),
             )
             number += 1
         spines += -(-group.nodes // (group.nodes_per_leaf * group.leaves_per_spine))
     return nodes
+
+
+def address(number: int) -> str:
+    """Return the address of the *number*-th node, from 0."""
+    return str(ipaddress.IPv4Address(_FIRST_ADDRESS + number))
+
+
+def arrives_in(node: Node, now: float) -> float:
+    """Return the seconds until a node that was made for a pool is to be ready."""
+    at = timestamp.read(node.metadata.annotations.get(names.ARRIVES_ANNOTATION))
+    return 0.0 if at is None else max(0.0, at - now)
 
 
 def node_object(node: SimulatedNode, now: float) -> dict[str, Any]:
@@ -68,7 +79,7 @@ def node_object(node: SimulatedNode, now: float) -> dict[str, Any]:
         },
         "spec": {
             "providerID": f"simulated://{node.name}",
-            "taints": [{"key": names.SIMULATED_TAINT, "effect": "PreferNoSchedule"}],
+            "taints": [{"key": names.SIMULATED_TAINT, "effect": "NoSchedule"}],
         },
         "status": status(node, now),
     }
@@ -78,11 +89,13 @@ def taints(node: Node) -> list[Taint]:
     """Return the taints that a node in the server should have.
 
     What people put there stays. The taint that admission puts on new nodes goes, where there may
-    be no controller to remove it, and the one that tells simulated nodes is there.
+    be no controller to remove it, and the one that keeps real work off is there.
     """
-    kept = [taint for taint in node.spec.taints if taint.key != NOT_READY_TAINT]
-    told = any(taint.key == names.SIMULATED_TAINT for taint in kept)
-    return kept if told else [*kept, Taint(key=names.SIMULATED_TAINT, effect="PreferNoSchedule")]
+    ours = Taint(key=names.SIMULATED_TAINT, effect="NoSchedule")
+    if ours in node.spec.taints:
+        return [taint for taint in node.spec.taints if taint.key != NOT_READY_TAINT]
+    others = (NOT_READY_TAINT, names.SIMULATED_TAINT)
+    return [*(taint for taint in node.spec.taints if taint.key not in others), ours]
 
 
 def labels(node: SimulatedNode) -> dict[str, str]:
@@ -147,10 +160,10 @@ def _device(node: SimulatedNode, kind: Literal["gpu", "nic"], index: int, count:
 
 def status(node: SimulatedNode, now: float) -> dict[str, Any]:
     """Return the status of *node* when it is well."""
-    amounts = _amounts(node.group)
+    offered = amounts(node.group)
     return {
-        "capacity": amounts,
-        "allocatable": amounts,
+        "capacity": offered,
+        "allocatable": offered,
         "conditions": conditions(ready=True, why="the simulated node is ready", now=now, since=now),
         "addresses": [
             {"type": "InternalIP", "address": node.address},
@@ -161,18 +174,19 @@ def status(node: SimulatedNode, now: float) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=64)
-def _amounts(group: NodeGroup) -> dict[str, str]:
-    amounts = {
+def amounts(group: NodeGroup) -> dict[str, str]:
+    """Return what a node of a group offers."""
+    found = {
         names.CPU: str(group.cpus),
         names.MEMORY: f"{group.memory // MIB}Mi",
         names.PODS: str(PODS_PER_NODE),
         "ephemeral-storage": "1Ti",
     }
     if group.gpus:
-        amounts[names.GPU] = str(group.gpus)
+        found[names.GPU] = str(group.gpus)
     if group.nics:
-        amounts[names.NICS] = str(group.nics)
-    return amounts
+        found[names.NICS] = str(group.nics)
+    return found
 
 
 def conditions(*, ready: bool, why: str, now: float, since: float) -> list[dict[str, str]]:

@@ -7,14 +7,14 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from lockstep.api import names, quantity
 from lockstep.api.core import LEASES, NAMESPACES, NODES, Node, Quantity
 from lockstep.api.wire import to_builtins
-from lockstep.kube.client import Client
+from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound, Unreachable
 from lockstep.nodes.simulated import fleet
 from lockstep.nodes.simulated.fleet import SimulatedNode
@@ -74,9 +74,12 @@ class Registration:
         client: Client,
         nodes: Mapping[str, SimulatedNode],
         busy: Callable[[], bool] = lambda: False,
+        present: Collection[str] | None = None,
     ) -> None:
+        """*nodes* are registered; *present* are they and the adopted ones, which come and go."""
         self._client = client
         self._nodes = nodes
+        self._present = nodes.keys() if present is None else present
         self._busy = busy
         """Whether there is more to do for the nodes' pods than the server can take."""
         self._started = time.time()
@@ -189,8 +192,26 @@ class Registration:
             ready=ready, why=why or "the simulated node is ready", now=now, since=since
         )
         await self._client.patch(
-            NODES, name, {"status": {"conditions": conditions}}, subresource="status"
+            NODES,
+            name,
+            {"status": {"conditions": conditions}},
+            how=Patch.STRATEGIC,  # conditions of others stay
+            subresource="status",
         )
+
+    async def adopt(self, name: str) -> None:
+        """Keep a node alive that others have registered, and say that it is ready."""
+        await self.renew(name)
+        self._alive.add(name)
+        await self.tell(name, ready=True)
+
+    async def forget(self, name: str) -> None:
+        """Keep a node alive no more that was adopted and has gone, and delete its lease."""
+        self.stop(name)
+        self._changed.pop(name, None)
+        self._renewed.pop(name, None)
+        with contextlib.suppress(NotFound):
+            await self._client.delete(LEASES, name, LEASE_NAMESPACE)
 
     def stop(self, name: str) -> None:
         """No longer keep a node alive."""
@@ -211,10 +232,7 @@ class Registration:
 
     async def _keep(self, interval: float, work: Callable[[str], Awaitable[None]]) -> None:
         """Do *work* for each living node once in *interval*, spread out evenly."""
-        size = max(1, len(self._nodes))
-        batch = max(1, round(size / interval / 4))
-        pause = interval * batch / size
-        turns = itertools.cycle(self._nodes)
+        turns = self._in_turn()
 
         async def once(name: str) -> None:
             try:
@@ -223,9 +241,16 @@ class Registration:
                 log.warning("node %s: %s", name, error)
 
         while True:
-            await asyncio.sleep(pause)
+            size = max(1, len(self._present))
+            batch = max(1, round(size / interval / 4))
+            await asyncio.sleep(interval * batch / size)
             due = [name for name in itertools.islice(turns, batch) if name in self._alive]
             await in_parallel(due, once)
+
+    def _in_turn(self) -> Iterator[str]:
+        """Yield the names of the nodes over and over; nodes may come and go meanwhile."""
+        while True:
+            yield from list(self._present) or [""]
 
 
 def _same_amounts(one: Mapping[str, Quantity], other: Mapping[str, Quantity]) -> bool:

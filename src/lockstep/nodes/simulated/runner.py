@@ -12,7 +12,6 @@ from lockstep.kube.cache import Change
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import ApiError, Conflict, NotFound
 from lockstep.nodes.simulated import statuses
-from lockstep.nodes.simulated.fleet import SimulatedNode
 from lockstep.nodes.simulated.timeline import Act, Action, Timeline
 
 log = logging.getLogger(__name__)
@@ -23,9 +22,10 @@ PARALLEL = 48
 class PodRunner:
     """Runs the pods of a fleet."""
 
-    def __init__(self, client: Client, nodes: Mapping[str, SimulatedNode], timeline: Timeline):
+    def __init__(self, client: Client, hosts: Mapping[str, str], timeline: Timeline):
+        """*hosts* are the addresses of the nodes by name; nodes may come and go."""
         self._client = client
-        self._nodes = nodes
+        self._hosts = hosts
         self._timeline = timeline
         self._addresses = statuses.PodAddresses()
         self._wake = asyncio.Event()
@@ -38,7 +38,7 @@ class PodRunner:
             self._timeline.pod_gone(pod)
             self._addresses.release(pod.metadata.uid)
             return
-        if pod.status.pod_ip and pod.spec.node_name in self._nodes:
+        if pod.status.pod_ip and pod.spec.node_name in self._hosts:
             self._addresses.keep(pod.metadata.uid, pod.status.pod_ip)
         self._timeline.pod_seen(pod, time.time())
         self._wake.set()
@@ -109,7 +109,7 @@ class PodRunner:
         now = time.time()
         if action.act is Act.START:
             address = self._addresses.of(pod.metadata.uid)
-            host = self._nodes[pod.spec.node_name].address
+            host = self._hosts[pod.spec.node_name]
             return statuses.running(pod, address=address, host=host, now=now)
         return statuses.ended(
             pod,

@@ -26,6 +26,8 @@ class View:
         self.scratch = scratch
         self.volumes: list[str] = []
         self.made: set[str] = set()
+        self.shown: dict[str, str] = {}
+        """Where the container sees what lies where on the host."""
 
     def mount_all(self, mounts: list[dict[str, Any]]) -> None:
         """Mount every volume where the container wants it, parents before children.
@@ -41,6 +43,29 @@ class View:
                 self.make_room(place, directory=os.path.isdir(source))
             bind(source, place, read_only=one["read_only"])
             self.volumes.append(place)
+            self.shown[os.path.realpath(source)] = place
+
+    def hide_all(self, directories: list[str]) -> None:
+        """Show each of *directories* empty, also where a volume shows it another time.
+
+        Raises:
+            Refused: when the kernel says no.
+        """
+        if not directories:
+            return
+        empty = os.path.join(self.scratch, "hidden")
+        os.makedirs(empty, mode=0o755, exist_ok=True)
+        # Once one of them is hidden, the empty directory itself may be out of sight.
+        fd = os.open(empty, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        for directory in directories:
+            places = [directory]
+            for source, place in self.shown.items():
+                if directory.startswith(source.rstrip("/") + "/"):
+                    places.append(os.path.join(place, os.path.relpath(directory, source)))
+            for place in places:
+                if os.path.isdir(place):
+                    mount(f"/proc/self/fd/{fd}", place, MS_BIND)
+        os.close(fd)
 
     def make_room(self, target: str, *, directory: bool) -> None:
         """Make the mount point *target* exist, without writing into the host's directories."""

@@ -116,7 +116,9 @@ def child(orders: Orders, output: int, errors: int, report: int) -> NoReturn:
         os.dup2(output, 1)
         os.dup2(errors, 2)
         enter_namespaces(orders)
-        View(orders["scratch"]).mount_all(orders["mounts"])
+        view = View(orders["scratch"])
+        view.mount_all(orders["mounts"])
+        view.hide_all(orders.get("hidden", []))
         become(orders)
     except (Refused, OSError) as error:
         os.write(report, str(error).encode())

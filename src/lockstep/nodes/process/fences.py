@@ -1,0 +1,48 @@
+"""Keeping a container off the cards that it was not granted."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+
+from lockstep.devices.core.holders import asked, shares
+from lockstep.devices.core.model import Card
+from lockstep.nodes.process.facts import Role, containers_of
+from lockstep.nodes.process.spec import Pod
+
+NOTHING = "/dev/null"
+"""What a container sees in place of a card's device file."""
+
+
+def cards_by_container(pod: Pod, given: list[int]) -> Mapping[str, list[int]]:
+    """Return the indices of each container's cards.
+
+    Containers that run together take theirs in order; one that runs before them takes the first.
+    """
+    known = containers_of(pod)
+    together = [(one.name, asked(one.resources)) for one, role in known if role is not Role.INIT]
+    found = shares(together, given)
+    before = [one for one, role in known if role is Role.INIT]
+    return found | {one.name: given[: asked(one.resources)] for one in before}
+
+
+def shut(cards: Iterable[Card], granted: Collection[int]) -> list[str]:
+    """Return the device files, as far as there are any, of the cards that are not granted."""
+    files = [node for card in cards if card.index not in granted for node in card.nodes]
+    return [one for one in files if _device(one)]
+
+
+def denials(files: Iterable[str]) -> tuple[str, ...]:
+    """Return device files as a control group names them: ``c 195:0``."""
+    numbers = [found for one in files if (found := _device(one)) is not None]
+    return tuple(f"c {os.major(one)}:{os.minor(one)}" for one in numbers)
+
+
+def _device(path: str) -> int | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_rdev if stat.S_ISCHR(found.st_mode) else None

@@ -1,0 +1,156 @@
+"""Shares of GPUs as the containers of a process node get them.
+
+A container with a share meets the front in place of NVIDIA's libraries, and a file that says what
+it was granted. Where the front is missing it is not started: its limits would not be held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from lockstep.api import names
+from lockstep.compat.shares.variables import variables
+from lockstep.devices.core.holders import asked as whole_asked
+from lockstep.devices.core.model import Card
+from lockstep.devices.sharing import front
+from lockstep.devices.sharing.core.asks import MIB, Ask, BadAsk, asked
+from lockstep.devices.sharing.shelf import Grant, Shelf
+from lockstep.nodes.process.environment import Command, ConfigError
+from lockstep.nodes.process.spec import Container, Pod
+
+PLACE: Final = Path("/run/lockstep")
+"""Where a container sees the front and its share."""
+
+Orders = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """What a container needs to meet its share: mounts and variables; empty without one."""
+
+    mounts: tuple[Orders, ...] = ()
+    variables: tuple[tuple[str, str], ...] = ()
+    libraries: str = ""
+
+    def joined(self, command: Command) -> Command:
+        """Return *command* with these variables, the front before all other libraries."""
+        if not self.variables:
+            return command
+        before = command.env.get("LD_LIBRARY_PATH", "")
+        path = f"{self.libraries}:{before}" if before else self.libraries
+        env = {**command.env, **dict(self.variables), "LD_LIBRARY_PATH": path}
+        return replace(command, env=env)
+
+
+class Shares:
+    """The shares of this node's containers, below *root*."""
+
+    def __init__(self, root: Path, cards: Sequence[Card], *, mounts: bool) -> None:
+        self.shelf, self._cards, self._mounts = Shelf(root), cards, mounts
+
+    def enter(self, pod: Pod, container: Container, gpus: list[int], user: int | None) -> Entered:
+        """Make the share of a container that is about to start on the cards *gpus*.
+
+        Raises:
+            ConfigError: when what it asks for cannot be held.
+            NoFront: when this node lacks what would hold it.
+            OSError: when its file cannot be made.
+        """
+        ask = _asked(pod, container)
+        if ask is None or not gpus:
+            return Entered()
+        found = front.find()
+        uuids = {card.index: card.uuid for card in self._cards}
+        meta = pod.metadata
+        grant = Grant(
+            namespace=meta.namespace,
+            pod=meta.name,
+            container=container.name,
+            uid=meta.uid,
+            cards=[uuids[index] for index in gpus],
+            memory=ask.memory,
+            compute=ask.compute,
+            policy=ask.policy,
+            offline=ask.offline,
+        )
+        entered = self._entered(found, self.shelf.put(grant, user))
+        told = variables(
+            meta.annotations.get(names.DIALECT_ANNOTATION, ""),
+            memory=ask.memory // MIB,
+            compute=ask.compute,
+            cards=gpus,
+            card_memory=next((card.memory for card in self._cards if card.index in gpus), 0),
+            pod=_sum(pod)[0],
+        )
+        return replace(entered, variables=(*entered.variables, *told.items()))
+
+    def drop(self, uid: str) -> None:
+        """Remove the shares of a pod."""
+        self.shelf.drop(uid)
+
+    def _entered(self, found: front.Front, share: Path) -> Entered:
+        bell, libraries = self.shelf.bell, found.directory
+        seen = {"front": libraries, "share": share, "bell": bell}
+        if self._mounts:
+            seen = {name: PLACE / name for name in seen}
+        mounts = (
+            _mount(libraries, PLACE / "front", read_only=True),
+            _mount(share, PLACE / "share"),
+            _mount(bell, PLACE / "bell"),
+        )
+        told = {
+            "LOCKSTEP_SHARE": str(seen["share"]),
+            "LOCKSTEP_BELL": str(seen["bell"]),
+            "LOCKSTEP_DRIVER": str(found.cuda),
+        }
+        if found.nvml is not None:
+            told["LOCKSTEP_NVML"] = str(found.nvml)
+        return Entered(mounts if self._mounts else (), tuple(told.items()), str(seen["front"]))
+
+
+def taken(pod: Pod, others: Iterable[tuple[Pod, list[int]]], cards: Sequence[Card]) -> set[int]:
+    """Return the cards on which *pod* has no room beside the *others* and their cards."""
+    mine = _sum(pod)
+    used: dict[int, tuple[int, int]] = {}
+    full: set[int] = set()
+    for other, gpus in others:
+        theirs = _sum(other)
+        for index in gpus:
+            memory, compute = used.get(index, (0, 0))
+            used[index] = (memory + theirs[0], compute + theirs[1])
+            if not any(theirs) or not any(mine):
+                full.add(index)
+    room = {card.index: card.memory for card in cards}
+    for index, (memory, compute) in used.items():
+        over = memory + mine[0] > room.get(index, 0) > 0 or compute + mine[1] > 100
+        if over:
+            full.add(index)
+    return full
+
+
+def _sum(pod: Pod) -> tuple[int, int]:
+    """Return MiB and hundredths that a pod takes of each of its cards; zeros when it takes all."""
+    asks = [_lenient(pod, one) for one in pod.spec.containers if not whole_asked(one.resources)]
+    known = [one for one in asks if one is not None]
+    return sum(-(-one.memory // MIB) for one in known), sum(one.compute for one in known)
+
+
+def _lenient(pod: Pod, container: Container) -> Ask | None:
+    try:
+        return asked(container.resources, {})
+    except BadAsk:
+        return None
+
+
+def _asked(pod: Pod, container: Container) -> Ask | None:
+    try:
+        return asked(container.resources, pod.metadata.annotations)
+    except BadAsk as error:
+        raise ConfigError(f"container {container.name}: {error}") from error
+
+
+def _mount(source: Path, target: Path, *, read_only: bool = False) -> Orders:
+    return {"source": str(source), "target": str(target), "read_only": read_only}
