@@ -1,0 +1,1 @@
+"""Datasets: declared once, cached on the nodes that read them."""

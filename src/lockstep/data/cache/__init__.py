@@ -1,0 +1,1 @@
+"""The data cache of a node: lists sources, fetches files, tells what is there."""

@@ -1,0 +1,167 @@
+"""Sources of datasets: object stores, web servers and directories, read by obstore."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import obstore
+from obstore import exceptions
+from obstore.store import GCSStore, HTTPStore, LocalStore, S3Store
+
+from lockstep.api.dataset_cache import CacheMount
+from lockstep.data.core.manifest import Entry, Found
+
+Json = dict[str, Any]
+
+_RETRY: Final[Any] = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
+_CLIENT: Final[Json] = {"connect_timeout": "5s", "timeout": "60s"}
+_S3: Final = {
+    "access_key_id": "aws_access_key_id",
+    "secret_access_key": "aws_secret_access_key",
+    "session_token": "aws_session_token",
+}
+_LISTED_AT_ONCE: Final = 1000
+
+
+class SourceFailed(Exception):
+    """A source does not give what it should; *reason* is one word, the message says which."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Source:
+    """One mount's source."""
+
+    def __init__(
+        self, mount: CacheMount, secrets: Mapping[str, str], hidden: tuple[Path, ...] = ()
+    ) -> None:
+        self.uri = mount.uri
+        try:
+            self._store = _open(mount, secrets, hidden)
+        except (exceptions.BaseError, ValueError, FileNotFoundError) as error:
+            raise SourceFailed("SourceUnusable", f"{mount.uri}: {_first_line(error)}") from error
+
+    async def list(self) -> list[Found]:
+        """Return what the source holds.
+
+        Raises:
+            SourceFailed: when it cannot be listed.
+        """
+        found = []
+        try:
+            async for batch in self._batches():
+                for one in batch:
+                    found.append(
+                        Found(
+                            one["path"],
+                            one["size"],
+                            one["e_tag"] or "",
+                            one["last_modified"].timestamp(),
+                        )
+                    )
+        except (exceptions.BaseError, OSError) as error:
+            raise self._failed(error, listing=True) from error
+        return found
+
+    async def _batches(self) -> AsyncIterator[Any]:
+        async for batch in obstore.list(self._store, chunk_size=_LISTED_AT_ONCE):
+            yield batch
+
+    async def read(self, entry: Entry, start: int, end: int) -> Any:
+        """Return the bytes *start* to *end* of the very object that *entry* names.
+
+        Raises:
+            SourceFailed: when the object is another now, or does not come whole.
+        """
+        options: Any = {"if_match": entry.etag} if entry.etag else {}
+        if (start, end) != (0, entry.size):
+            options["range"] = (start, end)
+        try:
+            result = await obstore.get_async(self._store, entry.key, options=options or None)
+            if result.meta["size"] != entry.size:
+                raise self._changed(entry)
+            data = await result.bytes_async()
+        except (exceptions.BaseError, OSError) as error:
+            if isinstance(error, exceptions.PreconditionError | exceptions.NotFoundError):
+                raise self._changed(entry) from error
+            raise self._failed(error) from error
+        if len(data) != end - start:
+            raise SourceFailed(
+                "SourceCutShort", f"{self.uri}: {entry.key} gave {len(data)} of {end - start} bytes"
+            )
+        return data
+
+    def _changed(self, entry: Entry) -> SourceFailed:
+        text = f"{self.uri}: {entry.key} is not the object any more that the version was made of"
+        return SourceFailed("SourceChanged", text)
+
+    def _failed(self, error: Exception, *, listing: bool = False) -> SourceFailed:
+        # A listing that fails is of no class of its own; its status stands in the words.
+        answered = re.search(r"status code: (\d+)", str(error))
+        code = answered[1] if answered else ""
+        refused = exceptions.PermissionDeniedError | exceptions.UnauthenticatedError
+        missing = exceptions.NotFoundError | FileNotFoundError
+        if isinstance(error, refused) or code in ("401", "403"):
+            reason = "SourceRefused"
+        elif listing and (isinstance(error, missing) or code == "404"):
+            reason = "SourceMissing"
+        else:
+            reason = "SourceUnreachable"
+        return SourceFailed(reason, f"{self.uri}: {_first_line(error)}")
+
+
+def _open(mount: CacheMount, secrets: Mapping[str, str], hidden: tuple[Path, ...]) -> Any:
+    parts = urlsplit(mount.uri)
+    prefix = parts.path.strip("/")
+    endpoint = mount.options.get("endpoint", "")
+    client: Any = {**_CLIENT, **({"allow_http": True} if endpoint.startswith("http://") else {})}
+    if parts.scheme in ("local", "file"):
+        return _directory(Path("/", parts.netloc, prefix), hidden)
+    if parts.scheme in ("http", "https"):
+        client["allow_http"] = parts.scheme == "http"
+        return HTTPStore.from_url(mount.uri, client_options=client, retry_config=_RETRY)
+    if parts.scheme == "gs":
+        given: Any = {"skip_signature": True}
+        return GCSStore(
+            parts.netloc,
+            prefix=prefix or None,
+            config=given,
+            client_options=client,
+            retry_config=_RETRY,
+        )
+    config: Any = {_S3[name]: value for name, value in secrets.items() if name in _S3}
+    if not config:
+        # Never with the rights of the machine that the cache runs on.
+        config["aws_skip_signature"] = True
+    if endpoint:
+        config["aws_endpoint"] = endpoint
+    config["aws_region"] = mount.options.get("region", "us-east-1")
+    config["aws_virtual_hosted_style_request"] = False
+    return S3Store(
+        parts.netloc,
+        prefix=prefix or None,
+        config=config,
+        client_options=client,
+        retry_config=_RETRY,
+    )
+
+
+def _directory(place: Path, hidden: tuple[Path, ...]) -> LocalStore:
+    real = place.resolve()
+    for one in hidden:
+        if real.is_relative_to(one) or one.is_relative_to(real):
+            raise ValueError(f"{place} holds what datasets may not show: {one}")
+    if not real.is_dir():
+        raise FileNotFoundError(f"{place} is no directory of this node")
+    return LocalStore(real)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:300]

@@ -1,0 +1,57 @@
+"""Pods as far as their claims of volumes go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.resource import Resource
+from lockstep.api.wire import Wire
+
+CLAIM_INDEX: Final = "claim"
+"""Pods by the claims that they mount: ``NAMESPACE/NAME``."""
+
+
+class ClaimName(Wire, frozen=True):
+    """Which claim a volume stands for."""
+
+    claim_name: str = ""
+
+
+class Volume(Wire, frozen=True):
+    """A volume of a pod."""
+
+    persistent_volume_claim: ClaimName | None = None
+
+
+class Spec(Wire, frozen=True):
+    """Where a pod runs and which volumes it has."""
+
+    node_name: str = ""
+    volumes: list[Volume] = []
+
+
+class Status(Wire, frozen=True):
+    """Whether it is over."""
+
+    phase: str = ""
+
+
+class ClaimingPod(Wire, frozen=True):
+    """A pod, as its claims see it."""
+
+    metadata: ObjectMeta
+    spec: Spec = Spec()
+    status: Status = Status()
+
+
+CLAIMING_PODS: Final = Resource("", "v1", "pods", "Pod", True, ClaimingPod)
+
+
+def claims_of(pod: ClaimingPod) -> Iterable[str]:
+    """Yield the claims that *pod* mounts, each as ``NAMESPACE/NAME``."""
+    for volume in pod.spec.volumes:
+        claim = volume.persistent_volume_claim
+        if claim is not None and claim.claim_name:
+            yield f"{pod.metadata.namespace}/{claim.claim_name}"

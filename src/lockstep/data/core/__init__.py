@@ -1,0 +1,1 @@
+"""What to cache where and in which order, decided without I/O."""

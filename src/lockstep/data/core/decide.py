@@ -1,0 +1,230 @@
+"""What a dataset needs next, from all that is seen of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Final
+
+from lockstep.api.dataset_cache import (
+    CACHE_NODE_LABEL,
+    DATASET_CACHES,
+    DatasetCacheSpec,
+    cache_name,
+    label_of,
+)
+from lockstep.api.merge import difference
+from lockstep.api.names import API_VERSION
+from lockstep.api.wire import to_builtins
+from lockstep.compat.fluid.objects import DATASETS, RuntimeStatus
+from lockstep.compat.fluid.translate import Problem, Wanted, translate
+from lockstep.data.core import loads, objects
+from lockstep.data.core.status import dataset_status
+from lockstep.data.core.world import Action, Create, Decision, Delete, Patch, Seen
+
+Json = dict[str, Any]
+
+FINALIZER: Final = "lockstep.dev/data"
+"""Keeps a dataset until its volume, which has no owner, is gone."""
+
+
+def decide(seen: Seen, now: str) -> Decision:
+    """Return what to do for the dataset in *seen* at the time *now* (RFC 3339)."""
+    if seen.dataset.metadata.deletion_timestamp is not None:
+        return _end(seen, now)
+    if not seen.runtimes:
+        status = dataset_status(seen, "NotBound", "NoRuntime", _needs_runtime(seen), now)
+        return Decision(status=status, loads=loads.statuses(seen, bound=False, now=now))
+    try:
+        wanted = translate(seen.dataset, seen.runtimes[0])
+    except Problem as problem:
+        status = dataset_status(seen, "Failed", "NotHonoured", str(problem), now)
+        told = loads.statuses(seen, bound=False, now=now)
+        return Decision(
+            status=status, loads=told, remark=("NotHonoured", str(problem)), runtime_status=None
+        )
+    return _serve(seen, wanted, now)
+
+
+def _serve(seen: Seen, wanted: Wanted, now: str) -> Decision:
+    actions: list[Action] = list(_guard(seen))
+    version = _version(seen)
+    chosen = nodes(seen, wanted)
+    targets = loads.targets(seen, chosen)
+    for node in chosen:
+        spec = DatasetCacheSpec(
+            node=node,
+            dataset=seen.dataset.metadata.name,
+            mounts=wanted.mounts,
+            tiers=wanted.tiers,
+            version=version,
+            reload=loads.reload(seen),
+            targets=_targets(seen, node, targets.get(node, ())),
+        )
+        actions += _cache(seen, spec)
+    if version:
+        actions += _bind(seen)
+    phase, reason, message = _phase(seen, version)
+    ready = sum(one.status.phase == "Ready" for one in seen.caches)
+    runtime = RuntimeStatus(
+        worker_phase="Ready" if ready and ready == len(chosen) else "PartialReady",
+        fuse_phase="Ready",
+        current_worker_number_scheduled=len(chosen),
+        desired_worker_number_scheduled=wanted.replicas,
+        selector=f"lockstep.dev/dataset={seen.dataset.metadata.name}",
+    )
+    return Decision(
+        actions,
+        dataset_status(seen, phase, reason, message, now, ignored=wanted.ignored),
+        runtime,
+        loads=loads.statuses(seen, bound=bool(version), now=now),
+    )
+
+
+def nodes(seen: Seen, wanted: Wanted) -> list[str]:
+    """Return the nodes that cache the dataset: those that do, those that read, then others.
+
+    Others are chosen by the dataset's and the node's name together, so that many datasets spread.
+    """
+    usable = set(seen.nodes)
+    kept = [one.spec.node for one in seen.caches if one.spec.node in usable]
+    found = list(dict.fromkeys([*kept, *sorted(seen.readers & usable)]))
+    others = sorted(usable - set(found), key=lambda node: _weight(seen, node))
+    return found + others[: max(0, wanted.replicas - len(found))]
+
+
+def _weight(seen: Seen, node: str) -> bytes:
+    text = f"{seen.dataset.metadata.namespace}/{seen.dataset.metadata.name}@{node}"
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _version(seen: Seen) -> str:
+    """Return the version to bind: the one that is, or what a listing found that was asked for."""
+    bound = next((one.spec.version for one in seen.caches if one.spec.version), "")
+    wanted = loads.reload(seen)
+    listed = [one.status.listed for one in seen.caches if one.status.reload == wanted]
+    found = [one for one in listed if one]
+    return bound if bound in found or not found else found[0]
+
+
+def _targets(seen: Seen, node: str, asked: Iterable[str]) -> list[str]:
+    """Return what is to be on *node*; what was asked for stays asked for."""
+    kept = [path for one in seen.caches if one.spec.node == node for path in one.spec.targets]
+    reads = ["/"] if node in seen.readers else []
+    return sorted({*kept, *asked, *reads})
+
+
+def _cache(seen: Seen, spec: DatasetCacheSpec) -> Iterable[Action]:
+    name, namespace = cache_name(spec.dataset, spec.node), seen.dataset.metadata.namespace
+    there = next((one for one in seen.caches if one.metadata.name == name), None)
+    if there is None:
+        body = {
+            "apiVersion": API_VERSION,
+            "kind": "DatasetCache",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "labels": {CACHE_NODE_LABEL: label_of(spec.node)},
+                "ownerReferences": [objects.owner(seen.dataset)],
+            },
+            "spec": to_builtins(spec),
+        }
+        yield Create(DATASET_CACHES, body, namespace)
+    elif patch := difference(to_builtins(there.spec), to_builtins(spec)):
+        yield Patch(DATASET_CACHES, name, namespace, {"spec": patch})
+
+
+def _guard(seen: Seen) -> Iterable[Action]:
+    """Yield what keeps the dataset from going before its volume."""
+    meta = seen.dataset.metadata
+    if FINALIZER not in meta.finalizers:
+        patch = {
+            "resourceVersion": meta.resource_version,
+            "finalizers": [*meta.finalizers, FINALIZER],
+        }
+        yield Patch(DATASETS, meta.name, meta.namespace, {"metadata": patch})
+
+
+def _bind(seen: Seen) -> Iterable[Action]:
+    """Yield what gives the dataset its volume and claim, bound to each other.
+
+    Servers with a controller of volumes bind them themselves; the embedded one has none.
+    """
+    dataset = seen.dataset
+    meta = dataset.metadata
+    if seen.volume is None:
+        yield Create(objects.VOLUMES, objects.volume(dataset))
+    elif (seen.volume.get("status") or {}).get("phase") != "Bound":
+        patch = {"status": {"phase": "Bound"}}
+        yield Patch(objects.VOLUMES, objects.volume_name(dataset), "", patch, "status")
+    if seen.claim is None:
+        yield Create(objects.CLAIMS, objects.claim(dataset), meta.namespace)
+    elif (seen.claim.get("status") or {}).get("phase") != "Bound" and _ours(seen, seen.claim):
+        spec = seen.claim.get("spec") or {}
+        bound: Json = {
+            "status": {
+                "phase": "Bound",
+                "accessModes": spec.get("accessModes"),
+                "capacity": (spec.get("resources") or {}).get("requests"),
+            }
+        }
+        yield Patch(objects.CLAIMS, meta.name, meta.namespace, bound, "status")
+
+
+def _ours(seen: Seen, obj: Json) -> bool:
+    owners = (obj.get("metadata") or {}).get("ownerReferences") or []
+    return any(one.get("uid") == seen.dataset.metadata.uid for one in owners)
+
+
+def _phase(seen: Seen, version: str) -> tuple[str, str, str]:
+    if seen.claim is not None and not _ours(seen, seen.claim):
+        text = (
+            f"a PersistentVolumeClaim {seen.dataset.metadata.name} is there that is not the "
+            "dataset's; remove it, or give the dataset another name"
+        )
+        return "Failed", "ClaimTaken", text
+    failed = [one for one in seen.caches if one.status.phase == "Failed"]
+    told = f"{failed[0].spec.node}: {failed[0].status.message}" if failed else ""
+    if version:
+        return "Bound", failed[0].status.reason if failed else "Ready", told
+    if failed:
+        return "NotBound", failed[0].status.reason, told
+    if not seen.nodes:
+        return "NotBound", "NoNode", "no node here can cache data"
+    return "NotBound", "Listing", "the source is being listed"
+
+
+def _needs_runtime(seen: Seen) -> str:
+    name = seen.dataset.metadata.name
+    return f"no runtime named {name} is there; create one, such as an AlluxioRuntime"
+
+
+def _end(seen: Seen, now: str) -> Decision:
+    """Let a dataset go once no pod mounts it."""
+    if seen.mounted_by:
+        text = f"it goes once no pod mounts it; {', '.join(sorted(seen.mounted_by)[:5])} do"
+        return Decision(status=dataset_status(seen, "Bound", "InUse", text, now))
+    meta = seen.dataset.metadata
+    actions: list[Action] = []
+    if seen.claim is not None and _ours(seen, seen.claim):
+        uid = seen.claim["metadata"]["uid"]
+        actions.append(Delete(objects.CLAIMS, meta.name, meta.namespace, uid))
+    if seen.volume is not None and _for(seen, seen.volume):
+        name, uid = objects.volume_name(seen.dataset), seen.volume["metadata"]["uid"]
+        actions.append(Delete(objects.VOLUMES, name, "", uid))
+    actions += [
+        Delete(DATASET_CACHES, one.metadata.name, meta.namespace, one.metadata.uid)
+        for one in seen.caches
+    ]
+    if FINALIZER in meta.finalizers:
+        rest = [one for one in meta.finalizers if one != FINALIZER]
+        patch = {"resourceVersion": meta.resource_version, "finalizers": rest}
+        actions.append(Patch(DATASETS, meta.name, meta.namespace, {"metadata": patch}))
+    return Decision(actions)
+
+
+def _for(seen: Seen, volume: Json) -> bool:
+    csi = (volume.get("spec") or {}).get("csi") or {}
+    meta = seen.dataset.metadata
+    wanted = {"namespace": meta.namespace, "dataset": meta.name}
+    return bool(csi.get("volumeAttributes") == wanted)

@@ -1,0 +1,155 @@
+"""Warm-ups: what they ask of which nodes, and how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from lockstep.api.dataset_cache import DatasetCache, TargetStatus
+from lockstep.compat.fluid.objects import Condition, DataLoad, OperationStatus, Target
+from lockstep.data.core.world import Seen
+
+_OVER = ("Complete", "Failed")
+
+
+def _paths(load: DataLoad) -> list[Target]:
+    return load.spec.target or [Target()]
+
+
+def _unserved(load: DataLoad) -> str:
+    """Return why *load* cannot be carried out; empty when it can."""
+    if load.spec.policy not in ("", "Once"):
+        return f"spec.policy is {load.spec.policy}: Once alone is served yet"
+    named = load.spec.dataset.namespace
+    if named and named != load.metadata.namespace:
+        return f"spec.dataset.namespace is {named}: a dataset is warmed from its own namespace"
+    return ""
+
+
+def _waiting(seen: Seen) -> list[DataLoad]:
+    """Return the warm-ups under way, in the order in which they came."""
+    found = [one for one in seen.loads if one.status.phase not in _OVER and not _unserved(one)]
+    return sorted(found, key=lambda one: (one.metadata.creation_timestamp or "", one.metadata.uid))
+
+
+def reload(seen: Seen) -> str:
+    """Return what asks for a new listing: the youngest warm-up that wants one, or what did."""
+    asked = [one.metadata.uid for one in _waiting(seen) if one.spec.load_metadata]
+    before = next((one.spec.reload for one in seen.caches if one.spec.reload), "")
+    return asked[-1] if asked else before
+
+
+def targets(seen: Seen, nodes: Sequence[str]) -> dict[str, list[str]]:
+    """Return which paths the warm-ups want on which of *nodes*."""
+    found: dict[str, list[str]] = {}
+    for load in _waiting(seen):
+        for target in _paths(load):
+            wanted = nodes[: target.replicas] if target.replicas else nodes
+            for node in wanted:
+                found.setdefault(node, []).append(target.path)
+    return found
+
+
+def statuses(seen: Seen, *, bound: bool, now: str) -> dict[str, OperationStatus]:
+    """Return the status of each warm-up of the dataset that is not over, by its name."""
+    return {
+        one.metadata.name: _status(seen, one, bound, now)
+        for one in seen.loads
+        if one.status.phase not in _OVER
+    }
+
+
+def _status(seen: Seen, load: DataLoad, bound: bool, now: str) -> OperationStatus:
+    if problem := _unserved(load):
+        return _ended(load, "Failed", "NotServed", problem, now)
+    if not bound:
+        return OperationStatus(phase="Pending")
+    caches = [one for one in seen.caches if _asked(load, one)]
+    parts = [part for one in caches for part in _parts(load, one)]
+    started = load.status.started_at or now
+    if not caches or not _current(seen, load, caches) or None in parts:
+        return OperationStatus(phase="Executing", started_at=started, infos={"progress": "0%"})
+    total = _sum([part for part in parts if part is not None])
+    infos = _infos(total, caches)
+    if total.done:
+        done = OperationStatus(started_at=started, infos=infos)
+        text = f"{total.files} files, {total.bytes} bytes are cached"
+        return _ended(load, "Complete", "DataLoaded", text, now, so_far=done)
+    return OperationStatus(phase="Executing", started_at=started, infos=infos)
+
+
+def _asked(load: DataLoad, cache: DatasetCache) -> bool:
+    return any(target.path in cache.spec.targets for target in _paths(load))
+
+
+def _current(seen: Seen, load: DataLoad, caches: Sequence[DatasetCache]) -> bool:
+    """Tell whether what the caches say is about the version that is bound."""
+    if load.spec.load_metadata and any(one.status.reload != reload(seen) for one in caches):
+        return False
+    if load.spec.load_metadata and any(one.spec.version != one.status.listed for one in caches):
+        return False
+    return all(one.status.version == one.spec.version for one in caches)
+
+
+def _parts(load: DataLoad, cache: DatasetCache) -> list[TargetStatus | None]:
+    asked = [one.path for one in _paths(load) if one.path in cache.spec.targets]
+    return [cache.status.targets.get(path) for path in asked]
+
+
+def _sum(parts: Sequence[TargetStatus]) -> TargetStatus:
+    return TargetStatus(
+        files=sum(one.files for one in parts),
+        bytes=sum(one.bytes for one in parts),
+        cached_files=sum(one.cached_files for one in parts),
+        cached_bytes=sum(one.cached_bytes for one in parts),
+    )
+
+
+def _infos(total: TargetStatus, caches: Sequence[DatasetCache]) -> dict[str, str]:
+    # Files without bytes count too: a share of bytes alone would be whole too early.
+    most = total.bytes + total.files
+    share = 100 if total.done else int(99 * (total.cached_bytes + total.cached_files) / most)
+    found = {
+        "progress": f"{share}%",
+        "files": f"{total.cached_files}/{total.files}",
+        "bytes": f"{total.cached_bytes}/{total.bytes}",
+    }
+    rate = sum(one.status.rate for one in caches)
+    if rate and not total.done:
+        found["secondsLeft"] = str((total.bytes - total.cached_bytes) // rate)
+    if failed := [one for one in caches if one.status.phase == "Failed"]:
+        found["problem"] = f"{failed[0].spec.node}: {failed[0].status.message}"
+    return found
+
+
+def _ended(
+    load: DataLoad,
+    phase: str,
+    reason: str,
+    message: str,
+    now: str,
+    *,
+    so_far: OperationStatus | None = None,
+) -> OperationStatus:
+    before = so_far or load.status
+    started = before.started_at or now
+    condition = Condition(
+        type=phase,
+        status="True",
+        reason=reason,
+        message=message,
+        last_probe_time=now,
+        last_transition_time=now,
+    )
+    return OperationStatus(
+        phase=phase,
+        duration=f"{_seconds(started, now)}s",
+        conditions=[condition],
+        infos=before.infos,
+        started_at=started,
+    )
+
+
+def _seconds(since: str, now: str) -> int:
+    ends = [datetime.fromisoformat(text.replace("Z", "+00:00")) for text in (since, now)]
+    return max(0, round((ends[1] - ends[0]).total_seconds()))

@@ -1,0 +1,99 @@
+"""The volume and the claim under a dataset's name."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lockstep.api.core import AnyObject
+from lockstep.api.dataset_cache import DRIVER
+from lockstep.api.resource import Resource
+from lockstep.compat.fluid.objects import Dataset
+
+Json = dict[str, Any]
+
+CLAIMS: Final = Resource(
+    "", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, AnyObject
+)
+VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", False, AnyObject)
+STORAGE_CLASS: Final = "fluid"
+"""As Fluid calls the class of its volumes; nothing provisions it."""
+_SIZE: Final = "100Pi"
+"""What Fluid writes: the size of a dataset's volume means nothing."""
+_READ_ONLY: Final = ["ReadOnlyMany"]
+
+
+def volume_name(dataset: Dataset) -> str:
+    """Return the name of the dataset's PersistentVolume."""
+    return f"{dataset.metadata.namespace}-{dataset.metadata.name}"
+
+
+def labels(dataset: Dataset) -> dict[str, str]:
+    """Return the labels by which Fluid's volumes are found."""
+    meta = dataset.metadata
+    return {
+        f"fluid.io/s-{meta.namespace}-{meta.name}"[:63].rstrip("-."): "true",
+        "fluid.io/dataset-id": f"{meta.namespace}-{meta.name}"[:63].rstrip("-."),
+    }
+
+
+def volume(dataset: Dataset) -> Json:
+    """Return the PersistentVolume, which is for the claim of the same dataset alone."""
+    meta = dataset.metadata
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": volume_name(dataset), "labels": labels(dataset)},
+        "spec": {
+            "accessModes": dataset.spec.access_modes or _READ_ONLY,
+            "capacity": {"storage": _SIZE},
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": meta.namespace,
+                "name": meta.name,
+            },
+            "csi": {
+                "driver": DRIVER,
+                "volumeHandle": f"{meta.namespace}-{meta.name}",
+                "readOnly": True,
+                "volumeAttributes": {"namespace": meta.namespace, "dataset": meta.name},
+            },
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": STORAGE_CLASS,
+            "volumeMode": "Filesystem",
+        },
+    }
+
+
+def claim(dataset: Dataset) -> Json:
+    """Return the PersistentVolumeClaim; it goes with the dataset."""
+    meta = dataset.metadata
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "labels": labels(dataset),
+            "ownerReferences": [owner(dataset)],
+        },
+        "spec": {
+            "accessModes": dataset.spec.access_modes or _READ_ONLY,
+            "resources": {"requests": {"storage": _SIZE}},
+            "storageClassName": STORAGE_CLASS,
+            "volumeMode": "Filesystem",
+            "volumeName": volume_name(dataset),
+        },
+    }
+
+
+def owner(dataset: Dataset) -> Json:
+    """Return the reference to the dataset for what belongs to it."""
+    meta = dataset.metadata
+    return {
+        "apiVersion": dataset.api_version,
+        "kind": dataset.kind,
+        "name": meta.name,
+        "uid": meta.uid,
+        "controller": True,
+    }
