@@ -1,0 +1,1 @@
+"""Inference services: their replicas, the routes to them, how many there are."""

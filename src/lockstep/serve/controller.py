@@ -1,0 +1,183 @@
+"""The shell around the core: reads the caches, carries out the actions, writes the status."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES
+from lockstep.api.merge import difference
+from lockstep.api.names import ROUTE_LABEL
+from lockstep.api.resource import Resource
+from lockstep.api.serving import ROUTERS, ROUTES
+from lockstep.api.wire import to_builtins
+from lockstep.compat.kserve.objects import (
+    CLUSTER_SERVING_RUNTIMES,
+    INFERENCE_SERVICES,
+    SERVING_RUNTIMES,
+    Status,
+)
+from lockstep.compat.kserve.problem import Problem
+from lockstep.compat.kserve.runtimes import known
+from lockstep.compat.kserve.translate import Component
+from lockstep.kube.client import Client
+from lockstep.kube.controller import Key
+from lockstep.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from lockstep.kube.events import Recorder
+from lockstep.kube.informer import Informer
+from lockstep.serve.core import pods
+from lockstep.serve.core.autoscale import Autoscaler, Policy, policy
+from lockstep.serve.core.decide import decide, translate
+from lockstep.serve.core.load import Meter, alive
+from lockstep.serve.core.world import Action, Change, Create, Delete, Seen
+
+log = logging.getLogger(__name__)
+
+TICK: Final = 1.0
+"""Seconds between two looks at the load of a service that has replicas."""
+_REFUSALS: Final = frozenset({400, 403, 405, 413, 422})
+
+
+@dataclass
+class Scale:
+    """What is remembered of one service's load; losing it delays the next shrinking."""
+
+    autoscaler: Autoscaler
+    meter: Meter = field(default_factory=Meter)
+    desired: int | None = None
+
+
+@dataclass
+class ServingController:
+    """Brings each service to what its spec says and its load needs."""
+
+    client: Client
+    caches: Mapping[Resource[Any], Informer[Any]]
+    recorder: Recorder
+    clock: Callable[[], float] = time.time
+    _scales: dict[Key, Scale] = field(default_factory=dict)
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Take the next step for the service at *key*; return when to look again.
+
+        Raises:
+            ApiError: when the server cannot be used now; the caller tries again later.
+        """
+        seen = self._see(key)
+        if seen is None or seen.service.metadata.deletion_timestamp is not None:
+            self._scales.pop(key, None)
+            return None
+        now = self.clock()
+        component = translate(seen)
+        wanted = self._wanted(key, seen, component, now)
+        decision = decide(seen, component, wanted, now)
+        try:
+            for action in decision.actions:
+                await self._carry_out(key[0], action)
+            await self._write_status(seen, decision.status)
+        except (Conflict, NotFound) as error:
+            log.debug("%s: %s", key, error)
+            return 0.1
+        return TICK if seen.pods or wanted else None
+
+    def _see(self, key: Key) -> Seen | None:
+        namespace, name = key
+        service = self.caches[INFERENCE_SERVICES].get(namespace, name)
+        if service is None:
+            return None
+        here = [r for r in self.caches[SERVING_RUNTIMES] if r.metadata.namespace == namespace]
+        label = f"{namespace}/{name}"
+        owned = {
+            res: [
+                one
+                for one in self.caches[res].by_index(ROUTE_LABEL, label)
+                if any(o.uid == service.metadata.uid for o in one.metadata.owner_references)
+            ]
+            for res in (PODS, CONTROLLER_REVISIONS)
+        }
+        return Seen(
+            service,
+            known(here, self.caches[CLUSTER_SERVING_RUNTIMES]),
+            owned[CONTROLLER_REVISIONS],
+            owned[PODS],
+            route=self.caches[ROUTES].get(namespace, name),
+            name=self.caches[SERVICES].get(namespace, name),
+            routers=alive(self.caches[ROUTERS], self.clock()),
+        )
+
+    def _wanted(self, key: Key, seen: Seen, component: Component | Problem, now: float) -> int:
+        """Return how many replicas the load of a service needs."""
+        if isinstance(component, Problem):
+            return 0
+        scaling = component.scaling
+        asked = policy(
+            component.annotations,
+            minimum=scaling.minimum,
+            maximum=scaling.maximum,
+            metric=scaling.metric,
+            target=scaling.target,
+            concurrency=component.concurrency,
+        )
+        scale = self._scales.setdefault(key, Scale(Autoscaler(since=now)))
+        held = any(load.held for load in seen.loads.values())
+        there = [pod for pod in seen.pods if not pods.going(pod)]
+        if scale.desired is None:
+            scale.desired = len(there) if seen.service.status.components else max(1, asked.minimum)
+        self._measure(scale, seen, scaling.metric, asked, now)
+        if scale.desired == 0 and not held and asked.minimum == 0:
+            return 0
+        if scale.desired == 0:
+            # Before the first request it was idle: the wait for the next zero begins now.
+            scale.autoscaler = Autoscaler(since=now)
+        ready = sum(pods.ready(pod) for pod in there)
+        if ready == 0:
+            # A service that nobody could use yet was not idle.
+            scale.autoscaler.idle_since = None
+        scale.desired = max(
+            scale.autoscaler.desired(now, ready, asked), 1 if held else 0, asked.minimum
+        )
+        return scale.desired
+
+    @staticmethod
+    def _measure(scale: Scale, seen: Seen, metric: str, asked: Policy, now: float) -> None:
+        if scale.meter.at is not None and now - scale.meter.at < TICK * 0.9:
+            return
+        concurrency, rps = scale.meter.read(seen.loads, now)
+        scale.autoscaler.record(now, rps if metric == "rps" else concurrency, asked)
+
+    async def _write_status(self, seen: Seen, status: Status) -> None:
+        service = seen.service
+        if patch := difference(to_builtins(service.status), to_builtins(status)):
+            meta = service.metadata
+            await self.client.patch(
+                INFERENCE_SERVICES,
+                meta.name,
+                {"metadata": {"resourceVersion": meta.resource_version}, "status": patch},
+                meta.namespace,
+                subresource="status",
+            )
+
+    async def _carry_out(self, namespace: str, action: Action) -> None:
+        try:
+            if isinstance(action, Create):
+                await self.client.create(action.resource, action.body, namespace)
+            elif isinstance(action, Delete):
+                await self.client.delete(
+                    action.resource,
+                    action.name,
+                    namespace,
+                    uid=action.uid,
+                    propagation="Background",
+                )
+            elif isinstance(action, Change):
+                await self.client.patch(action.resource, action.name, action.patch, namespace)
+        except AlreadyExists:
+            # Made a moment ago, and not in the cache yet.
+            return
+        except ApiError as error:
+            if error.status not in _REFUSALS:
+                raise
+            log.warning("%s %s was refused: %s", action.resource.kind, namespace, error.message)

@@ -1,0 +1,1 @@
+"""What a service needs, decided without I/O."""

@@ -1,0 +1,190 @@
+"""The truth about a service, in the fields of KServe's status that clients wait for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import structs
+
+from lockstep.api import timestamp
+from lockstep.api.meta import Condition
+from lockstep.compat.kserve.objects import ComponentStatus, Status
+from lockstep.compat.kserve.problem import Problem
+from lockstep.compat.kserve.translate import Component
+from lockstep.serve.core import pods
+from lockstep.serve.core.surroundings import address, url
+from lockstep.serve.core.traffic import Split
+from lockstep.serve.core.world import Seen
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What was decided about a service."""
+
+    component: Component
+    latest: str
+    traffic: Split
+    wanted: int
+    closing: str
+    release: Json
+    """How far a release in steps is; empty where there is none."""
+
+
+def status(seen: Seen, standing: Standing, now: float) -> Status:
+    """Return the status of a service that can be served."""
+    before = seen.service.status
+    old = before.components.get("predictor", ComponentStatus())
+    latest = [pod for pod in seen.pods if pods.revision(pod) == standing.latest]
+    proven = old.latest_ready_revision == standing.latest or any(map(pods.ready, latest))
+    component = ComponentStatus(
+        latest_created_revision=standing.latest,
+        latest_ready_revision=standing.latest if proven else old.latest_ready_revision,
+        latest_rolledout_revision=standing.traffic.rolled_out,
+        traffic=[
+            {"revisionName": name, "percent": weight, "latestRevision": name == standing.latest}
+            for name, weight in sorted(standing.traffic.weights.items())
+        ],
+        release=standing.release,
+        url=url(seen),
+    )
+    told = _conditions(seen, standing, proven=proven)
+    return structs.replace(
+        before,
+        conditions=_dated(before.conditions, told, seen.service.metadata.generation, now),
+        components={**before.components, "predictor": component},
+        model_status=_model(seen, standing, proven=proven),
+        url=url(seen),
+        address={"url": address(seen)},
+        observed_generation=seen.service.metadata.generation,
+        deployment_mode="Standard",
+        **_runtime(standing.component),
+    )
+
+
+def troubled(seen: Seen, problem: Problem, now: float) -> Status:
+    """Return the status of a service whose spec cannot be served; what runs goes on."""
+    before = seen.service.status
+    old = before.components.get("predictor", ComponentStatus())
+    serving = [one for one in seen.pods if pods.ready(one)]
+    goes_on = bool(old.latest_ready_revision and serving)
+    text = str(problem) + (f"; {old.latest_ready_revision} goes on" if goes_on else "")
+    told = [
+        ("PredictorReady", False, problem.reason, text),
+        ("Ready", False, problem.reason, text),
+    ]
+    failed = {"reason": problem.reason, "message": text}
+    return structs.replace(
+        before,
+        conditions=_dated(before.conditions, told, seen.service.metadata.generation, now),
+        model_status={
+            "transitionStatus": "InvalidSpec",
+            "states": {
+                "activeModelState": "Loaded" if goes_on else "",
+                "targetModelState": "FailedToLoad",
+            },
+            "lastFailureInfo": failed,
+        },
+        observed_generation=seen.service.metadata.generation,
+    )
+
+
+def _runtime(component: Component) -> Json:
+    of_cluster = component.runtime_of_cluster
+    return {
+        "serving_runtime_name": "" if of_cluster else component.runtime,
+        "cluster_serving_runtime_name": component.runtime if of_cluster else "",
+    }
+
+
+def _serving(seen: Seen, standing: Standing) -> bool:
+    return any(
+        pods.ready(pod) and pods.revision(pod) in standing.traffic.weights for pod in seen.pods
+    )
+
+
+def _conditions(
+    seen: Seen, standing: Standing, *, proven: bool
+) -> list[tuple[str, bool, str, str]]:
+    """Return type, state, reason and message of each condition."""
+    at_zero = standing.wanted == 0 and bool(standing.traffic.rolled_out)
+    serving = _serving(seen, standing) or at_zero
+    failed = pods.failure(seen.pods)
+    why, text = "", ""
+    if not serving:
+        why = failed.reason if failed else "NoReplicaReady"
+        text = failed.message if failed else "no replica has answered yet"
+    routed = bool(seen.routers)
+    no_router = "" if routed else "no router lives; `lockstep router` runs one"
+    parts = [
+        ("PredictorReady", serving, why, text),
+        ("IngressReady", routed, "" if routed else "NoRouter", no_router),
+        ("LatestDeploymentReady", proven, "" if proven else "NotReady", "" if proven else text),
+    ]
+    if release := standing.release:
+        done = release["phase"] == "Completed"
+        parts.append(("ReleaseCompleted", done, release["phase"], release["message"]))
+    ok = serving and routed
+    return [*parts, ("Ready", ok, why or ("" if routed else "NoRouter"), text or no_router)]
+
+
+def _dated(
+    before: list[Condition],
+    told: list[tuple[str, bool, str, str]],
+    generation: int,
+    now: float,
+) -> list[Condition]:
+    """Return the conditions, each with the time at which its state last changed."""
+    known = {one.type: one for one in before}
+    found = []
+    for kind, good, reason, message in told:
+        state = "True" if good else "False"
+        old = known.pop(kind, None)
+        since = old.last_transition_time if old and old.status == state else timestamp.show(now)
+        found.append(
+            Condition(
+                type=kind,
+                status="True" if good else "False",
+                reason="" if good else reason,
+                message="" if good else message,
+                last_transition_time=since,
+                observed_generation=generation,
+            )
+        )
+    return sorted([*found, *known.values()], key=lambda one: one.type)
+
+
+def _model(seen: Seen, standing: Standing, *, proven: bool) -> Json:
+    """Return KServe's ``modelStatus``."""
+    target = [pod for pod in seen.pods if pods.revision(pod) == standing.latest]
+    alive = [pod for pod in target if not pods.going(pod)]
+    failed = pods.failure(alive)
+    asleep = proven and not alive
+    if asleep:
+        state = "Standby"
+    elif any(map(pods.ready, alive)):
+        state = "Loaded"
+    elif failed is not None:
+        state = "FailedToLoad"
+    else:
+        state = "Loading" if any(pod.status.pod_ip for pod in alive) else "Pending"
+    active = "Loaded" if _serving(seen, standing) else ("Standby" if asleep else "")
+    done = {"Loaded": "UpToDate", "Standby": "UpToDate", "FailedToLoad": "BlockedByFailedLoad"}
+    found: Json = {
+        "transitionStatus": done.get(state, "InProgress"),
+        "states": {"activeModelState": active, "targetModelState": state},
+        "copies": {
+            "totalCopies": len(alive),
+            "failedCopies": len(alive) - sum(map(pods.ready, alive)) if failed else 0,
+        },
+    }
+    if failed is not None:
+        found["lastFailureInfo"] = {
+            "reason": failed.reason,
+            "message": failed.message,
+            "location": failed.pod,
+            "exitCode": failed.exit_code,
+        }
+    return found

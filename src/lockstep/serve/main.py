@@ -1,0 +1,70 @@
+"""The controller of inference services, put under a manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES
+from lockstep.api.names import ROUTE_LABEL
+from lockstep.api.resource import Resource
+from lockstep.api.serving import ROUTERS, ROUTES, Router
+from lockstep.compat.kserve.objects import (
+    CLUSTER_SERVING_RUNTIMES,
+    INFERENCE_SERVICES,
+    SERVING_RUNTIMES,
+    ServingRuntime,
+)
+from lockstep.kube.controller import Controller, Key
+from lockstep.kube.informer import Informer
+from lockstep.kube.manager import Manager
+from lockstep.serve.controller import ServingController
+
+
+def add_serving(manager: Manager) -> None:
+    """Run the controller of inference services while *manager* leads."""
+    services = manager.informer(INFERENCE_SERVICES)
+    labelled = {
+        res: manager.informer(res, label_selector=ROUTE_LABEL, indices={ROUTE_LABEL: _route_of})
+        for res in (PODS, CONTROLLER_REVISIONS, SERVICES)
+    }
+    routes, routers = manager.informer(ROUTES), manager.informer(ROUTERS)
+    runtimes = {res: manager.informer(res) for res in (SERVING_RUNTIMES, CLUSTER_SERVING_RUNTIMES)}
+    services.optional = True
+    for runtime in runtimes.values():
+        runtime.optional = True
+    caches: dict[Resource[Any], Informer[Any]] = {
+        INFERENCE_SERVICES: services,
+        ROUTES: routes,
+        ROUTERS: routers,
+        **labelled,
+        **runtimes,
+    }
+    shell = ServingController(manager.client, caches, manager.recorder())
+
+    def everyone(_: ServingRuntime) -> Iterable[Key]:
+        return [(one.metadata.namespace, one.metadata.name) for one in services]
+
+    def reported(router: Router) -> Iterable[Key]:
+        if not router.status.renewed_at:
+            return everyone(ServingRuntime(metadata=router.metadata))
+        keys = (name.partition("/") for name in router.status.routes)
+        return [(namespace, name) for namespace, _, name in keys]
+
+    controller = Controller("inferenceservice", shell.reconcile, workers=4)
+    controller.follow(services)
+    controller.follow(routes)
+    controller.follow(routers, reported)
+    for informer in labelled.values():
+        controller.follow(informer, _key)
+    for informer in runtimes.values():
+        controller.follow(informer, everyone)
+    manager.add(controller)
+
+
+def _route_of(obj: Any) -> Iterable[str]:
+    return [f"{obj.metadata.namespace}/{obj.metadata.labels[ROUTE_LABEL]}"]
+
+
+def _key(obj: Any) -> Iterable[Key]:
+    return [(obj.metadata.namespace, obj.metadata.labels[ROUTE_LABEL])]

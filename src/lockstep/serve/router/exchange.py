@@ -1,0 +1,307 @@
+"""One request on its way to a replica, and the answer on its way back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from http import HTTPStatus
+from typing import Final, Protocol
+
+from lockstep.serve.router.lane import Lane, Replica
+from lockstep.serve.router.upstream import Upstream
+
+CONNECT_SECONDS: Final = 5.0
+HOP_BY_HOP: Final = frozenset(
+    (
+        b"connection",
+        b"keep-alive",
+        b"proxy-connection",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+        b"expect",
+    )
+)
+_IDEMPOTENT: Final = frozenset((b"GET", b"HEAD", b"OPTIONS", b"PUT", b"DELETE"))
+_TRIES: Final = 3
+WHOLE: Final = 1 << 20
+"""Bodies up to so many bytes are read whole before a replica gets them."""
+
+
+class Client(Protocol):
+    """Who sent the request."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to it."""
+
+    def finished(self, *, keep: bool) -> None:
+        """Note that the answer is out; *keep* unless the connection cannot be used further."""
+
+    def pause(self, paused: bool) -> None:
+        """Stop, or go on, reading from it."""
+
+    @property
+    def old(self) -> bool:
+        """Tell whether it speaks HTTP/1.0."""
+
+
+class Exchange:
+    """A request and its answer."""
+
+    __slots__ = (
+        "_answered",
+        "_chunked",
+        "_client",
+        "_connecting",
+        "_replica",
+        "_retriable",
+        "_sent",
+        "_timer",
+        "_tries",
+        "_upstream",
+        "body",
+        "complete",
+        "head",
+        "held_bytes",
+        "lane",
+        "length",
+        "method",
+        "over",
+    )
+
+    def __init__(
+        self, client: Client, lane: Lane, method: bytes, head: bytes, length: int | None
+    ) -> None:
+        self._client, self.lane, self.method = client, lane, method
+        self.head = head
+        """The request's head for the replica, without what says how long its body is."""
+        self.length = length
+        """Length of the body; None when it comes in chunks."""
+        self.body: list[bytes] = []
+        self.held_bytes = 0
+        self.complete = False
+        self.over = False
+        self._answered = False
+        self._chunked = False
+        self._replica: Replica | None = None
+        self._upstream: Upstream | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._tries = 0
+        self._sent = False
+        """Whether parts of the body went out that are not kept."""
+        self._retriable = method in _IDEMPOTENT
+
+    # --- from the client ---
+
+    def feed(self, data: bytes) -> None:
+        """Take a piece of the request's body."""
+        if self._upstream is not None:
+            self._sent = True
+            self._write_body(self._upstream, data)
+            return
+        self.body.append(data)
+        self.held_bytes += len(data)
+        if self.held_bytes >= WHOLE:
+            self._client.pause(True)
+
+    def end(self) -> None:
+        """Note that the request is whole."""
+        self.complete = True
+        if self._upstream is not None and self.length is None:
+            self._upstream.transport.write(b"0\r\n\r\n")
+
+    def abandon(self) -> None:
+        """End it because its client is gone."""
+        if self.over:
+            return
+        self.over = True
+        if self._replica is None:
+            self.lane.forget(self)
+        else:
+            self._drop_upstream()
+            self._leave()
+
+    def hold_back(self, paused: bool) -> None:
+        """Stop, or go on, reading the answer from the replica."""
+        if self._upstream is not None:
+            transport = self._upstream.transport
+            (transport.pause_reading if paused else transport.resume_reading)()
+
+    # --- from the lane ---
+
+    def go(self, replica: Replica) -> None:
+        """Send it to *replica*."""
+        self._replica = replica
+        self._tries += 1
+        found = replica.pool.idle()
+        if found is not None:
+            self._begin(found)
+        else:
+            self._connecting = asyncio.ensure_future(self._connect(replica))
+
+    def refuse(self, status: int, message: str, retry_after: int = 0) -> None:
+        """Answer it here."""
+        self.over = True
+        self._client.write(answer(status, message, retry_after, close=not self.complete))
+        self._client.finished(keep=self.complete)
+
+    async def _connect(self, replica: Replica) -> None:
+        try:
+            found = await replica.pool.connect(CONNECT_SECONDS)
+        except (OSError, TimeoutError):
+            self._connecting = None
+            self._failed(sure=True)
+            return
+        self._connecting = None
+        if self.over:
+            replica.pool.give_back(found)
+            return
+        self._begin(found)
+
+    def _begin(self, upstream: Upstream) -> None:
+        self._upstream = upstream
+        upstream.begin(self, head_only=self.method == b"HEAD")
+        body = b"".join(self.body)
+        whole = self.complete
+        if whole:
+            head = self.head + (b"Content-Length: %d\r\n\r\n" % len(body) if body else b"\r\n")
+            if self.length == 0 and self.method not in _IDEMPOTENT:
+                head = self.head + b"Content-Length: 0\r\n\r\n"
+            upstream.transport.write(head + body)
+            self.length = len(body)
+        else:
+            how = (
+                b"Transfer-Encoding: chunked\r\n\r\n"
+                if self.length is None
+                else b"Content-Length: %d\r\n\r\n" % self.length
+            )
+            upstream.transport.write(self.head + how)
+            self.body.clear()
+            self._sent = True
+            if body:
+                self._write_body(upstream, body)
+            self._client.pause(False)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self.lane.spec.timeout, self._too_late)
+
+    def _write_body(self, upstream: Upstream, data: bytes) -> None:
+        if self.length is None:
+            data = b"%x\r\n%b\r\n" % (len(data), data)
+        upstream.transport.write(data)
+
+    # --- from the replica ---
+
+    def on_writable(self, writable: bool) -> None:
+        """Let the client wait while the replica reads slowly."""
+        self._client.pause(not writable)
+
+    def on_head(self, status: int, headers: list[tuple[bytes, bytes]], *, framed: bool) -> None:
+        """Send the head of the answer on."""
+        self._answered = True
+        self._stop_timer()
+        if self._replica is not None:
+            self.lane.answered(self._replica, status)
+        lines = [STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status]
+        lines += [
+            b"%b: %b\r\n" % (name, value)
+            for name, value in headers
+            if name.lower() not in HOP_BY_HOP
+        ]
+        self._chunked = not framed and not self._client.old
+        if self._chunked:
+            lines.append(b"Transfer-Encoding: chunked\r\n")
+        if (not framed and self._client.old) or not self.complete:
+            lines.append(b"Connection: close\r\n")
+        elif self._client.old:
+            lines.append(b"Connection: keep-alive\r\n")
+        self._client.write(b"".join(lines) + b"\r\n")
+
+    def on_body(self, data: bytes) -> None:
+        """Send a piece of the answer on."""
+        self._client.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+
+    def on_complete(self) -> None:
+        """Finish the answer."""
+        self.over = True
+        self._upstream = None
+        self._stop_timer()
+        if self._chunked:
+            self._client.write(b"0\r\n\r\n")
+        self._leave()
+        # What was left unread of a request would be taken for the next one.
+        self._client.finished(keep=self.complete and (self._chunked or not self._client.old))
+
+    def on_lost(self) -> None:
+        """Try again where that is safe; else say that the replica was lost."""
+        self._upstream = None
+        if self._answered:
+            self.over = True
+            self._leave()
+            self._client.finished(keep=False)
+        else:
+            self._failed(sure=False)
+
+    def _failed(self, *, sure: bool) -> None:
+        """Try again unless the replica may have acted already; *sure* when it has not."""
+        self._stop_timer()
+        lost = self._replica
+        self._leave()
+        if self.over:
+            return
+        again = (sure or self._retriable) and not self._sent and self._tries < _TRIES
+        if lost is not None and not again:
+            self.lane.answered(lost, 502)
+        if again:
+            self._replica = None
+            self.lane.again(self)
+        else:
+            self.refuse(502, "the replica was lost before it answered", 1)
+
+    def _too_late(self) -> None:
+        self._timer = None
+        if self.over or self._answered:
+            return
+        self._drop_upstream()
+        if self._replica is not None:
+            self.lane.answered(self._replica, 504)
+        self._leave()
+        self.refuse(504, f"no answer within {self.lane.spec.timeout} s")
+
+    def _drop_upstream(self) -> None:
+        if self._connecting is not None:
+            self._connecting.cancel()
+        if self._upstream is not None:
+            self._upstream.taker = None
+            self._upstream.transport.abort()
+            self._upstream = None
+        self._stop_timer()
+
+    def _leave(self) -> None:
+        replica, self._replica = self._replica, None
+        if replica is not None:
+            self.lane.done(replica)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+STATUS_LINES: Final = {
+    one.value: f"HTTP/1.1 {one.value} {one.phrase}\r\n".encode() for one in HTTPStatus
+}
+
+
+def answer(status: int, message: str, retry_after: int = 0, *, close: bool = False) -> bytes:
+    """Return an answer of the router's own."""
+    body = json.dumps({"error": message}).encode()
+    head = STATUS_LINES[status] + b"Content-Type: application/json\r\n"
+    if retry_after:
+        head += b"Retry-After: %d\r\n" % retry_after
+    if close:
+        head += b"Connection: close\r\n"
+    return head + b"Content-Length: %d\r\n\r\n" % len(body) + body

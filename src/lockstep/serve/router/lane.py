@@ -1,0 +1,172 @@
+"""One route as a router carries it: replicas, requests that wait, counts."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lockstep.api.serving import RouteLoad, RouteSpec
+from lockstep.serve.core.choice import Turns, least_loaded
+from lockstep.serve.router.upstream import Pool
+
+
+@dataclass(eq=False)
+class Replica:
+    """One pod that takes requests."""
+
+    uid: str
+    revision: str
+    pool: Pool
+    in_flight: int = 0
+    gone: bool = False
+
+
+class Waiting(Protocol):
+    """A request that waits for a replica."""
+
+    held_bytes: int
+
+    def go(self, replica: Replica) -> None:
+        """Send it to *replica*."""
+
+    def refuse(self, status: int, message: str, retry_after: int) -> None:
+        """Answer it here."""
+
+
+@dataclass(eq=False)
+class Lane:
+    """The way of requests to one service."""
+
+    key: str
+    spec: RouteSpec
+    changed: Callable[[Lane, bool], None]
+    """Is told when its load changed, and whether it is urgent."""
+    replicas: dict[str, Replica] = field(default_factory=dict)
+    waiting: deque[tuple[float, Waiting]] = field(default_factory=deque)
+    turns: Turns = field(default_factory=Turns)
+    turn: int = 0
+    requests: int = 0
+    refused: int = 0
+    in_flight: int = 0
+    held_bytes: int = 0
+    busy: float = 0.0
+    answers: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+    _since: float = field(default_factory=time.monotonic)
+
+    def load(self) -> RouteLoad:
+        """Return its counts as of now."""
+        self._account()
+        return RouteLoad(
+            requests=self.requests,
+            refused=self.refused,
+            busy=round(self.busy, 4),
+            in_flight=self.in_flight,
+            held=len(self.waiting),
+            closed=self.spec.closing,
+            answers=dict(self.answers),
+            failures=dict(self.failures),
+        )
+
+    def _account(self) -> None:
+        now = time.monotonic()
+        self.busy += (now - self._since) * (self.in_flight + len(self.waiting))
+        self._since = now
+
+    def admit(self, request: Waiting) -> None:
+        """Send a new request to a replica, hold it until there is one, or refuse it."""
+        self._account()
+        self.requests += 1
+        replica = None if self.waiting else self._choose()
+        if replica is not None:
+            self._send(request, replica)
+            return
+        hold = self.spec.hold
+        if len(self.waiting) >= hold.requests or self.held_bytes + request.held_bytes > hold.bytes:
+            self.refused += 1
+            self.changed(self, False)
+            request.refuse(429, f"too many requests wait for {self.key}", 1)
+            return
+        self.waiting.append((time.monotonic(), request))
+        self.held_bytes += request.held_bytes
+        self.changed(self, len(self.waiting) == 1)
+
+    def again(self, request: Waiting) -> None:
+        """Take back a request that no replica has answered; it goes before all that wait."""
+        self.waiting.appendleft((time.monotonic(), request))
+        self.held_bytes += request.held_bytes
+        self.dispatch()
+
+    def forget(self, request: Waiting) -> None:
+        """Drop a request that waits and whose client is gone."""
+        self._account()
+        for one in self.waiting:
+            if one[1] is request:
+                self.waiting.remove(one)
+                self.held_bytes -= request.held_bytes
+                self.changed(self, False)
+                return
+
+    def done(self, replica: Replica) -> None:
+        """Note that *replica* has answered a request, or lost it."""
+        self._account()
+        self.in_flight -= 1
+        replica.in_flight -= 1
+        if replica.gone and replica.in_flight == 0:
+            replica.pool.close()
+        if self.waiting:
+            self.dispatch()
+        self.changed(self, False)
+
+    def answered(self, replica: Replica, status: int) -> None:
+        """Count an answer of *replica*; 502 and 504 of the router's own count as its failures."""
+        revision = replica.revision
+        self.answers[revision] = self.answers.get(revision, 0) + 1
+        if status >= 500:
+            self.failures[revision] = self.failures.get(revision, 0) + 1
+
+    def dispatch(self) -> None:
+        """Send what waits, in its order, as far as there are replicas for it."""
+        while self.waiting:
+            replica = self._choose()
+            if replica is None:
+                return
+            self._account()
+            _, request = self.waiting.popleft()
+            self.held_bytes -= request.held_bytes
+            self._send(request, replica)
+        self.changed(self, False)
+
+    def expire(self) -> None:
+        """Refuse what has waited too long."""
+        limit = time.monotonic() - self.spec.hold.seconds
+        while self.waiting and self.waiting[0][0] < limit:
+            self._account()
+            _, request = self.waiting.popleft()
+            self.held_bytes -= request.held_bytes
+            self.refused += 1
+            request.refuse(503, f"no replica of {self.key} took the request in time", 5)
+            self.changed(self, False)
+
+    def _send(self, request: Waiting, replica: Replica) -> None:
+        self.in_flight += 1
+        replica.in_flight += 1
+        self.changed(self, False)
+        request.go(replica)
+
+    def _choose(self) -> Replica | None:
+        """Return the replica for the next request; none while the route is closed or all full."""
+        if self.spec.closing or not self.replicas:
+            return None
+        by_revision: dict[str, list[Replica]] = {}
+        for one in self.replicas.values():
+            by_revision.setdefault(one.revision, []).append(one)
+        weights = {b.revision: b.weight for b in self.spec.backends if b.revision in by_revision}
+        revision = self.turns.take(weights)
+        if revision is None:
+            return None
+        self.turn += 1
+        return least_loaded(by_revision[revision], self.spec.concurrency, self.turn)

@@ -1,0 +1,161 @@
+"""The controller of services on both servers; router and replicas are played by the test."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tests.support.apiserver import ApiServer
+from tests.support.kube_cluster import KubeCluster
+from tests.support.scheduler import PartProcess
+from tests.support.waiting import eventually
+
+from lockstep.api.core import CONTROLLER_REVISIONS, NAMESPACES, PODS, SERVICES, Pod
+from lockstep.api.names import LEADS_TO_ANNOTATION, REVISION_LABEL, SYSTEM_NAMESPACE
+from lockstep.api.serving import ROUTERS, ROUTES
+from lockstep.api.timestamp import show
+from lockstep.compat import dialects
+from lockstep.compat.kserve.objects import INFERENCE_SERVICES
+from lockstep.kube.client import Client
+from lockstep.kube.crds import ensure_foreign
+from lockstep.kube.errors import AlreadyExists, NotFound
+from lockstep.serve.core.revisions import KEPT
+
+WITHIN = 90.0
+
+
+@pytest.fixture(scope="module", params=["embedded", "kubernetes"])
+def server(request: pytest.FixtureRequest) -> ApiServer:
+    """The embedded server and a real control plane in turn."""
+    if request.param == "embedded":
+        embedded: ApiServer = request.getfixturevalue("shared_server")
+        return embedded
+    real: KubeCluster = request.getfixturevalue("running_cluster")
+    real.empty()
+    return real
+
+
+@pytest.fixture
+async def client(server: ApiServer) -> AsyncIterator[Client]:
+    """A client, while the controllers run with the rights that they are given."""
+    async with server.client() as found:
+        await ensure_foreign(found, dialects.manifests(["kserve"]))
+        config = server.data / "kubeconfigs" / "controllers.kubeconfig"
+        controllers = PartProcess(config, part="controllers").start()
+        with contextlib.suppress(AlreadyExists):
+            await found.create(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
+        yield found
+        await found.delete(INFERENCE_SERVICES, "played", "default", propagation="Background")
+        controllers.kill()
+
+
+def service(word: str) -> dict[str, Any]:
+    container = {"name": "kserve-container", "image": "none", "command": ["serve", word]}
+    predictor = {"containers": [container], "minReplicas": 1, "canaryTrafficPercent": 20}
+    return {"metadata": {"name": "played"}, "spec": {"predictor": predictor}}
+
+
+async def play_router(client: Client, address: str) -> None:
+    """Be a router that lives, at *address*."""
+    with contextlib.suppress(NotFound):
+        await client.delete(ROUTERS, "played", SYSTEM_NAMESPACE)
+    spec = {"url": f"http://{address}", "address": address}
+    await client.create(ROUTERS, {"metadata": {"name": "played"}, "spec": spec}, SYSTEM_NAMESPACE)
+    status = {"status": {"renewedAt": show(time.time() + 3600)}}
+    await client.patch(ROUTERS, "played", status, SYSTEM_NAMESPACE, subresource="status")
+
+
+async def replicas(client: Client) -> dict[str, Pod]:
+    """Return the replicas that do not end, by revision; each bears its number of the name."""
+    listing = await client.list(
+        PODS, "default", label_selector="serving.kserve.io/inferenceservice=played"
+    )
+    return {
+        pod.metadata.labels[REVISION_LABEL]: pod
+        for pod in listing.items
+        if pod.metadata.deletion_timestamp is None
+    }
+
+
+async def play_ready(client: Client, revision: str) -> None:
+    """Be the node of the replica of *revision*: it runs and is ready."""
+
+    async def there() -> Pod | None:
+        return (await replicas(client)).get(revision)
+
+    pod = await eventually(there, WITHIN, f"a replica of {revision}")
+    ready = {"type": "Ready", "status": "True"}
+    status = {"phase": "Running", "podIP": "127.7.7.7", "conditions": [ready]}
+    await client.patch(PODS, pod.metadata.name, {"status": status}, "default", subresource="status")
+
+
+async def weights(client: Client) -> dict[str, int]:
+    route = await client.get(ROUTES, "played", "default")
+    return {one.revision: one.weight for one in route.spec.backends}
+
+
+async def test_revisions_come_get_their_share_and_go(client: Client) -> None:
+    await play_router(client, "127.0.0.81")
+    await client.create(INFERENCE_SERVICES, service("a"), "default")
+    first = "played-predictor-00001"
+    await play_ready(client, first)
+
+    async def told() -> bool:
+        found = (await client.get(INFERENCE_SERVICES, "played", "default")).status
+        return any(one.type == "Ready" and one.status == "True" for one in found.conditions)
+
+    await eventually(told, WITHIN, "the service is ready")
+    assert await weights(client) == {first: 100}
+
+    patch = {"spec": service("b")["spec"]}
+    await client.patch(INFERENCE_SERVICES, "played", patch, "default")
+    second = "played-predictor-00002"
+    await eventually(lambda: _has(client, second), WITHIN, "a replica of the second revision")
+    assert await weights(client) == {first: 100}
+    await play_ready(client, second)
+
+    async def shared() -> bool:
+        return await weights(client) == {first: 80, second: 20}
+
+    await eventually(shared, WITHIN, "the canary has its share")
+    patch["spec"]["predictor"]["canaryTrafficPercent"] = 100
+    await client.patch(INFERENCE_SERVICES, "played", patch, "default")
+
+    async def promoted() -> bool:
+        return await weights(client) == {second: 100} and set(await replicas(client)) == {second}
+
+    await eventually(promoted, WITHIN, "the canary has everything and the first is gone")
+
+    await play_router(client, "127.0.0.82")
+
+    async def led() -> bool:
+        name = await client.get(SERVICES, "played", "default")
+        return name.metadata.annotations.get(LEADS_TO_ANNOTATION) == "127.0.0.82"
+
+    await eventually(led, WITHIN, "the service's name leads to the new router")
+    await _forgets_old_revisions(client)
+
+
+async def _has(client: Client, revision: str) -> bool:
+    return revision in await replicas(client)
+
+
+async def _forgets_old_revisions(client: Client) -> None:
+    for number in range(KEPT + 3):
+        patch = {"spec": service(f"more-{number}")["spec"]}
+        await client.patch(INFERENCE_SERVICES, "played", patch, "default")
+        name = f"played-predictor-{number + 3:05d}"
+        await eventually(lambda name=name: _has(client, name), WITHIN, f"a replica of {name}")
+
+    async def few() -> bool:
+        kept = await client.list(
+            CONTROLLER_REVISIONS, "default", label_selector="lockstep.dev/route"
+        )
+        names = {one.metadata.name for one in kept.items}
+        # Beside those that serve: the one that was ready last, and the newest.
+        return len(names) <= KEPT + 2 and "played-predictor-00002" in names
+
+    await eventually(few, WITHIN, "the oldest revisions are gone")

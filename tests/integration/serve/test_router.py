@@ -1,0 +1,206 @@
+"""The router's data path: a real socket on either side, routes and pods put in by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from tests.support.waiting import eventually
+
+from lockstep.api.core import Pod, PodStatus
+from lockstep.api.meta import Condition, ObjectMeta
+from lockstep.api.names import REVISION_LABEL, ROUTE_LABEL
+from lockstep.api.serving import Backend, HoldQueue, Route, RouteSpec
+from lockstep.kube.cache import Change
+from lockstep.serve.router.protocol import ClientSide
+from lockstep.serve.router.table import Table
+
+READ = 20.0
+
+
+class Echo(asyncio.Protocol):
+    """A replica: answers each request with its body, once it may."""
+
+    may = asyncio.Event()
+    requests: list[bytes] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.data = b""
+
+    def data_received(self, data: bytes) -> None:
+        self.data += data
+        head, mark, body = self.data.partition(b"\r\n\r\n")
+        length = 0
+        for line in head.lower().split(b"\r\n"):
+            if line.startswith(b"content-length:"):
+                length = int(line.partition(b":")[2])
+        if mark and len(body) >= length:
+            self.requests.append(self.data)
+            self.data = b""
+            self.task = asyncio.ensure_future(self.answer(body))
+
+    async def answer(self, body: bytes) -> None:
+        await self.may.wait()
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+        self.transport.write(head + body)  # type: ignore[attr-defined]
+
+
+class Router:
+    """A table behind a listening socket."""
+
+    def __init__(self) -> None:
+        self.table = Table("", lambda lane, urgent: None)
+        self.port = 0
+        self.replica_port = 0
+        self.writers: list[asyncio.StreamWriter] = []
+
+    def route(self, **spec: object) -> None:
+        backend = Backend(revision="r", port=self.replica_port)
+        meta = ObjectMeta(name="iris", namespace="n", uid="u")
+        made = Route(metadata=meta, spec=RouteSpec(backends=[backend], **spec))  # type: ignore[arg-type]
+        self.table.on_route(Change(None, made))
+
+    def replica(self) -> None:
+        labels = {ROUTE_LABEL: "iris", REVISION_LABEL: "r"}
+        meta = ObjectMeta(name="iris-0", namespace="n", uid="p", labels=labels)
+        ready = Condition(type="Ready", status="True")
+        status = PodStatus(phase="Running", pod_ip="127.0.0.1", conditions=[ready])
+        self.table.on_pod(Change(None, Pod(metadata=meta, status=status)))
+
+    async def send(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(data)
+        self.writers.append(writer)  # a writer that nobody holds closes its connection
+        return reader, writer
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Router]:
+    router, clients = Router(), set[ClientSide]()
+    loop = asyncio.get_running_loop()
+    Echo.may, Echo.requests = asyncio.Event(), []
+    Echo.may.set()
+    echo = await loop.create_server(Echo, "127.0.0.1", 0)
+    router.replica_port = echo.sockets[0].getsockname()[1]
+    server = await loop.create_server(
+        lambda: ClientSide(router.table.find, router.table.unknown, clients), "127.0.0.1", 0
+    )
+    router.port = server.sockets[0].getsockname()[1]
+    try:
+        yield router
+    finally:
+        server.close()
+        echo.close()
+
+
+def post(body: bytes, *more: bytes, path: bytes = b"/serving/n/iris/x") -> bytes:
+    lines = [b"POST " + path + b" HTTP/1.1", b"Host: h", b"Content-Length: %d" % len(body), *more]
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+async def head(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(READ):
+        return await reader.readuntil(b"\r\n\r\n")
+
+
+async def test_requests_of_one_connection_are_answered_in_their_order() -> None:
+    async with running() as router:
+        router.route()
+        router.replica()
+        reader, _ = await router.send(post(b"one") + post(b"three"))
+        for body in (b"one", b"three"):
+            assert (await head(reader)).startswith(b"HTTP/1.1 200")
+            assert await reader.readexactly(len(body)) == body
+        assert Echo.requests[0].startswith(b"POST /x HTTP/1.1\r\n")
+
+
+async def test_a_request_is_held_until_a_replica_is_there() -> None:
+    async with running() as router:
+        router.route()
+        reader, _ = await router.send(post(b"held"))
+        lane = router.table.lanes["n/iris"]
+        await eventually(lambda: lane.waiting, READ)
+        assert lane.load().held == 1
+        router.replica()
+        assert (await head(reader)).startswith(b"HTTP/1.1 200")
+        assert await reader.readexactly(4) == b"held"
+        assert (lane.load().held, lane.load().in_flight) == (0, 0)
+
+
+async def test_a_full_queue_refuses_with_the_time_to_come_back() -> None:
+    async with running() as router:
+        router.route(hold=HoldQueue(requests=1))
+        await router.send(post(b"a"))
+        lane = router.table.lanes["n/iris"]
+        await eventually(lambda: lane.waiting, READ)
+        reader, _ = await router.send(post(b"b"))
+        said = await head(reader)
+        assert said.startswith(b"HTTP/1.1 429")
+        assert b"Retry-After: 1" in said
+        assert lane.load().refused == 1
+
+
+async def test_a_closed_route_holds_and_an_open_one_sends() -> None:
+    async with running() as router:
+        router.route(closing="zero-1")
+        router.replica()
+        reader, _ = await router.send(post(b"x"))
+        lane = router.table.lanes["n/iris"]
+        await eventually(lambda: lane.waiting, READ)
+        assert (lane.load().closed, lane.load().in_flight) == ("zero-1", 0)
+        router.route()
+        assert (await head(reader)).startswith(b"HTTP/1.1 200")
+
+
+async def test_one_replica_gets_no_more_than_its_concurrency() -> None:
+    async with running() as router:
+        Echo.may.clear()
+        router.route(concurrency=1)
+        router.replica()
+        first, _ = await router.send(post(b"1"))
+        second, _ = await router.send(post(b"2"))
+        lane = router.table.lanes["n/iris"]
+        await eventually(lambda: lane.waiting and lane.in_flight and Echo.requests, READ)
+        assert len(Echo.requests) == 1
+        Echo.may.set()
+        for reader in (first, second):
+            assert (await head(reader)).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_client_that_leaves_is_forgotten() -> None:
+    async with running() as router:
+        router.route()
+        _, writer = await router.send(post(b"gone"))
+        lane = router.table.lanes["n/iris"]
+        await eventually(lambda: lane.waiting, READ)
+        writer.transport.abort()
+        await eventually(lambda: not lane.waiting, READ)
+        assert lane.held_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (post(b"ab", b"Content-Length: 1"), b"400"),
+        (post(b"ab", b"Transfer-Encoding: chunked"), b"400"),
+        (post(b"", b"Transfer-Encoding: gzip, chunked"), b"400"),
+        (post(b"", b"Host: other"), b"400"),
+        (b"POST /serving/n/iris/x HTTP/1.1\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nHost : x\r\n\r\n", b"400"),
+        (b"GARBAGE\r\n\r\n", b"400"),
+        (post(b"", b"X: " + b"a" * 70_000), b"431"),
+        (post(b"", path=b"/serving/n/other/x"), b"404"),
+    ],
+)
+async def test_what_is_ambiguous_or_unknown_reaches_no_replica(
+    request_: bytes, status: bytes
+) -> None:
+    async with running() as router:
+        router.route()
+        router.replica()
+        reader, _ = await router.send(request_)
+        assert (await head(reader)).split(b" ")[1] == status
+        assert Echo.requests == []

@@ -1,0 +1,236 @@
+"""A scikit-learn model by KServe's manifest: ready, asked, at zero, asked again."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from tests.support.apiserver import ApiServer
+from tests.support.control_plane import ControlPlane
+from tests.support.waiting import eventually_sync
+
+pytest.importorskip("sklearn", reason="needs the serve extra")
+
+FLOWER = [5.1, 3.5, 1.4, 0.2]
+ISVC = "apis/serving.kserve.io/v1beta1/namespaces/default/inferenceservices"
+READY_WITHIN = 120.0
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane for all tests of the file."""
+    running = ControlPlane(tmp_path_factory.mktemp("serve") / "up").start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of iris flowers, trained here."""
+    import joblib
+    from sklearn.datasets import load_iris
+    from sklearn.linear_model import LogisticRegression
+
+    place = tmp_path_factory.mktemp("model") / "iris"
+    place.mkdir(mode=0o755)
+    inputs, classes = load_iris(return_X_y=True)
+    joblib.dump(LogisticRegression(max_iter=500).fit(inputs, classes), place / "model.joblib")
+    return place
+
+
+def manifest(name: str, uri: str, **predictor: Any) -> str:
+    annotations = {
+        "autoscaling.knative.dev/window": "6s",
+        "autoscaling.knative.dev/scale-to-zero-pod-retention-period": "0s",
+    }
+    spec = {"model": {"modelFormat": {"name": "sklearn"}, "storageUri": uri}, **predictor}
+    return json.dumps(
+        {
+            "apiVersion": "serving.kserve.io/v1beta1",
+            "kind": "InferenceService",
+            "metadata": {"name": name, "namespace": "default", "annotations": annotations},
+            "spec": {"predictor": spec},
+        }
+    )
+
+
+def status(plane: ControlPlane, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = plane.read(f"{ISVC}/{name}").get("status", {})
+    return found
+
+
+def condition(plane: ControlPlane, name: str, kind: str = "Ready") -> dict[str, Any]:
+    found = status(plane, name).get("conditions", [])
+    return next((one for one in found if one["type"] == kind), {})
+
+
+def pods(plane: ControlPlane, name: str) -> list[str]:
+    items = plane.read("api/v1/namespaces/default/pods")["items"]
+    return [
+        one["metadata"]["name"]
+        for one in items
+        if one["metadata"]["labels"].get("serving.kserve.io/inferenceservice") == name
+    ]
+
+
+def ask(plane: ControlPlane, name: str, path: str, body: Any) -> tuple[int, Any]:
+    url = urlsplit(status(plane, name)["url"])
+    connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=120)
+    connection.request("POST", url.path + path, json.dumps(body))
+    answer = connection.getresponse()
+    return answer.status, json.loads(answer.read())
+
+
+def deploy(plane: ControlPlane, text: str) -> None:
+    plane.ok("submit", "-f", "-", stdin=text)
+
+
+def remove(plane: ControlPlane, name: str) -> None:
+    server = ApiServer(plane.data, int(plane.ready_line.split()[1].rpartition(":")[2]))
+    assert server.request("DELETE", f"/{ISVC}/{name}").status == 200
+    eventually_sync(lambda: not pods(plane, name), READY_WITHIN, "its replicas are gone")
+
+
+def ready(plane: ControlPlane, name: str) -> None:
+    eventually_sync(
+        lambda: condition(plane, name).get("status") == "True", READY_WITHIN, f"{name} is ready"
+    )
+
+
+def test_a_model_answers_goes_to_zero_and_answers_again(plane: ControlPlane, model: Path) -> None:
+    deploy(plane, manifest("iris", f"file://{model}", minReplicas=0))
+    ready(plane, "iris")
+    said = status(plane, "iris")
+    assert said["modelStatus"]["states"]["activeModelState"] == "Loaded"
+    assert said["clusterServingRuntimeName"] == "kserve-sklearnserver"
+    v1 = ask(plane, "iris", "/v1/models/iris:predict", {"instances": [FLOWER]})
+    assert v1 == (200, {"predictions": [0]})
+    tensor = {"name": "x", "shape": [1, 4], "datatype": "FP64", "data": FLOWER}
+    code, v2 = ask(plane, "iris", "/v2/models/iris/infer", {"inputs": [tensor]})
+    assert (code, v2["outputs"][0]["data"]) == (200, [0])
+
+    eventually_sync(lambda: not pods(plane, "iris"), 120.0, "no replica is left")
+    assert condition(plane, "iris")["status"] == "True"
+    eventually_sync(
+        lambda: status(plane, "iris")["modelStatus"]["states"]["targetModelState"] == "Standby",
+        READY_WITHIN,
+        "the model is told to be asleep",
+    )
+    again = ask(plane, "iris", "/v1/models/iris:predict", {"instances": [FLOWER]})
+    assert again == (200, {"predictions": [0]})
+
+
+def test_a_model_that_cannot_be_loaded_is_never_ready(plane: ControlPlane, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "model.joblib").write_bytes(b"not a model")
+    deploy(plane, manifest("broken", f"file://{tmp_path}"))
+    eventually_sync(
+        lambda: "no scikit-learn model" in condition(plane, "broken").get("message", ""),
+        READY_WITHIN,
+        "the failure is told",
+    )
+    said = status(plane, "broken")["modelStatus"]
+    assert condition(plane, "broken")["status"] == "False"
+    assert said["transitionStatus"] == "BlockedByFailedLoad"
+    assert said["lastFailureInfo"]["exitCode"] == 1
+    remove(plane, "broken")
+
+
+def test_what_cannot_be_served_is_told_and_the_old_goes_on(
+    plane: ControlPlane, model: Path
+) -> None:
+    deploy(plane, manifest("stays", f"file://{model}"))
+    ready(plane, "stays")
+    deploy(plane, manifest("stays", f"file://{model}", canaryTrafficPercent=101))
+    eventually_sync(
+        lambda: "canaryTrafficPercent: 101" in condition(plane, "stays").get("message", ""),
+        READY_WITHIN,
+        "the field is named",
+    )
+    code, _ = ask(plane, "stays", "/v1/models/stays:predict", {"instances": [FLOWER]})
+    assert code == 200
+    remove(plane, "stays")
+
+
+def test_unknown_models_and_bad_input_are_named(plane: ControlPlane, model: Path) -> None:
+    deploy(plane, manifest("strict", f"file://{model}"))
+    ready(plane, "strict")
+    cases = [
+        ("/v1/models/other:predict", {"instances": [FLOWER]}, 404, "strict"),
+        ("/v1/models/strict:predict", {"instances": [[1.0]]}, 400, "4 numbers"),
+        ("/v1/models/strict:predict", {"instances": [[1.0], [1.0, 2.0]]}, 400, "shape"),
+        ("/v1/models/strict:predict", {}, 400, "instances"),
+        ("/v2/models/strict/infer", {"inputs": []}, 400, "inputs"),
+        ("/nothing", {}, 404, "/v1/models"),
+    ]
+    for path, body, code, says in cases:
+        found, answer = ask(plane, "strict", path, body)
+        assert (found, says in answer["error"]) == (code, True), (path, body, answer)
+    remove(plane, "strict")
+
+
+SERVER = """
+import http.server, os
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(int(os.environ["CODE"]))
+        body = b'"' + os.environ["WORD"].encode() + b'"'
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+http.server.HTTPServer(("0.0.0.0", 8080), Answer).serve_forever()
+"""
+
+
+def version(word: str, code: int) -> str:
+    """A service whose server answers every request with *code* and *word*, released in steps."""
+    steps = "steps: [{setWeight: 50}, {analysis: {maxErrorRate: 0.2, requests: 4, duration: 1s}}]"
+    container = {
+        "name": "kserve-container",
+        "image": "python",
+        "command": ["python", "-c", SERVER],
+        "env": [{"name": "WORD", "value": word}, {"name": "CODE", "value": str(code)}],
+    }
+    predictor = {"minReplicas": 1, "containers": [container]}
+    meta = {"name": "stepped", "annotations": {"lockstep.dev/release": steps}}
+    head = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
+    return json.dumps({**head, "metadata": meta, "spec": {"predictor": predictor}})
+
+
+def row(plane: ControlPlane, name: str) -> str:
+    rows = plane.ok("serve", "list").splitlines()
+    return next((one for one in rows if one.startswith(f"{name} ")), "")
+
+
+def test_a_version_that_fails_is_taken_back_and_a_good_one_gets_all(plane: ControlPlane) -> None:
+    heard: list[Any] = []
+
+    def released(phase: str) -> bool:
+        heard.append(ask(plane, "stepped", "/", {})[1])
+        release = status(plane, "stepped")["components"]["predictor"].get("release", {})
+        return bool(release.get("phase") == phase)
+
+    deploy(plane, version("first", 200))
+    ready(plane, "stepped")
+    deploy(plane, version("bad", 500))
+    eventually_sync(lambda: released("Failed"), READY_WITHIN, "the bad version is taken back")
+    page = plane.ok("serve", "describe", "stepped")
+    assert "answers failed" in page
+    eventually_sync(
+        lambda: "00001 100 %" in row(plane, "stepped"), READY_WITHIN, "all to the first"
+    )
+    assert {ask(plane, "stepped", "/", {})[1] for _ in range(6)} == {"first"}
+    deploy(plane, version("good", 200))
+    eventually_sync(lambda: released("Completed"), READY_WITHIN, "the good version has all")
+    assert {"first", "bad", "good"} == set(heard)
+    plane.ok("serve", "rollback", "stepped", "--to", "stepped-predictor-00001")
+    eventually_sync(
+        lambda: ask(plane, "stepped", "/", {})[1] == "first", READY_WITHIN, "the first is back"
+    )
+    remove(plane, "stepped")
