@@ -1,0 +1,1 @@
+"""Runs of steps: graphs whose steps are pods, jobs and other objects, and model versions."""

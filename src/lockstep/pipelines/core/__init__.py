@@ -1,0 +1,1 @@
+"""What a run does next, decided without I/O."""

@@ -1,0 +1,220 @@
+"""The pod of a step: the user's own, with what brings its files in and its results out."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import re
+from typing import Any, Final
+
+from lockstep.api.names import (
+    ATTEMPT_LABEL,
+    MAX_WAIT_ANNOTATION,
+    QUEUE_LABEL,
+    SCHEDULER_NAME,
+)
+from lockstep.api.pipeline import RUN_LABEL, STEP_ANNOTATION, Output, PodStep
+from lockstep.pipelines.core.engine import Engine
+from lockstep.pipelines.core.nodes import Node, there
+from lockstep.pipelines.core.values import BadExpression, render, text_of
+
+Json = dict[str, Any]
+
+FILES_IMAGE: Final = "lockstep/step-files:latest"
+FETCHER: Final = "lockstep-fetch"
+KEEPER: Final = "lockstep-files"
+RESULT: Final = "/lockstep-result/message"
+"""Where the keeper leaves what the step gave: its termination message."""
+ORDERS: Final = "LOCKSTEP_FILES"
+_STATE: Final = "/lockstep-state"
+_VOLUME: Final = "lockstep-shared"
+UPLOAD_SECONDS: Final = 3600
+"""How long outputs may take to reach the store once the step's containers have ended."""
+_REQUESTS: Final = {"requests": {"cpu": "10m", "memory": "32Mi"}}
+
+
+def object_name(run: str, uid: str, step: str, attempt: int) -> str:
+    """Return the name of what the try *attempt* of *step* makes: the same however often asked."""
+    digest = hashlib.sha256(f"{uid}/{step}/{attempt}".encode()).hexdigest()[:8]
+    last = re.sub(r"[^a-z0-9]+", "-", step.lower().partition(".")[2] or step.lower())
+    return f"{run[:30]}-{last.strip('-')[-20:]}".strip("-") + f"-{digest}"
+
+
+def place(engine: Engine, node: Node, output: str) -> str:
+    """Return where an artefact of a step goes; empty where the run has no root."""
+    root = engine.spec.root.rstrip("/")
+    if not root:
+        return ""
+    return f"{root}/{engine.run.name}-{engine.run.uid[:8]}/{node.id}/{node.attempt}/{output}"
+
+
+def variables(engine: Engine, node: Node) -> Json:
+    """Return what a pod's template sees: inputs, run, item, outputs and the step itself."""
+    step = there(node.template.pod)
+    seen = engine.variables(node)
+    outputs: Json = {}
+    for one in step.outputs:
+        uri = place(engine, node, one.name)
+        if one.uri:
+            uri = render(one.uri, {**seen, "uri": uri})
+        path = render(one.path, {**seen, "uri": uri})
+        outputs[one.name] = {"uri": uri, "path": path}
+    name = object_name(engine.run.name, engine.run.uid, node.id, node.attempt)
+    about = {"name": node.task.name, "id": node.id, "attempt": node.attempt, "pod": name}
+    return {**seen, "outputs": outputs, "step": about}
+
+
+def build(engine: Engine, node: Node) -> Json:
+    """Return the pod of the present try of *node*.
+
+    Raises:
+        BadExpression: when its template refers to what there is not.
+    """
+    step = there(node.template.pod)
+    seen = variables(engine, node)
+    template = render(step.template, seen, _escaped)
+    meta, spec = template.get("metadata") or {}, copy.deepcopy(template.get("spec") or {})
+    if not isinstance(spec, dict) or not spec.get("containers"):
+        raise BadExpression(f"template {node.task.template}: pod.template.spec needs containers")
+    for container in spec["containers"]:
+        for field in ("command", "args"):
+            if field in container:
+                container[field] = _words(container[field])
+    _place_in_queue(engine, node, spec)
+    _add_files(engine, node, step, spec, seen)
+    labels = {**(meta.get("labels") or {}), **_labels(engine, node, meta)}
+    annotations = {**(meta.get("annotations") or {}), STEP_ANNOTATION: node.id}
+    if (most := node.task.max_wait or engine.spec.max_wait) is not None:
+        annotations[MAX_WAIT_ANNOTATION] = most
+    name = object_name(engine.run.name, engine.run.uid, node.id, node.attempt)
+    return {
+        "metadata": {"name": name, "labels": labels, "annotations": annotations},
+        "spec": spec,
+    }
+
+
+def _words(given: list[Any]) -> list[str]:
+    """Return the words of a command, of which an expression may give several or none."""
+    found: list[str] = []
+    for one in given:
+        found += _words(one) if isinstance(one, list) else [text_of(one)]
+    return found
+
+
+def _labels(engine: Engine, node: Node, meta: Json) -> dict[str, str]:
+    own = {RUN_LABEL: engine.run.name, ATTEMPT_LABEL: str(node.attempt)}
+    if QUEUE_LABEL not in (meta.get("labels") or {}):
+        own[QUEUE_LABEL] = engine.spec.queue
+    return own
+
+
+def _place_in_queue(engine: Engine, node: Node, spec: Json) -> None:
+    spec.setdefault("schedulerName", SCHEDULER_NAME)
+    spec["restartPolicy"] = "Never"
+    run = engine.spec
+    if run.priority_class_name:
+        spec.setdefault("priorityClassName", run.priority_class_name)
+    if run.service_account_name:
+        spec.setdefault("serviceAccountName", run.service_account_name)
+
+
+def _add_files(engine: Engine, node: Node, step: PodStep, spec: Json, seen: Json) -> None:
+    """Give the pod what fetches its inputs and what uploads its outputs."""
+    fetched = _fetches(step, seen)
+    results = [_result(engine, node, one, seen) for one in step.outputs]
+    if not fetched and not results:
+        return
+    mounts = [
+        {"name": _VOLUME, "mountPath": path, "subPath": f"d{number}"}
+        for number, path in enumerate(step.shared)
+    ]
+    volumes = [
+        *(spec.get("volumes") or []),
+        {"name": _VOLUME, "emptyDir": {}},
+        {"name": "lockstep-state", "emptyDir": {}},
+    ]
+    for container in spec["containers"]:
+        container["volumeMounts"] = [*(container.get("volumeMounts") or []), *mounts]
+    env = _store(engine)
+    helpers = []
+    if fetched:
+        helpers.append(_helper(FETCHER, "fetch", {"fetch": fetched}, env, mounts))
+    if results:
+        keeper = _helper(KEEPER, "keep", {"outputs": results}, env, mounts)
+        helpers.append(keeper | _as_sidecar())
+        spec["terminationGracePeriodSeconds"] = UPLOAD_SECONDS
+    spec["initContainers"] = [*helpers, *(spec.get("initContainers") or [])]
+    spec["volumes"] = volumes
+
+
+def _as_sidecar() -> Json:
+    ready = f"until [ -e {_STATE}/ready ]; do sleep 0.01; done"
+    return {
+        "restartPolicy": "Always",
+        "terminationMessagePath": RESULT,
+        # Only once it listens for its signal may the step's own containers start.
+        "lifecycle": {"postStart": {"exec": {"command": ["sh", "-c", ready]}}},
+    }
+
+
+def _helper(name: str, mode: str, orders: Json, env: Json, mounts: list[Json]) -> Json:
+    orders = {"state": _STATE, "message": RESULT, **orders}
+    return {
+        "name": name,
+        "image": FILES_IMAGE,
+        "args": [mode],
+        "env": [{"name": ORDERS, "value": _escaped(json.dumps(orders))}],
+        **env,
+        "volumeMounts": [{"name": "lockstep-state", "mountPath": _STATE}, *mounts],
+        "resources": _REQUESTS,
+        "terminationMessagePath": RESULT,
+    }
+
+
+def _escaped(text: str) -> str:
+    """Return *text* so that Kubernetes replaces no ``$(NAME)`` in it."""
+    return text.replace("$(", "$$(")
+
+
+def _store(engine: Engine) -> Json:
+    if not engine.spec.storage_secret:
+        return {}
+    return {"envFrom": [{"secretRef": {"name": engine.spec.storage_secret}}]}
+
+
+def _fetches(step: PodStep, seen: Json) -> list[Json]:
+    found: list[Json] = []
+    for one in step.fetch:
+        given = render(one.artifact, seen)
+        if given is None and one.optional:
+            continue
+        artefacts = given if isinstance(given, list) else [given]
+        for artefact in artefacts:
+            if not isinstance(artefact, dict) or not artefact.get("uri"):
+                raise BadExpression(f"fetch {one.artifact}: {str(given)[:100]!r} is no artefact")
+            path = render(one.path, {**seen, "artifact": artefact})
+            found.append({"uri": artefact["uri"], "path": path, **_rest(artefact)})
+    return found
+
+
+def _rest(artefact: Json) -> Json:
+    """Return what is known of an artefact beside its address: its digest, or its very text."""
+    return {key: artefact[key] for key in ("digest", "raw") if artefact.get(key)}
+
+
+def _result(engine: Engine, node: Node, one: Output, seen: Json) -> Json:
+    there = seen["outputs"][one.name]
+    found: Json = {"name": one.name, "kind": one.kind, "path": there["path"]}
+    if one.kind == "Artifact":
+        if not there["uri"]:
+            raise BadExpression(
+                f"output {one.name} of {node.task.name} is an artefact: the run needs spec.root, "
+                "as s3://BUCKET/PATH"
+            )
+        found |= {"uri": there["uri"], "type": one.type}
+    if one.optional:
+        found["optional"] = True
+    if one.default:
+        found |= {"default": one.default, "optional": True}
+    return found

@@ -1,0 +1,50 @@
+"""The example: from data to answers over HTTP, on the embedded control plane."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from pathlib import Path
+
+import pytest
+from tests.support.pipelines import Pipelines
+
+DIGITS = Path(__file__).parents[3] / "examples" / "pipelines" / "digits"
+SERVICES = "apis/serving.kserve.io/v1beta1/namespaces/default/inferenceservices"
+VERSIONS = "apis/lockstep.dev/v1alpha1/namespaces/default/modelversions"
+
+pytest.importorskip("torch", reason="needs the train extra")
+pytest.importorskip("sklearn", reason="needs the serve extra")
+
+
+def release(world: Pipelines) -> str:
+    given = ("-p", "models=s3://runs/models", "-p", f"code={DIGITS}")
+    return world.run(DIGITS / "pipeline.yaml", *given, wait=200)
+
+
+@pytest.mark.torch
+def test_data_becomes_a_model_in_service(world: Pipelines) -> None:
+    name = release(world)
+    status = world.status(name)
+    assert status["outputs"]["released"] is True
+    assert status["outputs"]["accuracy"] > 0.9
+    (version,) = world.plane.read(VERSIONS)["items"]
+    assert version["spec"]["stage"] == "Production"
+    assert version["spec"]["run"] == name
+    assert version["spec"]["metrics"] == {"accuracy": status["outputs"]["accuracy"]}
+
+    service = world.plane.read(f"{SERVICES}/digits")
+    assert service["spec"]["predictor"]["model"]["storageUri"] == version["spec"]["uri"]
+    url = f"{service['status']['url']}/v1/models/digits:predict"
+    blank = json.dumps({"instances": [[0.0] * 64]}).encode()
+    with urllib.request.urlopen(url, blank, timeout=60) as answer:  # noqa: S310
+        assert len(json.load(answer)["predictions"]) == 1
+
+    # The same again is no better, so nothing is registered and the service stays as it is.
+    again = world.status(release(world))
+    assert again["outputs"]["released"] is False
+    assert again["steps"]["main.data"]["keptFrom"] == f"{name}/main.data"
+    assert again["steps"]["main.register"]["phase"] == "Skipped"
+    assert len(world.plane.read(VERSIONS)["items"]) == 1
+    kept = world.plane.read(f"{SERVICES}/digits")
+    assert kept["metadata"]["generation"] == service["metadata"]["generation"]
