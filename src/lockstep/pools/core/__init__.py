@@ -1,0 +1,1 @@
+"""What pools decide, as functions of the scheduler's state, the pools and the time. Pure."""
