@@ -1,0 +1,146 @@
+"""Notebooks and kernels on both servers, with the rights that their controllers are given."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.support.apiserver import ApiServer
+from tests.support.kernels import played
+from tests.support.kube_cluster import KubeCluster
+from tests.support.scheduler import PartProcess
+from tests.support.waiting import eventually
+
+from lockstep.api.core import EVENTS, NAMESPACES, PODS, SECRETS, SERVICES
+from lockstep.api.names import SYSTEM_NAMESPACE
+from lockstep.api.notebooks import ENVIRONMENTS, KERNELS, KernelStatus
+from lockstep.compat import dialects
+from lockstep.compat.kubeflow.notebook import NOTEBOOKS, STOPPED
+from lockstep.kube.client import Client
+from lockstep.kube.crds import ensure_foreign
+from lockstep.kube.errors import AlreadyExists, NotFound
+
+WITHIN = 60.0
+
+
+@pytest.fixture(scope="module", params=["embedded", "kubernetes"])
+def server(request: pytest.FixtureRequest) -> ApiServer:
+    """The embedded server and a real control plane in turn."""
+    if request.param == "embedded":
+        embedded: ApiServer = request.getfixturevalue("shared_server")
+        return embedded
+    real: KubeCluster = request.getfixturevalue("running_cluster")
+    real.empty()
+    return real
+
+
+@pytest.fixture
+async def client(server: ApiServer) -> AsyncIterator[Client]:
+    """A client, while the controllers run with the rights that they are given."""
+    async with server.client() as found:
+        await ensure_foreign(found, dialects.manifests(["kubeflow"]))
+        with contextlib.suppress(AlreadyExists):
+            await found.create(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
+        config = server.data / "kubeconfigs" / "controllers.kubeconfig"
+        controllers = PartProcess(config, part="controllers").start()
+        yield found
+        for resource, name in ((NOTEBOOKS, "ana"), (KERNELS, "session")):
+            with contextlib.suppress(NotFound):
+                await found.delete(resource, name, "default", propagation="Background")
+        controllers.kill()
+
+
+async def test_notebook_has_what_kubeflow_gives_it(client: Client) -> None:
+    container = {"name": "ana", "image": "none", "command": ["jupyter", "lab"]}
+    body = {
+        "metadata": {"name": "ana", "labels": {"lockstep.dev/queue": "research"}},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
+
+    async def created() -> bool:
+        with contextlib.suppress(NotFound):
+            await client.create(NOTEBOOKS, body, "default")
+            return True
+        return False
+
+    await eventually(created, WITHIN, "the kind is served")
+
+    async def there() -> bool:
+        with contextlib.suppress(NotFound):
+            await client.get(PODS, "ana-0", "default")
+            return True
+        return False
+
+    await eventually(there, WITHIN, "the notebook's pod")
+    pod = await client.get(PODS, "ana-0", "default")
+    labels = pod.metadata.labels
+    assert (labels["notebook-name"], labels["statefulset"]) == ("ana", "ana")
+    assert labels["lockstep.dev/queue"] == "research"
+    assert pod.spec.scheduler_name == "lockstep"
+    service = await client.get(SERVICES, "ana", "default")
+    assert [one.port for one in service.spec.ports] == [80]
+    assert set((await client.get(SECRETS, "ana-notebook", "default")).data) == {
+        "server",
+        "url",
+        "visitor",
+    }
+    status = {"status": {"phase": "Running", "podIP": "127.0.0.1"}}
+    await client.patch(PODS, "ana-0", status, "default", subresource="status")
+
+    await client.patch(NOTEBOOKS, "ana", {"metadata": {"annotations": {STOPPED: "now"}}}, "default")
+
+    async def gone() -> bool:
+        return not await there()
+
+    await eventually(gone, WITHIN, "the stopped notebook's pod goes")
+    await client.patch(NOTEBOOKS, "ana", {"metadata": {"annotations": {STOPPED: None}}}, "default")
+    await eventually(there, WITHIN, "it comes back")
+
+
+async def test_kernel_is_parked_when_nothing_stands_against_it(client: Client) -> None:
+    spec = {"idle": {"after": "1h"}}
+    with contextlib.suppress(AlreadyExists):
+        await client.create(ENVIRONMENTS, {"metadata": {"name": "plain"}, "spec": spec}, "default")
+
+    async def status() -> KernelStatus:
+        return (await client.get(KERNELS, "session", "default")).status
+
+    async with played(client, number=2) as kernels:
+        body = {"metadata": {"name": "session"}, "spec": {"environment": "plain"}}
+        await client.create(KERNELS, body, "default")
+
+        async def running() -> bool:
+            return (await status()).phase == "Running"
+
+        await eventually(running, WITHIN, "the kernel runs")
+        kernels.obstacles = [{"name": "g", "type": "generator", "why": "cannot pickle"}]
+        kernels.idle_for = 7200.0
+        await client.patch(KERNELS, "session", {"spec": {"wake": "look"}}, "default")
+
+        async def named() -> bool:
+            return (await status()).obstacles == ["g (generator): cannot pickle"]
+
+        await eventually(named, WITHIN, "what cannot be kept is named")
+
+        async def told() -> bool:
+            events = (await client.list(EVENTS, "default")).items
+            return any(one.reason == "NotParked" for one in events)
+
+        await eventually(told, WITHIN, "an event says so")
+        assert len(kernels.pods) == 1
+        assert kernels.writes == 0
+        kernels.obstacles, kernels.idle_for = [], 0.0
+
+        async def forgotten() -> bool:
+            return (await status()).obstacles == []
+
+        await client.patch(KERNELS, "session", {"spec": {"wake": "again"}}, "default")
+        await eventually(forgotten, WITHIN, "it is used again")
+        kernels.idle_for = 7200.0
+        await client.patch(KERNELS, "session", {"spec": {"wake": "idle"}}, "default")
+
+        async def parked() -> bool:
+            return (await status()).phase == "Parked"
+
+        await eventually(parked, WITHIN, "it is parked")
