@@ -1,0 +1,42 @@
+"""The controller of teams, put under a manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from lockstep.api.core import NAMESPACES
+from lockstep.api.queue import QUEUES
+from lockstep.api.team import TEAMS
+from lockstep.kube.controller import Controller, Key
+from lockstep.kube.manager import Manager
+from lockstep.tenants.controller import TEAM_INDEX, TeamController
+from lockstep.tenants.core.objects import OWNED, TEAM_LABEL
+
+
+def add_teams(manager: Manager) -> None:
+    """Run the controller of teams while *manager* leads."""
+    teams = manager.informer(TEAMS)
+    index = {TEAM_INDEX: _team_of}
+    owned = {
+        # A namespace or queue that bears no label of ours may stand in a team's way.
+        resource: manager.informer(resource, indices=index)
+        if resource in (NAMESPACES, QUEUES)
+        else manager.informer(resource, label_selector=TEAM_LABEL, indices=index)
+        for resource in OWNED
+    }
+    shell = TeamController(manager.client, teams, owned, manager.recorder())
+    controller = Controller("team", shell.reconcile, workers=8)
+    controller.follow(teams)
+    for informer in owned.values():
+        controller.follow(informer, _keys)
+    manager.add(controller)
+
+
+def _team_of(obj: Any) -> Iterable[str]:
+    name = obj.metadata.labels.get(TEAM_LABEL)
+    return [name] if name else []
+
+
+def _keys(obj: Any) -> Iterable[Key]:
+    return [("", name) for name in _team_of(obj)]
