@@ -1,0 +1,1 @@
+"""Who used what, what it cost, and what would fit."""

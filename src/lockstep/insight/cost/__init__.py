@@ -1,0 +1,1 @@
+"""What usage costs, by price lists."""

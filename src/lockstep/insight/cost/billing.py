@@ -1,0 +1,135 @@
+"""Who owes what: the bill of every node, divided among those who held its GPUs. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from lockstep.insight.cost.prices import HOUR, Prices
+from lockstep.insight.history.records import FREE, Claim, NodeSpan
+from lockstep.insight.history.timeline import Stretch, stray, stretches
+
+Key = tuple[str, ...]
+UNKNOWN: Final = "(unknown)"
+"""Who created it was never told."""
+
+
+@dataclass(slots=True)
+class Line:
+    """What one group used: GPU-hours by whole cards, and their cost."""
+
+    gpu_hours: float = 0.0
+    cost: float = 0.0
+    unpriced_gpu_hours: float = 0.0
+    """Of the GPU-hours those for which no price holds."""
+    starting_gpu_hours: float = 0.0
+    """Of the GPU-hours those before all containers of a pod ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Lines by group, what nobody held, and what no node on record had."""
+
+    currency: str
+    lines: dict[Key, Line]
+    free: Line
+    stray_gpu_hours: float
+
+    @property
+    def total(self) -> Line:
+        """Return the sum of all lines and of what was free: the bill of the nodes."""
+        every = [*self.lines.values(), self.free]
+        return Line(
+            sum(one.gpu_hours for one in every),
+            sum(one.cost for one in every),
+            sum(one.unpriced_gpu_hours for one in every),
+            sum(one.starting_gpu_hours for one in every),
+        )
+
+
+def month_of(seconds: float) -> str:
+    """Return the month of a Unix time, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m")
+
+
+def month_end(seconds: float) -> float:
+    """Return when the month of a Unix time ends, in UTC."""
+    there = datetime.fromtimestamp(seconds, UTC)
+    year, month = divmod(there.year * 12 + there.month, 12)
+    return datetime(year, month + 1, 1, tzinfo=UTC).timestamp()
+
+
+GROUPS: Final[dict[str, Callable[[Claim], str]]] = {
+    "job": lambda claim: claim.job,
+    "namespace": lambda claim: claim.namespace,
+    "queue": lambda claim: claim.queue,
+    "user": lambda claim: claim.user or UNKNOWN,
+    "purpose": lambda claim: claim.purpose,
+}
+"""By what usage is summed up, beside ``month``."""
+
+
+def bill(
+    nodes: Sequence[NodeSpan],
+    claims: Sequence[Claim],
+    prices: Prices,
+    *,
+    by: Sequence[str],
+    start: float,
+    end: float,
+) -> Bill:
+    """Return the bill of *nodes* within *start* and *end*, divided *by* some of ``GROUPS``.
+
+    A job is told by its namespace, too. What is open lasts until *end*.
+    """
+    lines: dict[Key, Line] = defaultdict(Line)
+    free = Line()
+    for stretch in stretches(nodes, claims, start, end):
+        for begin, stop, month in _months(stretch, by):
+            for first, last, rate in prices.rates(stretch.node, begin, stop):
+                hours = (last - first) / HOUR
+                for claim, part in stretch.holders:
+                    line = lines[_key(claim, month, by)]
+                    _add(line, hours * part, rate)
+                    if claim.purpose == "starting":
+                        line.starting_gpu_hours += hours * part
+                _add(free, hours * stretch.free, rate)
+    return Bill(prices.currency, dict(lines), free, stray(nodes, claims, start, end) / HOUR)
+
+
+def _add(line: Line, gpu_hours: float, rate: float | None) -> None:
+    line.gpu_hours += gpu_hours
+    if rate is None:
+        line.unpriced_gpu_hours += gpu_hours
+    else:
+        line.cost += gpu_hours * rate
+
+
+def _months(stretch: Stretch, by: Iterable[str]) -> Iterable[tuple[float, float, str]]:
+    if "month" not in by:
+        return [(stretch.start, stretch.end, "")]
+    found, begin = [], stretch.start
+    while begin < stretch.end:
+        stop = min(stretch.end, month_end(begin))
+        found.append((begin, stop, month_of(begin)))
+        begin = stop
+    return found
+
+
+def _key(claim: Claim, month: str, by: Sequence[str]) -> Key:
+    return tuple(month if one == "month" else GROUPS[one](claim) for one in columns(by))
+
+
+def columns(by: Sequence[str]) -> list[str]:
+    """Return what tells the lines apart: a job's name alone does not."""
+    if "job" in by and "namespace" not in by:
+        at = list(by).index("job")
+        return [*by[:at], "namespace", *by[at:]]
+    return list(by)
+
+
+FREE_NAME: Final = f"({FREE})"
+"""How the line of what nobody held is named."""

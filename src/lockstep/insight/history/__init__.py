@@ -1,0 +1,1 @@
+"""Usage records: who held which part of which GPU, from when until when, and for what."""

@@ -1,0 +1,144 @@
+"""Usage records in SQLite: written again and again without doubling, readable meanwhile."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from lockstep.insight.history.records import Claim, NodeSpan
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS claims (
+  pod_uid TEXT NOT NULL, gpu INTEGER NOT NULL, purpose TEXT NOT NULL,
+  node TEXT NOT NULL, namespace TEXT NOT NULL, pod TEXT NOT NULL, gang TEXT NOT NULL,
+  job TEXT NOT NULL, queue TEXT NOT NULL, user TEXT NOT NULL, share REAL NOT NULL,
+  start REAL NOT NULL, end REAL, leaving REAL, guessed INTEGER NOT NULL,
+  PRIMARY KEY (pod_uid, gpu, purpose)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS open_claims ON claims (namespace, gang) WHERE end IS NULL;
+CREATE INDEX IF NOT EXISTS claims_by_end ON claims (end);
+CREATE TABLE IF NOT EXISTS nodes (
+  uid TEXT NOT NULL, start REAL NOT NULL, name TEXT NOT NULL, gpus INTEGER NOT NULL,
+  end REAL, model TEXT NOT NULL, spot INTEGER NOT NULL, labels TEXT NOT NULL,
+  guessed INTEGER NOT NULL,
+  PRIMARY KEY (uid, start)) WITHOUT ROWID;
+"""
+_VERSION: Final = 1
+# A later look may know less (a container that was started again hides its first start), so times
+# only ever move towards what is known for certain: the earliest start, the first certain end.
+_PUT_CLAIM: Final = """
+INSERT INTO claims (pod_uid, gpu, purpose, node, namespace, pod, gang, job, queue, user, share,
+                    start, end, leaving, guessed)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET
+  start = min(start, excluded.start),
+  end = CASE WHEN end IS NULL THEN excluded.end
+             WHEN excluded.end IS NULL THEN end
+             WHEN guessed > excluded.guessed THEN excluded.end ELSE min(end, excluded.end) END,
+  guessed = CASE WHEN end IS NULL OR excluded.end IS NULL THEN max(guessed, excluded.guessed)
+                 ELSE min(guessed, excluded.guessed) END,
+  leaving = coalesce(excluded.leaving, leaving),
+  user = CASE WHEN excluded.user = '' THEN user ELSE excluded.user END
+"""
+_PUT_NODE: Final = """
+INSERT INTO nodes (uid, start, name, gpus, end, model, spot, labels, guessed)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET end = coalesce(end, excluded.end),
+  guessed = CASE WHEN end IS NULL THEN excluded.guessed ELSE guessed END
+"""
+_CLAIM_COLUMNS: Final = (
+    "pod_uid, gpu, purpose, node, namespace, pod, gang, job, queue, user, share, start, end,"
+    " leaving, guessed"
+)
+_NODE_COLUMNS: Final = "uid, name, gpus, start, end, model, spot, labels, guessed"
+
+
+class Store:
+    """The records in one file; safe to use from several threads.
+
+    Raises:
+        sqlite3.Error: from every method, when the file cannot be read or written.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        if read_only:
+            where = f"{path.absolute().as_uri()}?mode=ro"
+            self._db = sqlite3.connect(where, uri=True, check_same_thread=False)
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        # A gang is let go once it is on record: that must outlast the machine's end, too.
+        self._db.execute("PRAGMA synchronous = FULL")
+        found = int(self._db.execute("PRAGMA user_version").fetchone()[0])
+        if found > _VERSION:
+            raise sqlite3.DatabaseError(f"{path} was written by a later Lockstep")
+        self._db.executescript(_SCHEMA)
+        self._db.execute(f"PRAGMA user_version = {_VERSION}")
+
+    def put(self, claims: Iterable[Claim] = (), nodes: Iterable[NodeSpan] = ()) -> None:
+        """Write all of them or none; what is there already is brought up to date."""
+        rows, spans = [_claim_row(c) for c in claims], [_node_row(n) for n in nodes]
+        if not rows and not spans:
+            return
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._db.executemany(_PUT_CLAIM, rows)
+                self._db.executemany(_PUT_NODE, spans)
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+
+    def open_claims(self, namespace: str | None = None, gang: str | None = None) -> list[Claim]:
+        """Return the claims without an end, of one gang or of all."""
+        if namespace is None:
+            return self._claims("WHERE end IS NULL", ())
+        return self._claims("WHERE end IS NULL AND namespace = ? AND gang = ?", (namespace, gang))
+
+    def claims(self, start: float, end: float) -> list[Claim]:
+        """Return the claims that last some time within *start* and *end*."""
+        return self._claims("WHERE start < ? AND (end IS NULL OR end > ?)", (end, start))
+
+    def open_nodes(self) -> list[NodeSpan]:
+        """Return the nodes that are there, as far as is on record."""
+        return self._nodes("WHERE end IS NULL", ())
+
+    def nodes(self, start: float, end: float) -> list[NodeSpan]:
+        """Return the nodes that were there some time within *start* and *end*."""
+        return self._nodes("WHERE start < ? AND (end IS NULL OR end > ?)", (end, start))
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._db.close()
+
+    def _claims(self, where: str, values: tuple[Any, ...]) -> list[Claim]:
+        query = f"SELECT {_CLAIM_COLUMNS} FROM claims {where}"  # noqa: S608 - own constants
+        with self._lock:
+            rows = self._db.execute(query, values).fetchall()
+        return [Claim(*(*row[:14], bool(row[14]))) for row in rows]
+
+    def _nodes(self, where: str, values: tuple[Any, ...]) -> list[NodeSpan]:
+        query = f"SELECT {_NODE_COLUMNS} FROM nodes {where}"  # noqa: S608 - own constants
+        with self._lock:
+            rows = self._db.execute(query, values).fetchall()
+        return [
+            NodeSpan(*(*row[:6], bool(row[6]), json.loads(row[7]), bool(row[8]))) for row in rows
+        ]
+
+
+def _claim_row(c: Claim) -> tuple[Any, ...]:
+    who = (c.node, c.namespace, c.pod, c.gang, c.job, c.queue, c.user)
+    return (*c.key, *who, c.share, c.start, c.end, c.leaving, int(c.guessed))
+
+
+def _node_row(n: NodeSpan) -> tuple[Any, ...]:
+    labels = json.dumps(dict(n.labels), sort_keys=True)
+    return (n.uid, n.start, n.name, n.gpus, n.end, n.model, int(n.spot), labels, int(n.guessed))

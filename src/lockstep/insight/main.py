@@ -1,0 +1,47 @@
+"""The recorder of usage, put under a manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from lockstep.api.core import NODES, PODS
+from lockstep.api.gang import GANGS
+from lockstep.api.names import GANG_LABEL
+from lockstep.insight.history.recorder import GANG_INDEX, Recorder, Releaser
+from lockstep.insight.history.store import Store
+from lockstep.kube.controller import Controller, Key
+from lockstep.kube.manager import Manager
+
+
+def add_history(manager: Manager, records: Path | None) -> None:
+    """Record usage in the file *records* while *manager* leads.
+
+    Without a file, gangs that an earlier recorder holds are let go after an hour.
+
+    Raises:
+        sqlite3.Error: when the file cannot be used.
+        OSError: when its folder cannot be made.
+    """
+    gangs = manager.informer(GANGS)
+    if records is None:
+        releaser = Releaser(manager.client, gangs)
+        manager.add(Controller("unrecorded", releaser.reconcile, workers=2).follow(gangs))
+        return
+    pods = manager.informer(PODS, indices={GANG_INDEX: _gang_of})
+    nodes = manager.informer(NODES)
+    shell = Recorder(manager.client, pods, gangs, nodes, Store(records))
+    usage = Controller("usage", shell.reconcile, workers=4)
+    manager.add(usage.follow(gangs).follow(pods, _keys))
+    manager.add(Controller("node-history", shell.note_node, workers=1).follow(nodes))
+    manager.add_task(shell.sweep)
+
+
+def _keys(pod: Any) -> Iterable[Key]:
+    meta = pod.metadata
+    return [(meta.namespace, meta.labels.get(GANG_LABEL, "") or meta.name)]
+
+
+def _gang_of(pod: Any) -> Iterable[str]:
+    return ["/".join(key) for key in _keys(pod)]
