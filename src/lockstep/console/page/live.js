@@ -1,0 +1,57 @@
+// What pages follow, as signals.
+import { signal } from './vendor/signals.js';
+import { useEffect } from './vendor/hooks.js';
+import { user } from './api.js';
+import { Follower } from './follow.js';
+
+export const status = signal('lost');
+export const refusal = signal('');
+const topics = new Map(); // topic -> {state, users}
+const NOTHING = { facts: {}, order: [], rows: {}, lines: [], known: false };
+
+function tell(topic, state) {
+  const one = topics.get(topic);
+  if (one) one.state.value = state;
+}
+
+function note(said) {
+  if (said.startsWith('refused ')) { refusal.value = said.slice(8); return; }
+  status.value = said;
+  if (said === 'signed-out') user.value = null;
+}
+
+function connect() {
+  if (typeof SharedWorker === 'undefined') {
+    const follower = new Follower(tell, note);
+    return { want: (x) => follower.want(x), leave: (x) => follower.leave(x), close: () => follower.close() };
+  }
+  const { port } = new SharedWorker('/static/worker.js', { type: 'module', name: 'lockstep' });
+  port.onmessage = ({ data }) => (data.topic ? tell(data.topic, data.state) : note(data.status));
+  port.start();
+  addEventListener('pagehide', (event) => { if (!event.persisted) port.postMessage({ bye: true }); });
+  return {
+    want: (want) => port.postMessage({ want }),
+    leave: (leave) => port.postMessage({ leave }),
+    close: () => port.postMessage({ close: true }),
+  };
+}
+
+let connection = null;
+const connected = () => (connection ??= connect());
+
+export function disconnect() { connection?.close(); }
+
+/** Follow a topic for as long as the component is there; returns what is known of it. */
+export function useTopic(name) {
+  useEffect(() => {
+    let one = topics.get(name);
+    if (!one) { one = { state: signal(NOTHING), users: 0 }; topics.set(name, one); }
+    if (one.users++ === 0) connected().want(name);
+    return () => {
+      if (--one.users === 0) { topics.delete(name); connected().leave(name); }
+    };
+  }, [name]);
+  let one = topics.get(name);
+  if (!one) { one = { state: signal(NOTHING), users: 0 }; topics.set(name, one); }
+  return one.state.value;
+}

@@ -1,0 +1,140 @@
+"""A training job out of the fields of the form."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from lockstep.api import duration, names, quantity
+
+Json = dict[str, Any]
+FRAMEWORKS = ("pytorch", "mpi", "plain")
+NO_IMAGE = "none"
+MOST_WORKERS = 100_000
+TEXTS = ("name", "namespace", "queue", "framework", "image", "command", "environment", "priority")
+FIELDS = frozenset({*TEXTS, "workers", "gpus", "cpu", "memory", "maxWait", "simulated"})
+
+
+class BadField(ValueError):
+    """A field whose value makes no sense; the message says what would."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def training_job(form: Mapping[str, Any]) -> Json:
+    """Return the job that the form describes, as a plain object.
+
+    Raises:
+        BadField: for the first field whose value makes no sense by itself.
+    """
+    unknown = sorted(set(form) - FIELDS)
+    if unknown:
+        raise BadField(unknown[0][:40], "is no field of the form")
+    framework = _text(form, "framework") or "pytorch"
+    if framework not in FRAMEWORKS:
+        raise BadField("framework", f"use one of {', '.join(FRAMEWORKS)}")
+    name = _text(form, "name")
+    metadata: Json = {"name": name} if name else {"generateName": f"{framework}-"}
+    metadata["namespace"] = _text(form, "namespace") or "default"
+    spec: Json = {"framework": framework, "queue": _text(form, "queue") or "default"}
+    spec["roles"] = _roles(form, framework)
+    if priority := _text(form, "priority"):
+        spec["priorityClassName"] = priority
+    if wait := _text(form, "maxWait"):
+        spec["maxWait"] = _parsed("maxWait", wait, duration.parse)
+    if form.get("simulated") is True:
+        spec["simulated"] = True
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "TrainingJob",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def _roles(form: Mapping[str, Any], framework: str) -> list[Json]:
+    command = _command(form)
+    workers = _whole(form, "workers", 1, 1, MOST_WORKERS)
+    gpus = _whole(form, "gpus", 0, 0, 1024)
+    worker: Json = {"name": "worker", "replicas": workers}
+    if framework != "mpi":
+        return [{**worker, "template": {"spec": _pod(form, command, gpus)}}]
+    # An MPI job's command runs once, in the launcher; the workers wait for it.
+    launcher = {"name": "launcher", "replicas": 1, "template": {"spec": _pod(form, command, 0)}}
+    return [launcher, {**worker, "template": {"spec": _pod(form, [], gpus)}}]
+
+
+def _pod(form: Mapping[str, Any], command: list[str], gpus: int) -> Json:
+    image = _text(form, "image")
+    container: Json = {"name": "main", "image": image or NO_IMAGE}
+    if command:
+        container["command"] = command
+    if environment := _environment(form):
+        container["env"] = environment
+    amounts: Json = {}
+    for field, resource in (("cpu", names.CPU), ("memory", names.MEMORY)):
+        if text := _text(form, field):
+            amounts[resource] = _parsed(field, text, quantity.parse)
+    limits = {**amounts, **({names.GPU: gpus} if gpus else {})}
+    if limits:
+        container["resources"] = {**({"requests": amounts} if amounts else {}), "limits": limits}
+    spec: Json = {"containers": [container]}
+    if not image:
+        spec["affinity"] = _own_nodes()
+    return spec
+
+
+def _own_nodes() -> Json:
+    """Return what keeps a pod without an image off kubelets, which would try to pull one."""
+    runs_itself = {"key": names.NODE_KIND_LABEL, "operator": "Exists"}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [runs_itself]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def _command(form: Mapping[str, Any]) -> list[str]:
+    text = _text(form, "command")
+    if not text:
+        raise BadField("command", "say what each pod runs, such as: python train.py")
+    if "\n" in text:
+        return ["sh", "-c", text]
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise BadField("command", f"{error}; close the quotes") from None
+
+
+def _environment(form: Mapping[str, Any]) -> list[Json]:
+    found = []
+    for line in filter(None, map(str.strip, _text(form, "environment").splitlines())):
+        name, equals, value = line.partition("=")
+        if not equals or not name.replace("_", "").replace(".", "").replace("-", "").isalnum():
+            raise BadField("environment", f"{line[:80]!r} is not NAME=VALUE")
+        found.append({"name": name, "value": value})
+    return found
+
+
+def _text(form: Mapping[str, Any], field: str) -> str:
+    value = form.get(field, "")
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        raise BadField(field, "is not text")
+    return str(value).strip()
+
+
+def _whole(form: Mapping[str, Any], field: str, default: int, least: int, most: int) -> int:
+    text = _text(form, field)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 12 and least <= int(text) <= most):
+        raise BadField(field, f"is no whole number from {least} to {most}")
+    return int(text)
+
+
+def _parsed(field: str, text: str, parse: Any) -> str:
+    try:
+        parse(text)
+    except ValueError as error:
+        raise BadField(field, str(error)) from None
+    return text

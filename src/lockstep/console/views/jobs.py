@@ -1,0 +1,145 @@
+"""Training jobs as rows of a list."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any, Final, get_args
+
+import msgspec
+
+from lockstep.api import roles
+from lockstep.api.gang import Gang
+from lockstep.api.training import Phase, TrainingJob
+from lockstep.console.views.picture import Picture
+from lockstep.console.views.query import Query
+from lockstep.console.views.sorted_rows import SortedRows
+
+PHASES: Final[tuple[str, ...]] = get_args(Phase)
+
+
+class JobRow(msgspec.Struct, frozen=True, gc=False):
+    """A job in a list; times are RFC 3339 or empty."""
+
+    name: str
+    namespace: str
+    uid: str
+    phase: str
+    why: str
+    framework: str
+    queue: str
+    pods: int
+    gpus: int
+    bound: int
+    restarts: int
+    position: int | None
+    simulated: bool
+    created: str
+    started: str
+    ended: str
+
+
+COLUMNS: Final[dict[str, Callable[[JobRow], Any]]] = {
+    "name": lambda row: row.name,
+    "namespace": lambda row: row.namespace,
+    "phase": lambda row: row.phase,
+    "queue": lambda row: row.queue,
+    "framework": lambda row: row.framework,
+    "gpus": lambda row: row.gpus,
+    "restarts": lambda row: row.restarts,
+    "created": lambda row: row.created,
+}
+"""By what a list can be sorted."""
+
+
+def key_of(namespace: str, name: str) -> str:
+    """Return the key of a namespaced row."""
+    return f"{namespace}/{name}"
+
+
+def why(job: TrainingJob, gang: Gang | None) -> str:
+    """Return why a job does not run; empty while it does, and when it has succeeded."""
+    if job.status.phase in ("Running", "Succeeded"):
+        return ""
+    if job.status.message or job.status.phase == "Failed" or gang is None:
+        return job.status.message
+    return gang.status.message or gang.status.reason
+
+
+def row(job: TrainingJob, gang: Gang | None) -> JobRow:
+    """Return the row of a job and its gang, if it has one."""
+    meta, spec, status = job.metadata, job.spec, job.status
+    waits = gang is not None and gang.status.phase in ("Pending", "Placing")
+    return JobRow(
+        name=meta.name,
+        namespace=meta.namespace,
+        uid=meta.uid,
+        phase="Deleting" if meta.deletion_timestamp else status.phase,
+        why=why(job, gang),
+        framework=spec.framework,
+        queue=spec.queue,
+        pods=sum(role.replicas for role in spec.roles),
+        gpus=sum(role.replicas * roles.gpus(role) for role in spec.roles),
+        bound=gang.status.bound if gang is not None else 0,
+        restarts=status.restarts,
+        position=gang.status.position if gang is not None and waits else None,
+        simulated=spec.simulated,
+        created=meta.creation_timestamp or "",
+        started=status.start_time or "",
+        ended=status.completion_time or "",
+    )
+
+
+def rows() -> SortedRows[JobRow]:
+    """Return an empty list of jobs."""
+    return SortedRows(COLUMNS)
+
+
+def listed(rows: SortedRows[JobRow], query: Query, may_see: Callable[[str], bool]) -> Picture:
+    """Return one page of the jobs that match, of the namespaces that *may_see* lets through.
+
+    ``facts`` count what matches: ``total``, and by phase but for the query's own phases.
+    """
+    allowed: dict[str, bool] = {}
+    phases: Counter[str] = Counter()
+    page: dict[str, Any] = {}
+    total, end = 0, query.offset + query.limit
+    for key, one in rows.by(query.sort, descending=query.descending):
+        space = one.namespace
+        if space not in allowed:
+            allowed[space] = may_see(space)
+        if not allowed[space] or not _matches(one, query):
+            continue
+        phases[one.phase] += 1
+        if query.phases and one.phase not in query.phases:
+            continue
+        if query.offset <= total < end:
+            page[key] = msgspec.structs.asdict(one)
+        total += 1
+    return Picture({"total": total, "phases": dict(sorted(phases.items()))}, list(page), page)
+
+
+def _matches(one: JobRow, query: Query) -> bool:
+    if query.namespace and one.namespace != query.namespace:
+        return False
+    if query.queue and one.queue != query.queue:
+        return False
+    return not query.search or query.search in f"{one.namespace}/{one.name}".lower()
+
+
+def slim(job: TrainingJob) -> TrainingJob:
+    """Return a job without what no list shows, which would fill the memory."""
+    kept = [
+        msgspec.structs.replace(role, template=_resources_alone(role.template))
+        for role in job.spec.roles
+    ]
+    return msgspec.structs.replace(job, spec=msgspec.structs.replace(job.spec, roles=kept))
+
+
+def _resources_alone(template: Mapping[str, Any]) -> dict[str, Any]:
+    spec = template.get("spec") or {}
+    containers = [
+        {"name": c.get("name", ""), "resources": c.get("resources") or {}}
+        for c in spec.get("containers") or ()
+    ]
+    return {"spec": {"containers": containers}}
