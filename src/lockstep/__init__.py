@@ -1,3 +1,3 @@
 """Lockstep runs AI workloads on GPU clusters."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

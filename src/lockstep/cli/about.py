@@ -32,5 +32,7 @@ def version(*, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
 
     try:
         print(run(Target(kubeconfig, context), ask))
-    except (CommandFailed, TimeoutError) as failure:
-        note(f"no server: {failure or 'it does not answer'}")
+    except TimeoutError:
+        note("no server: none has answered within 5 s; --kubeconfig chooses another")
+    except CommandFailed as failure:
+        note(f"no server: {failure}")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from lockstep.api import duration, names, quantity
@@ -24,13 +27,17 @@ class BadFlag(ValueError):
         self.flag = flag
 
 
-def training_job(flags: Flags) -> Json:
+def training_job(flags: Flags, here: str = "") -> Json:
     """Return the job that the flags describe, as a plain object.
+
+    *here* is the caller's directory, in which a command without an image runs.
 
     Raises:
         BadFlag: for a value that makes no sense by itself.
     """
     _check(flags)
+    if here and not (flags.image or flags.working_dir or flags.simulated):
+        flags = replace(flags, working_dir=here)
     metadata: Json = {"name": flags.name} if flags.name else {"generateName": f"{flags.framework}-"}
     spec: Json = {"framework": str(flags.framework), "queue": flags.queue, "roles": _roles(flags)}
     if flags.priority:
@@ -41,8 +48,12 @@ def training_job(flags: Flags) -> Json:
         spec["recovery"] = {"maxRestarts": flags.max_restarts}
     if flags.max_wait:
         spec["maxWait"] = flags.max_wait
+    if not flags.launcher:
+        spec["launcher"] = "None"
     if flags.suspend:
         spec["suspend"] = True
+    if flags.simulated:
+        spec["simulated"] = True
     return {
         "apiVersion": names.API_VERSION,
         "kind": "TrainingJob",
@@ -58,9 +69,21 @@ def _check(flags: Flags) -> None:
         raise BadFlag("--min", f"{flags.minimum} exceeds --workers {flags.workers}")
     if flags.maximum is not None and flags.maximum < flags.workers:
         raise BadFlag("--max", f"{flags.maximum} is less than --workers {flags.workers}")
-    for flag, value in (("--cpu", flags.cpu), ("--memory", flags.memory)):
+    if len(flags.command) == 1 and any(char.isspace() for char in flags.command[0].strip()):
+        quoted = shlex.quote(flags.command[0])
+        raise BadFlag(
+            "COMMAND",
+            f"{quoted} is one word, and no program is called that; leave out the quotes, or write "
+            f"-- sh -c {quoted}",
+        )
+    amounts = {"cpu": flags.cpu, "memory": flags.memory, "memory-limit": flags.memory_limit}
+    for flag, value in amounts.items():
         if value:
-            _parsed(flag, value, quantity.parse)
+            _parsed(f"--{flag}", value, quantity.parse)
+    least = quantity.parse(flags.memory or "0")
+    if flags.memory_limit and quantity.parse(flags.memory_limit) < least:
+        text = f"{flags.memory_limit} is less than --memory {flags.memory}"
+        raise BadFlag("--memory-limit", text)
     if flags.max_wait:
         _parsed("--max-wait", flags.max_wait, duration.parse)
     if flags.topology and flags.prefer_topology:
@@ -106,7 +129,7 @@ def _pod(flags: Flags, command: list[str], *, devices: bool = True) -> Json:
     if flags.working_dir:
         container["workingDir"] = flags.working_dir
     if flags.env:
-        container["env"] = [_env(given) for given in flags.env]
+        container["env"] = _environment(flags.env)
     if resources := _resources(flags, devices=devices):
         container["resources"] = resources
     spec: Json = {"containers": [container]}
@@ -130,22 +153,46 @@ def _own_nodes() -> Json:
 
 
 def _resources(flags: Flags, *, devices: bool) -> Json:
-    requests = {
-        name: value
-        for name, value in ((names.CPU, flags.cpu), (names.MEMORY, flags.memory))
-        if value
-    }
-    resources: Json = {"requests": requests} if requests else {}
-    if flags.gpus and devices:
-        resources["limits"] = {names.GPU: flags.gpus}
-    return resources
+    requests: Json = {names.CPU: flags.cpu, names.MEMORY: flags.memory}
+    limits: Json = {names.CPU: flags.cpu, names.MEMORY: flags.memory_limit or flags.memory}
+    limits |= _gpus(flags.gpus) if devices else {}
+    both = (("requests", requests), ("limits", limits))
+    given = {part: {n: v for n, v in amounts.items() if v} for part, amounts in both}
+    return {part: amounts for part, amounts in given.items() if amounts}
+
+
+def _gpus(number: float) -> Json:
+    if number == int(number):
+        return {names.GPU: int(number)}
+    hundredths = round(number * 100)
+    if not 0 < hundredths < 100:
+        raise BadFlag("--gpus", f"{number:g} is neither whole GPUs nor a part of one, such as 0.5")
+    return {names.GPU_COMPUTE: hundredths}
 
 
 def _env(given: str) -> Json:
     name, equals, value = given.partition("=")
-    if not equals or not _ENV_NAME.fullmatch(name):
+    if not equals:
         raise BadFlag("--env", f"{given!r} is not NAME=VALUE")
+    if not _ENV_NAME.fullmatch(name):
+        raise BadFlag(
+            "--env",
+            f"{name!r} cannot name a variable: use ASCII letters, digits, _, - and ., the first no "
+            "digit",
+        )
     return {"name": name, "value": value}
+
+
+def _environment(given: Sequence[str]) -> list[Json]:
+    found = [_env(one) for one in given]
+    values: dict[str, str] = {}
+    for one in found:
+        name, value = one["name"], one["value"]
+        if name in values:
+            said = f"{name}={values[name]} and {name}={value}"
+            raise BadFlag("--env", f"{name} is given twice: {said}; leave one out")
+        values[name] = value
+    return found
 
 
 def _label(given: str) -> tuple[str, str]:

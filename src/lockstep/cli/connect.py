@@ -35,6 +35,10 @@ class Target:
     all_namespaces: bool = False
 
 
+before_command = Target()
+"""What was given before the command: `lockstep -n team list`."""
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """A connection for the time of one command."""
@@ -59,6 +63,7 @@ def run(target: Target, work: Callable[[Session], Awaitable[T]]) -> T:
         BadInput: when no cluster is named, or the kubeconfig cannot be used.
         CommandFailed: when the cluster cannot be reached or refuses.
     """
+    target = _complete(target)
     try:
         config = ClusterConfig.load(target.kubeconfig, target.context)
         return asyncio.run(_with_client(config, target, work))
@@ -66,6 +71,17 @@ def run(target: Target, work: Callable[[Session], Awaitable[T]]) -> T:
         raise BadInput(str(error)) from error
     except ApiError as error:
         raise CommandFailed(_words(error), _hint(error)) from error
+
+
+def _complete(target: Target) -> Target:
+    """Fill in what was given before the command and not behind it."""
+    everywhere = target.all_namespaces
+    return Target(
+        target.kubeconfig or before_command.kubeconfig,
+        target.context or before_command.context,
+        target.namespace or (None if everywhere else before_command.namespace),
+        everywhere,
+    )
 
 
 async def _with_client(

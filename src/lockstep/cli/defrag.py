@@ -22,9 +22,9 @@ from lockstep.cli.output import Format, encode, note, print_lines
 from lockstep.cli.state import read_cluster
 from lockstep.cli.usage import usage
 from lockstep.cli.views.defrag import lines, tree
-from lockstep.scheduler.core.defrag.plan import Plan
-from lockstep.scheduler.core.offline import moves_for
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.defrag.planner import MovePlan
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.runtime.offline import moves_for
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -117,22 +117,22 @@ def _agreed(output: Format) -> bool:
     return typer.confirm("Move them now?")
 
 
-def _price(plan: Plan) -> float:
+def _price(plan: MovePlan) -> float:
     """Return what is agreed to by agreeing to a plan: it grows by the second."""
     return plan.price + TOLERATED * sum(move.mover.gpus for move in plan.moves)
 
 
-async def _plan(session: Session, name: str) -> Plan | str:
+async def _plan(session: Session, name: str) -> MovePlan | str:
     cluster = await read_cluster(session.client)
-    unit = cluster.units.get(UnitKey("Gang", session.namespace, name))
-    if unit is None:
+    workload = cluster.workloads.get(WorkloadKey("Gang", session.namespace, name))
+    if workload is None:
         raise CommandFailed(
             f"there is no job or gang {name!r} that runs or waits in {session.namespace}",
             "`lockstep list` shows what there is; -n chooses the namespace",
         )
-    if unit.bound:
+    if workload.bound:
         raise CommandFailed(f"{name} has nodes already", "name a job that waits")
-    return moves_for(cluster, unit, time.time())
+    return moves_for(cluster, workload, time.time())
 
 
 async def _have_done(

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from lockstep.cli.completion import of
+
 
 class Framework(StrEnum):
     """Whose launch convention the pods get."""
@@ -15,6 +17,10 @@ class Framework(StrEnum):
     PYTORCH = "pytorch"
     MPI = "mpi"
     PLAIN = "plain"
+    TENSORFLOW = "tensorflow"
+    JAX = "jax"
+    XGBOOST = "xgboost"
+    PADDLE = "paddle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +44,14 @@ class Flags:
     processes: Annotated[
         int | None, typer.Option(min=1, help="Processes a worker starts; one per GPU by default.")
     ] = None
-    gpus: Annotated[int, typer.Option(min=0, help="GPUs of each worker.")] = 0
-    cpu: Annotated[str, typer.Option(help="CPUs of each pod: 4, 500m.")] = ""
-    memory: Annotated[str, typer.Option(help="Memory of each pod: 16Gi.")] = ""
+    gpus: Annotated[float, typer.Option(min=0, help="GPUs of each worker; 0.5 is half of one.")] = 0
+    cpu: Annotated[str, typer.Option(help="CPUs of each pod, and its limit: 4, 500m.")] = ""
+    memory: Annotated[str, typer.Option(help="Memory of each pod, and its limit: 16Gi.")] = ""
+    memory_limit: Annotated[
+        str, typer.Option(help="Memory at which a pod is killed, where it is not --memory.")
+    ] = ""
     image: Annotated[
-        str, typer.Option(help="Container image; none is needed on process and simulated nodes.")
+        str, typer.Option(help="Container image; none is needed on nodes of Lockstep's own.")
     ] = ""
     env: Annotated[
         list[str] | None, typer.Option("--env", "-e", metavar="K=V", help="May be repeated.")
@@ -53,14 +62,19 @@ class Flags:
             "--volume", metavar="SOURCE:MOUNT[:ro]", help="Host path or claim; may be repeated."
         ),
     ] = None
-    working_dir: Annotated[str, typer.Option(help="Directory in which the command runs.")] = ""
+    working_dir: Annotated[
+        str,
+        typer.Option(help="Directory in which the command runs; without an image the present one."),
+    ] = ""
     node_labels: Annotated[
         list[str] | None,
         typer.Option(
             "--node-label", metavar="K=V", help="Only on nodes with this label; may be repeated."
         ),
     ] = None
-    queue: Annotated[str, typer.Option(help="Queue that it waits in.")] = "default"
+    queue: Annotated[
+        str, typer.Option(help="Queue that it waits in.", autocompletion=of("queue"))
+    ] = "default"
     priority: Annotated[str, typer.Option(help="PriorityClass.")] = ""
     topology: Annotated[str, typer.Option(help="Tier that all pods must share: leaf.")] = ""
     prefer_topology: Annotated[
@@ -70,4 +84,15 @@ class Flags:
         int | None, typer.Option(min=0, help="Restarts after which it has failed.")
     ] = None
     max_wait: Annotated[str, typer.Option(help="Longest time to wait for a place: 2h.")] = ""
+    launcher: Annotated[
+        bool,
+        typer.Option(
+            "--launcher/--no-launcher",
+            help="Put lockstep-run in front of the command, where the framework has use for it.",
+        ),
+    ] = True
     suspend: Annotated[bool, typer.Option("--suspend", help="Submit it suspended.")] = False
+    simulated: Annotated[
+        bool,
+        typer.Option("--simulated", help="Run on simulated nodes: the command is not executed."),
+    ] = False

@@ -1,35 +1,25 @@
-"""``explain`` and ``top``: why things wait, and who uses what."""
+"""``explain``: why things wait."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from lockstep.api.core import NODES, PODS
-from lockstep.api.gang import GANGS, Gang
-from lockstep.api.queue import QUEUES
-from lockstep.api.training import TRAINING_JOBS
+from lockstep.api.core import PODS, Pod
+from lockstep.api.gang import Gang
+from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.cli import kinds
 from lockstep.cli.connect import Session, Target, run
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.listing import find_gang
-from lockstep.cli.options import (
-    AllNamespaces,
-    Context,
-    Kubeconfig,
-    Named,
-    Namespace,
-    Output,
-)
-from lockstep.cli.output import Format, print_lines, print_table
+from lockstep.cli.options import Context, Kubeconfig, Namespace, OneNamed, Output
+from lockstep.cli.output import Format, encode, print_lines, structured
 from lockstep.cli.usage import usage
-from lockstep.cli.views.explain import explain_gang, explain_job, explain_pod
-from lockstep.cli.views.nodes import node_table
-from lockstep.cli.views.top import summary, top_jobs, top_queues
+from lockstep.cli.views.explain import explain_gang, explain_job, explain_pod, facts
+from lockstep.cli.views.jobs import ended
 from lockstep.kube.errors import NotFound
 
 app = typer.Typer(rich_markup_mode=None)
@@ -40,20 +30,17 @@ UNDECIDED = ("", "MembersMissing")
 """Reasons of gangs that are about to get another: their pods are still being made."""
 
 
-class Subject(StrEnum):
-    """What ``top`` sums up by."""
-
-    NODES = "nodes"
-    QUEUES = "queues"
-    JOBS = "jobs"
-
-
 @app.command()
 def explain(
-    name: Named,
+    name: OneNamed,
     *,
+    output: Output = Format.TABLE,
     layout: Annotated[
         bool, typer.Option("--layout", help="Draw which ranks are on which node, and the cost.")
+    ] = False,
+    network: Annotated[
+        bool,
+        typer.Option("--network", help="Say what ranks should be told of the network, and why."),
     ] = False,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
@@ -68,12 +55,13 @@ def explain(
       lockstep explain digits
       lockstep explain gang/g1
       lockstep explain llm --layout
+      lockstep explain llm --network
     """
     with usage("NAME"):
-        wanted = kinds.reference(name)
+        wanted = kinds.single(name)
         if wanted.kind not in ("job", "gang", "pod"):
             raise ValueError(f"{wanted} does not wait; explain takes a job, a gang or a pod")
-    plain = "/" not in name
+    plain = len(name) == 1 and "/" not in name[0]
     target = Target(kubeconfig, context, namespace)
     if layout:
         # The scheduler's arrays take longer to load than all the rest that explain needs.
@@ -81,33 +69,20 @@ def explain(
 
         print_lines(run(target, lambda session: layout_of(session, wanted.name)))
         return
-    lines = run(target, lambda s: _explain(s, wanted, plain))
+    if network:
+        from lockstep.cli import network_explain
+
+        found = run(target, lambda session: network_explain.network_of(session, wanted.name))
+        if structured(output):
+            print(encode(network_explain.tree(found), output), end="")
+        else:
+            print_lines(network_explain.lines(found))
+        return
+    lines, subject = run(target, lambda s: _explain(s, wanted, plain))
+    if structured(output):
+        print(encode({"name": str(wanted), "lines": lines, **facts(subject)}, output), end="")
+        return
     print_lines(lines)
-
-
-@app.command()
-def top(
-    subject: Annotated[Subject, typer.Argument(help="What to sum up by.")] = Subject.NODES,
-    *,
-    output: Output = Format.TABLE,
-    namespace: Namespace = None,
-    all_namespaces: AllNamespaces = True,
-    kubeconfig: Kubeconfig = None,
-    context: Context = None,
-) -> None:
-    """Show how many GPUs nodes, queues or jobs use, and how many are free.
-
-    \b
-    Examples:
-      lockstep top
-      lockstep top jobs
-    """
-    with usage("--output"):
-        if output not in (Format.TABLE, Format.WIDE):
-            raise ValueError("top prints tables only: table or wide")
-    everywhere = all_namespaces and namespace is None
-    target = Target(kubeconfig, context, namespace, everywhere)
-    run(target, lambda session: _top(session, subject, output))
 
 
 async def _looked_at(session: Session, name: str) -> Gang | None:
@@ -123,10 +98,13 @@ async def _looked_at(session: Session, name: str) -> Gang | None:
         await asyncio.sleep(0.1)
 
 
-async def _explain(session: Session, wanted: kinds.Reference, plain: bool) -> list[str]:
+async def _explain(
+    session: Session, wanted: kinds.Reference, plain: bool
+) -> tuple[list[str], TrainingJob | Gang | Pod]:
     client, now = session.client, time.time()
     if wanted.kind == "pod":
-        return explain_pod(await client.get(PODS, wanted.name, session.namespace), now)
+        pod = await client.get(PODS, wanted.name, session.namespace)
+        return explain_pod(pod, now), pod
     gang = await _looked_at(session, wanted.name)
     if wanted.kind == "job":
         try:
@@ -135,27 +113,11 @@ async def _explain(session: Session, wanted: kinds.Reference, plain: bool) -> li
             if gang is None or not plain:
                 raise
         else:
-            return explain_job(job, gang, now)
+            waiting = gang is not None and not ended(job)
+            return explain_job(job, gang, now), gang if gang is not None and waiting else job
     if gang is None:
         raise CommandFailed(
             f"there is no gang {wanted.name!r} in namespace {session.namespace}",
             "`lockstep list gangs` shows what there is; -n chooses the namespace",
         )
-    return explain_gang(gang, now)
-
-
-async def _top(session: Session, subject: Subject, output: Format) -> None:
-    client = session.client
-    pods = (await client.list(PODS, session.scope(PODS))).items
-    if subject is Subject.JOBS:
-        print_table(top_jobs(pods), output, empty="no pods")
-        return
-    if subject is Subject.QUEUES:
-        queues, gangs = await asyncio.gather(
-            client.list(QUEUES), client.list(GANGS, session.scope(GANGS))
-        )
-        print_table(top_queues(queues.items, gangs.items, pods), output, empty="no queues")
-        return
-    nodes = (await client.list(NODES)).items
-    print_table(node_table(nodes, pods, time.time()), output, empty="no nodes")
-    print(summary(nodes, pods))
+    return explain_gang(gang, now), gang

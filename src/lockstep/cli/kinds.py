@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lockstep.api.core import CONFIG_MAPS, EVENTS, NODES, PODS, PRIORITY_CLASSES, SERVICES
 from lockstep.api.gang import GANGS
+from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.node_policy import NODE_POLICIES
+from lockstep.api.node_pool import NODE_POOLS
+from lockstep.api.pipeline import PIPELINE_RUNS
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
+from lockstep.api.team import TEAMS
 from lockstep.api.topology import TOPOLOGIES
 from lockstep.api.training import TRAINING_JOBS
 
@@ -18,12 +23,16 @@ ALIASES: dict[str, tuple[Resource[Any], tuple[str, ...]]] = {
     "gang": (GANGS, ("gangs",)),
     "queue": (QUEUES, ("queues", "q")),
     "nodepolicy": (NODE_POLICIES, ("nodepolicies", "np")),
+    "nodepool": (NODE_POOLS, ("nodepools",)),
     "topology": (TOPOLOGIES, ("topologies",)),
     "node": (NODES, ("nodes", "no")),
     "pod": (PODS, ("pods", "po")),
     "event": (EVENTS, ("events", "ev")),
     "service": (SERVICES, ("services", "svc")),
     "configmap": (CONFIG_MAPS, ("configmaps", "cm")),
+    "team": (TEAMS, ("teams",)),
+    "pipeline": (PIPELINE_RUNS, ("pipelines", "pipelinerun", "pipelineruns", "pr")),
+    "modelversion": (MODEL_VERSIONS, ("modelversions", "mv")),
     "priorityclass": (PRIORITY_CLASSES, ("priorityclasses", "pc")),
 }
 _BY_NAME = {
@@ -65,6 +74,47 @@ def resource(kind: str) -> tuple[str, Resource[Any]]:
     except KeyError:
         known = ", ".join(ALIASES)
         raise ValueError(f"{kind!r} is not a kind; use one of {known}") from None
+
+
+def wanted(words: Sequence[str]) -> tuple[str, Resource[Any]] | list[Reference]:
+    """Return what *words* name: a whole kind (``pods``), or objects.
+
+    ``pod a b`` are two pods, as kubectl reads it; ``a pod/b`` a job and a pod.
+
+    Raises:
+        ValueError: when they are neither.
+    """
+    first = words[0].lower() if words else "jobs"
+    if first not in _BY_NAME:
+        return [reference(word) for word in words]
+    short, res = _BY_NAME[first]
+    if len(words) < 2:
+        return short, res
+    return [reference(word if "/" in word else f"{short}/{word}") for word in words[1:]]
+
+
+def several(words: Sequence[str]) -> list[Reference]:
+    """Return the objects that *words* name: ``a``, ``pod/b``, or ``pod b c``.
+
+    Raises:
+        ValueError: when they name a whole kind, or nothing.
+    """
+    found = wanted(words)
+    if isinstance(found, tuple):
+        raise ValueError(f"{words[0]} is a kind; name objects: {found[0]} NAME, or {found[0]}/NAME")
+    return found
+
+
+def single(words: Sequence[str]) -> Reference:
+    """Return the one object that *words* name: ``a``, ``pod/b`` or ``pod b``.
+
+    Raises:
+        ValueError: when they name another number of them.
+    """
+    found = several(words)
+    if len(found) != 1:
+        raise ValueError(f"name one object, not {len(found)}")
+    return found[0]
 
 
 def reference(text: str) -> Reference:

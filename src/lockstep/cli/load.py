@@ -21,6 +21,8 @@ import msgspec
 
 from lockstep.api import crd
 from lockstep.api.names import API_VERSION, GROUP
+from lockstep.api.queue import Queue
+from lockstep.api.queue_rules import flaws
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
 from lockstep.cli.failure import BadInput
@@ -97,11 +99,31 @@ def problems(obj: Json) -> list[str]:
     ours = [] if found or obj["kind"] != "TrainingJob" else _job_problems(obj)
     # Where both blame a field, ours tells the values too; a CRD's rule cannot.
     told = {problem.field for problem in ours} | {UNCHECKED}
-    found += [str(cause) for cause in causes if cause.field not in told]
+    found += [_told(cause, obj) for cause in causes if cause.field not in told]
     found += map(str, ours)
+    if not found and obj["kind"] == "Queue":
+        found = [f"spec: {flaw}" for flaw in flaws(msgspec.convert(obj, Queue).spec)]
     if not found and obj["kind"] == "TrainingJob":
         found = _template_problems(obj)
     return found
+
+
+def _told(cause: Any, obj: Json) -> str:
+    """Return a cause; of a value of another type the API names the type, and we the value."""
+    wanted = _TYPED.search(cause.message)
+    if wanted is None:
+        return str(cause)
+    given: Any = obj
+    for step in re.findall(r"[^.\[\]]+", cause.field):
+        try:
+            given = given[int(step)] if isinstance(given, list) else given[step]
+        except (KeyError, IndexError, TypeError, ValueError):
+            return str(cause)
+    article = "an" if wanted[1][0] in "aio" else "a"
+    return f"{cause.field}: given {json.dumps(given)}; write {article} {wanted[1]}"
+
+
+_TYPED = re.compile(r"in body must be of type (\w+)")
 
 
 def _job_problems(obj: Json) -> list[Problem]:

@@ -2,61 +2,44 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 
-from lockstep.api import names
-from lockstep.api.core import PODS, Pod
-from lockstep.api.training import TRAINING_JOBS
+from lockstep.api import duration, names
+from lockstep.api.core import PODS
+from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.cli import kinds
+from lockstep.cli.completion import objects
 from lockstep.cli.connect import Session, Target, run
 from lockstep.cli.failure import CommandFailed
-from lockstep.cli.lines import Prefixed
+from lockstep.cli.following import follow_job, follow_pod
+from lockstep.cli.kept_logs import attempts, kept_logs, of_one_job
+from lockstep.cli.log_streams import (
+    STARTED,
+    Request,
+    no_log,
+    pods_of,
+    prefix_of,
+    stream,
+    stream_kept,
+)
 from lockstep.cli.options import Context, Kubeconfig, Namespace
 from lockstep.cli.output import note
 from lockstep.cli.usage import usage
-from lockstep.cli.views.jobs import ended
 from lockstep.cli.views.nodes import natural
-from lockstep.kube.errors import ApiError, NotFound
+from lockstep.kube.errors import NotFound
 
 app = typer.Typer(rich_markup_mode=None)
-
-LOOK_AGAIN = 0.3
-"""Seconds between looks for new pods of a job that is followed."""
-STARTED = ("Running", "Succeeded", "Failed")
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """Which logs, and how."""
-
-    name: str
-    pod: bool = False
-    role: str = ""
-    index: int | None = None
-    container: str | None = None
-    tail: int | None = None
-    previous: bool = False
-    timestamps: bool = False
-
-    def selector(self) -> str:
-        """Return the label selector of the job's pods."""
-        parts = [f"{names.JOB_LABEL}={self.name}"]
-        if self.role:
-            parts.append(f"{names.ROLE_LABEL}={self.role}")
-        if self.index is not None:
-            parts.append(f"{names.INDEX_LABEL}={self.index}")
-        return ",".join(parts)
 
 
 @app.command()
 def logs(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of a job, or pod/NAME.")],
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="Name of a job, or pod/NAME.", autocompletion=objects),
+    ],
     *,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the end.")] = False,
     role: Annotated[str, typer.Option(help="Only pods of this role of the job.")] = "",
@@ -64,9 +47,16 @@ def logs(
         int | None, typer.Option(min=0, help="Only the pod with this index in its role.")
     ] = None,
     tail: Annotated[int | None, typer.Option(min=0, help="Only so many last lines each.")] = None,
+    attempt: Annotated[
+        int | None, typer.Option(min=0, help="Of this attempt of the job, from 0.")
+    ] = None,
     previous: Annotated[
-        bool, typer.Option("--previous", "-p", help="Of the container that ran before.")
+        bool,
+        typer.Option("--previous", "-p", help="Of the attempt before the last; pod/: container."),
     ] = False,
+    since: Annotated[
+        str, typer.Option(metavar="TIME", help="Only lines of this time until now, such as 10m.")
+    ] = "",
     container: Annotated[
         str | None, typer.Option("--container", "-c", help="Of this container.")
     ] = None,
@@ -77,20 +67,39 @@ def logs(
 ) -> None:
     """Print what a job's pods wrote, each line with its pod where there are several.
 
-    With --follow it goes on through restarts, until the job ends.
+    With --follow it goes on through restarts, until the job ends. What pods wrote that are gone
+    is kept by their node for a week; --attempt and --previous print it.
 
     \b
     Examples:
       lockstep logs digits --tail 20
       lockstep logs digits -f --index 0
+      lockstep logs digits --attempt 0 --since 2h
       lockstep logs pod/digits-worker-1 --previous
     """
     with usage("NAME"):
         ref = kinds.reference(name)
         if ref.kind not in ("job", "pod"):
             raise ValueError(f"{ref} writes no logs; name a job, or pod/NAME")
+    earlier = attempt is not None or previous
+    with usage("--attempt"):
+        if attempt is not None and (previous or ref.kind == "pod"):
+            raise ValueError("--attempt is for a job, and without --previous")
+        if follow and earlier and ref.kind == "job":
+            raise ValueError("an earlier attempt writes no more; leave out --follow")
+    with usage("--since"):
+        seconds = max(1, round(duration.parse(since))) if since else None
     request = Request(
-        ref.name, ref.kind == "pod", role, index, container, tail, previous, timestamps
+        ref.name,
+        ref.kind == "pod",
+        role,
+        index,
+        container,
+        tail,
+        previous,
+        timestamps,
+        attempt,
+        seconds,
     )
     target = Target(kubeconfig, context, namespace)
     run(target, lambda session: print_logs(session, request, follow=follow))
@@ -102,8 +111,11 @@ async def print_logs(session: Session, request: Request, *, follow: bool) -> Non
     Raises:
         CommandFailed: when there are none to print.
     """
-    if request.pod:
-        await _stream(session, request, request.name, "", follow=follow)
+    if request.pod and follow and not request.previous:
+        pod = await session.client.get(PODS, request.name, session.namespace)
+        await follow_pod(session, request, pod, "")
+    elif request.pod:
+        await stream(session, request, request.name, "", follow=follow)
     elif follow:
         await follow_job(session, request)
     else:
@@ -111,89 +123,58 @@ async def print_logs(session: Session, request: Request, *, follow: bool) -> Non
 
 
 async def _print_job(session: Session, request: Request) -> None:
-    pods = await _pods(session, request)
-    started = [pod for pod in pods if pod.status.phase in STARTED]
-    if not started:
+    job = await _job(session, request.name)
+    if job is not None and job.spec.simulated:
+        raise CommandFailed(no_log(job))
+    kept = of_one_job(await kept_logs(session, request.name), job.metadata.uid if job else None)
+    kept = [one for one in kept if request.means(one)]
+    pods = [pod for pod in await pods_of(session, request) if pod.status.phase in STARTED]
+    if job is None and not kept:
         await session.client.get(TRAINING_JOBS, request.name, session.namespace)
+    known = attempts(kept, pods)
+    wanted = _attempt(request, known)
+    if wanted is None and pods and request.previous:
+        raise CommandFailed(f"job {request.name} has made no attempt before this one")
+    if wanted is None and not pods:
         raise CommandFailed(
             f"no pod of job {request.name} has started yet",
             f"`lockstep explain {request.name}` says why; --follow waits for it",
         )
-    for pod in started:
-        prefix = _prefix(pod) if len(pods) > 1 else ""
-        await _stream(session, request, pod.metadata.name, prefix, follow=False)
+    if wanted is not None:
+        pods = [pod for pod in pods if pod.metadata.labels.get(names.ATTEMPT_LABEL) == str(wanted)]
+        kept = [one for one in kept if one.attempt == str(wanted)]
+    present = {pod.metadata.uid for pod in pods}
+    gone = [one for one in kept if one.uid not in present]
+    if gone and not pods and request.attempt is None and not request.previous:
+        note(f"no pod of job {request.name} runs; this is what attempt {wanted} wrote")
+    several = len(pods) + len(gone) > 1
+    for one in sorted(gone, key=lambda one: natural(one.pod)):
+        await stream_kept(session, request, one, one.prefix if several else "")
+    for pod in pods:
+        prefix = prefix_of(pod) if several else ""
+        await stream(session, request, pod.metadata.name, prefix, follow=False)
 
 
-async def follow_job(session: Session, request: Request) -> None:
-    """Print what the job's pods write, those of later attempts too, until the job ends."""
-    streams: dict[str, asyncio.Task[None]] = {}
-    said = ""
-    async with asyncio.TaskGroup() as group:
-        while True:
-            job = await session.client.get(TRAINING_JOBS, request.name, session.namespace)
-            pods = await _pods(session, request)
-            for pod in pods:
-                if pod.status.phase in STARTED and pod.metadata.uid not in streams:
-                    streams[pod.metadata.uid] = group.create_task(
-                        _follow_pod(session, request, pod, _prefix(pod) if len(pods) > 1 else "")
-                    )
-            if ended(job):
-                return
-            news = f"job {request.name} is {job.status.phase}: {job.status.message}".rstrip(": ")
-            if job.status.phase != "Running" and news != said:
-                note(news)
-                said = news
-            await asyncio.sleep(LOOK_AGAIN)
-
-
-async def _follow_pod(session: Session, request: Request, pod: Pod, prefix: str) -> None:
+async def _job(session: Session, name: str) -> TrainingJob | None:
     try:
-        await _stream(session, request, pod.metadata.name, prefix, follow=True)
-    except (NotFound, CommandFailed):
-        return  # The pod went away with its attempt; the next one is followed in turn.
-
-
-async def _stream(
-    session: Session, request: Request, pod: str, prefix: str, *, follow: bool
-) -> None:
-    write = _writer()
-    lines = Prefixed(prefix)
-    try:
-        async for chunk in session.client.logs(
-            session.namespace,
-            pod,
-            container=request.container,
-            follow=follow,
-            tail=request.tail,
-            previous=request.previous,
-            timestamps=request.timestamps,
-        ):
-            write(lines.feed(chunk))
+        return await session.client.get(TRAINING_JOBS, name, session.namespace)
     except NotFound:
-        raise
-    except ApiError as error:
-        raise CommandFailed(f"the logs of pod {pod} cannot be read: {error}") from error
-    finally:
-        write(lines.end())
+        return None
 
 
-def _writer() -> Callable[[bytes], None]:
-    out = sys.stdout.buffer
+def _attempt(request: Request, known: Sequence[int]) -> int | None:
+    """Return the attempt that is wanted, of those *known*; none where pods carry no number.
 
-    def write(data: bytes) -> None:
-        if data:
-            out.write(data)
-            out.flush()
-
-    return write
-
-
-async def _pods(session: Session, request: Request) -> Sequence[Pod]:
-    listing = await session.client.list(PODS, session.namespace, label_selector=request.selector())
-    return sorted(listing.items, key=lambda pod: natural(pod.metadata.name))
-
-
-def _prefix(pod: Pod) -> str:
-    labels = pod.metadata.labels
-    role, index = labels.get(names.ROLE_LABEL), labels.get(names.INDEX_LABEL)
-    return f"[{role}-{index}] " if role and index else f"[{pod.metadata.name}] "
+    Raises:
+        CommandFailed: when nothing is known of it.
+    """
+    if request.attempt is not None:
+        if request.attempt not in known:
+            told = ", ".join(map(str, known)) or "none"
+            raise CommandFailed(
+                f"no log of attempt {request.attempt} of job {request.name} is kept",
+                f"there are logs of attempts: {told}",
+            )
+        return request.attempt
+    back = 2 if request.previous else 1
+    return known[-back] if len(known) >= back else None

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -37,28 +39,55 @@ PARTS = "Parts of Lockstep, each alone against any API server"
 
 ENTRIES = (
     Entry("up", RUN, "Run the embedded control plane on this machine.", "up.command"),
+    Entry("status", RUN, "Show which server this is and what is there.", "standing"),
     Entry("down", RUN, "Stop it.", "up.command"),
     Entry("submit", JOBS, "Submit a job from flags, or objects from a file.", "submit"),
     Entry("list", JOBS, "List jobs, gangs, queues, nodes, pods or events.", "listing"),
     Entry("get", JOBS, "Get objects by name.", "listing"),
     Entry("describe", JOBS, "Show everything worth knowing about one object.", "listing"),
     Entry("explain", JOBS, "Say why a job, a gang or a pod waits.", "insight"),
+    Entry("diagnose", JOBS, "Say from logs what failed, and whose fault it is.", "diagnose"),
     Entry("logs", JOBS, "Print what a job's pods, or one pod, wrote.", "logs"),
+    Entry("exec", JOBS, "Run a command in a pod of a job.", "inside"),
+    Entry("attach", JOBS, "Show what a running container writes from now on.", "inside"),
+    Entry("cp", JOBS, "Copy files into a pod of a job or out of it.", "inside"),
+    Entry("port-forward", JOBS, "Serve ports of a job's pod on this machine.", "inside"),
+    Entry("wait", JOBS, "Wait for jobs to end, run or go.", "scaling"),
+    Entry("scale", JOBS, "Change how many pods a job has.", "scaling"),
     Entry("suspend", JOBS, "Take jobs off the cluster and keep them.", "lifecycle"),
     Entry("resume", JOBS, "Let suspended jobs wait for their place again.", "lifecycle"),
+    Entry("restart", JOBS, "Start jobs anew, with what was changed of them.", "lifecycle"),
     Entry("delete", JOBS, "Delete jobs with their pods, or other objects.", "lifecycle"),
-    Entry("top", CLUSTER, "Show who uses how many GPUs, and how many are free.", "insight"),
+    Entry("pipeline", JOBS, "Run graphs of steps, stop and repeat them.", "pipeline", group=True),
+    Entry("arena", JOBS, "Take Arena's command lines.", "arena.app"),
+    Entry("dev", JOBS, "Make and list places to work in: notebooks, shells.", "dev", group=True),
+    Entry("ssh", JOBS, "Open a shell in a notebook with OpenSSH's client.", "ssh"),
+    Entry("top", CLUSTER, "Show who uses which GPUs, and what each does.", "top"),
+    Entry("cost", CLUSTER, "Show who used which GPUs, and what it cost.", "cost"),
+    Entry("estimate", JOBS, "Say how much GPU memory a training step takes.", "estimate"),
     Entry("queue", CLUSTER, "List, create, explain and delete queues.", "queues", group=True),
+    Entry("team", CLUSTER, "List, create, change and delete teams.", "team", group=True),
+    Entry("data", CLUSTER, "List, warm and evict datasets.", "data", group=True),
+    Entry("serve", CLUSTER, "List, release and roll back inference services.", "serve", group=True),
     Entry("node", CLUSTER, "List, cordon and drain nodes.", "nodes", group=True),
+    Entry("pool", CLUSTER, "List, describe and explain node pools.", "pool", group=True),
+    Entry("cluster", CLUSTER, "Set Lockstep up on a cluster.", "cluster", group=True),
+    Entry("network", CLUSTER, "Check and discover the training network.", "network", group=True),
+    Entry("doctor", CLUSTER, "Say what nodes have, what is missing, what mends it.", "doctor"),
     Entry("defrag", CLUSTER, "Move jobs so that one that waits fits; shown first.", "defrag"),
     Entry("snapshot", CLUSTER, "Write down what the scheduler goes by.", "snapshot"),
     Entry("simulate", CLUSTER, "Run the scheduler over simulated time.", "simulate", group=True),
+    Entry("console", CLUSTER, "Open the console in the browser, or serve it.", "console"),
     Entry("version", CLUSTER, "Print the versions of client and server.", "about"),
     Entry("manifests", CLUSTER, "Print manifests to apply to a cluster.", "manifests", group=True),
     Entry("apiserver", PARTS, "Run the embedded API server.", "processes"),
     Entry("scheduler", PARTS, "Run the gang scheduler.", "processes"),
     Entry("controllers", PARTS, "Run the job controllers.", "processes"),
+    Entry("router", PARTS, "Carry requests to inference services.", "processes"),
+    Entry("gateway", PARTS, "Serve kernels and notebooks.", "processes"),
     Entry("process-node", PARTS, "Make this machine a node that runs pods.", "processes"),
+    Entry("agent", PARTS, "Find, hand out and watch this node's devices.", "agent"),
+    Entry("data-cache", PARTS, "Keep datasets on this node.", "processes"),
     Entry("simulate-nodes", PARTS, "Simulate nodes with GPUs.", "processes"),
 )
 
@@ -130,8 +159,21 @@ def _root(
             "--version", help="Print the client's version.", callback=_show_version, is_eager=True
         ),
     ] = False,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Namespace; also behind the command.")
+    ] = "",
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Which API server; also behind the command.")
+    ] = None,
+    context: Annotated[
+        str, typer.Option(help="Context of the kubeconfig; also behind the command.")
+    ] = "",
 ) -> None:
-    pass
+    if not (namespace or kubeconfig or context):
+        return
+    from lockstep.cli import connect
+
+    connect.before_command = connect.Target(kubeconfig, context or None, namespace or None)
 
 
 COLLECTIONS = (50_000, 20, 100)
@@ -141,9 +183,14 @@ What is loaded and read at a start is no garbage, and Python would walk it again
 
 def main() -> None:
     """Run the command line; ends the process with the exit code."""
+    reported(lambda: app(prog_name="lockstep"))
+
+
+def reported(work: Callable[[], object]) -> None:
+    """Do *work*; when it fails say so on standard error and end the process with its exit code."""
     gc.set_threshold(*COLLECTIONS)
     try:
-        app(prog_name="lockstep")
+        work()
     except CommandFailed as failure:
         print(f"error: {failure}", file=sys.stderr)
         if failure.hint:

@@ -40,11 +40,42 @@ def everything(
 
 
 @app.command()
-def crds() -> None:
+def crds(
+    dialect: Annotated[
+        str,
+        typer.Option(
+            help="Print the kinds of these dialects instead: all, or names separated by commas."
+        ),
+    ] = "",
+) -> None:
     """Print the custom resource definitions as YAML.
 
     Example: lockstep manifests crds | kubectl apply --server-side -f -
     """
     from lockstep.api import crd
 
-    print(crd.to_yaml(), end="")
+    if not dialect:
+        print(crd.to_yaml(), end="")
+        return
+    import yaml
+
+    from lockstep.compat import dialects
+
+    try:
+        wanted = dialects.parse(dialect)
+    except ValueError as error:
+        raise BadInput(f"--dialect: {error}") from None
+    print(yaml.safe_dump_all(dialects.manifests(wanted), sort_keys=False, width=100), end="")
+
+
+@app.command()
+def alarms() -> None:
+    """Print the alarms about devices as a file of Prometheus rules.
+
+    Example: lockstep manifests alarms > /etc/prometheus/rules/lockstep.yaml
+    """
+    import yaml
+
+    from lockstep.devices.core.rules import rules
+
+    print(yaml.safe_dump(rules(), sort_keys=False, width=100), end="")

@@ -12,6 +12,8 @@ import typer
 from lockstep.api import duration
 from lockstep.api.core import NODES, PODS, Pod
 from lockstep.cli import kinds
+from lockstep.cli.choice import Choice
+from lockstep.cli.completion import of
 from lockstep.cli.connect import Session, Target, run
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.listing import get_all, list_all
@@ -23,7 +25,9 @@ from lockstep.kube.errors import NotFound, TooManyRequests
 
 app = typer.Typer(help="Nodes: see them, take them out.", rich_markup_mode=None)
 
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of nodes.")]
+Names = Annotated[
+    list[str], typer.Argument(metavar="NAME...", help="Names of nodes.", autocompletion=of("node"))
+]
 
 
 @app.command("list")
@@ -41,7 +45,7 @@ def list_(
     Example: lockstep node list -l spine=spine-0
     """
     target = Target(kubeconfig, context)
-    run(target, lambda session: list_all(session, "node", NODES, selector, output))
+    run(target, lambda session: list_all(session, "node", NODES, Choice(selector=selector), output))
 
 
 @app.command()

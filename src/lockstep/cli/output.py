@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
-from lockstep.cli.views.table import NAMESPACE, Table, plain
+from lockstep.cli.views.table import NAMESPACE, Table, fit, plain
 
 
 class Format(StrEnum):
@@ -79,17 +79,19 @@ def note(text: str) -> None:
 
 
 def _print_rich(shown: Table) -> None:
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.table import Table as RichTable
     from rich.text import Text
 
-    ruled = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in shown.columns:
-        ruled.add_column(column.name, justify="right" if column.number else "left")
-    for row in shown.rows:
-        ruled.add_row(*(Text(text, style=STYLES.get(text, "")) for text in row))
-    Console().print(ruled)
+    console = Console()
+    header, *rows = plain(fit(shown, console.width)).splitlines()
+    styled = [Text(header, style="bold"), Text("─" * min(console.width, len(header)), style="dim")]
+    for row in rows:
+        line = Text(row)
+        for word, style in STYLES.items():
+            line.highlight_regex(rf"(?<=   ){word}\b", style)
+        styled.append(line)
+    for line in styled:
+        console.print(line, soft_wrap=True)
 
 
 STYLES = {

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lockstep.api.names import SYSTEM_NAMESPACE
+from lockstep.cli.failure import BadInput
 from lockstep.cli.foreground import announce, serve
 from lockstep.cli.options import Kubeconfig, Leashed
 
@@ -112,15 +113,44 @@ def controllers(
     probe_port: ProbePort = None,
     secure_metrics_port: SecureMetricsPort = None,
     metrics_certificate: MetricsCertificate = None,
+    install_dialects: Annotated[
+        str,
+        typer.Option(
+            help="Create the CRDs of these dialects where they are missing: all, or names "
+            "separated by commas."
+        ),
+    ] = "",
+    records: Annotated[
+        Path | None,
+        typer.Option(help="Record in this SQLite file who used which GPU; not at all without it."),
+    ] = None,
+    gateway: Annotated[
+        str, typer.Option(help="URL at which servers of notebooks reach `lockstep gateway`.")
+    ] = "",
+    environments: Annotated[
+        str, typer.Option(help="Directory of each node in which packages are built.")
+    ] = "",
+    pool_commands: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory of programs that NodePools may name as their provider; none without it."
+        ),
+    ] = None,
     leashed: Leashed = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run the job controllers.
+    """Run the controllers of every capability.
 
     Example: lockstep controllers --kubeconfig ~/.kube/config
     """
-    from lockstep.jobs.main import run
+    from lockstep.compat import dialects
+    from lockstep.controllers.main import run
     from lockstep.kube.endpoints import Ports
+
+    try:
+        wanted = dialects.parse(install_dialects)
+    except ValueError as error:
+        raise BadInput(f"--install-dialects: {error}") from None
 
     serve(
         run(
@@ -129,11 +159,71 @@ def controllers(
             leader_elect=leader_elect,
             lease_namespace=lease_namespace,
             ports=Ports(metrics_port, probe_port, secure_metrics_port, metrics_certificate),
+            install_dialects=wanted,
+            records=records,
+            gateway=gateway,
+            environments=environments,
+            pool_commands=pool_commands,
             ready=announce,
         ),
         leashed=leashed,
         verbose=verbose,
     )
+
+
+@app.command()
+def router(
+    *,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 chooses a free one.")] = 7480,
+    host: Annotated[str, typer.Option(help="Loopback address to listen on.")] = "127.0.0.1",
+    domain: Annotated[str, typer.Option(help="Reach services also as NAME-NAMESPACE.DOMAIN.")] = "",
+    name: Annotated[
+        str, typer.Option(help="Name of its Router object; the host's by default.")
+    ] = "",
+    kubeconfig: Kubeconfig = None,
+    leashed: Leashed = False,
+    verbose: Verbose = False,
+) -> None:
+    """Carry requests to the replicas of inference services, and hold those that must wait.
+
+    Example: lockstep router --port 7480
+    """
+    from lockstep.serve.router.main import run
+
+    serve(
+        run(kubeconfig=kubeconfig, host=host, port=port, domain=domain, name=name, ready=announce),
+        leashed=leashed,
+        verbose=verbose,
+    )
+
+
+@app.command()
+def gateway(
+    *,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 chooses a free one.")] = 7485,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    insecure: Annotated[
+        bool,
+        typer.Option(help="Listen beyond loopback without TLS, behind what speaks it."),
+    ] = False,
+    kubeconfig: Kubeconfig = None,
+    leashed: Leashed = False,
+    verbose: Verbose = False,
+) -> None:
+    """Serve kernels in pods of their own to Jupyter, and notebooks to browsers.
+
+    Example: lockstep gateway --port 7485; jupyter lab --gateway-url http://127.0.0.1:7485
+    """
+    from lockstep.notebooks.gateway.main import NotLoopback, run
+
+    try:
+        serve(
+            run(kubeconfig=kubeconfig, host=host, port=port, insecure=insecure, ready=announce),
+            leashed=leashed,
+            verbose=verbose,
+        )
+    except NotLoopback as error:
+        raise BadInput(str(error)) from None
 
 
 @app.command("process-node")
@@ -144,6 +234,23 @@ def process_node(
     name: Annotated[
         str | None, typer.Option(help="Name of the node; the host's name by default.")
     ] = None,
+    hide: Annotated[
+        list[Path] | None,
+        typer.Option(help="Directory that pods see empty, beside --data; may be repeated."),
+    ] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(help="Table of what to run for images, before the shipped one (YAML)."),
+    ] = None,
+    data_cache: Annotated[
+        Path | None,
+        typer.Option(help="Start the data cache, with this kubeconfig, once a dataset wants one."),
+    ] = None,
+    certificate: Annotated[
+        Path | None,
+        typer.Option(help="Certificate shown to the API server, which asks for its logs (PEM)."),
+    ] = None,
+    key: Annotated[Path | None, typer.Option(help="Key of --certificate (PEM).")] = None,
     leashed: Leashed = False,
     verbose: Verbose = False,
 ) -> None:
@@ -151,23 +258,63 @@ def process_node(
 
     Example: lockstep process-node --data ./node --kubeconfig ./cluster/kubeconfig
     """
+    from lockstep.nodes.process.certificates import Pair
     from lockstep.nodes.process.main import run
 
+    if (certificate is None) != (key is None):
+        raise typer.BadParameter("--certificate and --key go together")
     serve(
-        run(kubeconfig=kubeconfig, data=data, name=name, ready=announce),
+        run(
+            kubeconfig=kubeconfig,
+            data=data,
+            pair=Pair(certificate, key) if certificate and key else None,
+            name=name,
+            hide=hide or (),
+            images=images,
+            data_cache=data_cache,
+            ready=announce,
+        ),
         leashed=leashed,
         verbose=verbose,
     )
 
 
+@app.command("data-cache")
+def data_cache(
+    *,
+    node: Annotated[str, typer.Option(help="Name of the node.")],
+    data: Annotated[Path, typer.Option(help="Directory of what is known, and of files.")],
+    kubeconfig: Kubeconfig = None,
+    hide: Annotated[
+        list[Path] | None,
+        typer.Option(help="Directory that no dataset may show, beside --data; may be repeated."),
+    ] = None,
+    leashed: Leashed = False,
+    verbose: Verbose = False,
+) -> None:
+    """Keep datasets on this node. It is started by the node once a dataset wants it.
+
+    Example: lockstep data-cache --node n1 --data ./cache --kubeconfig ./cluster/kubeconfig
+    """
+    try:
+        from lockstep.data.cache.main import run
+    except ImportError as error:
+        raise BadInput(f"{error}: datasets need more; pip install 'lockstep[data]'") from error
+
+    part = run(kubeconfig=kubeconfig, node=node, data=data, hide=hide or (), ready=announce)
+    serve(part, leashed=leashed, verbose=verbose)
+
+
 @app.command("simulate-nodes")
 def simulate_nodes(
     spec: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            help="NODESxGPUS with options, or a file: 64x8,nodes-per-leaf=8,leaves-per-spine=4"
+            help="NODESxGPUS with options, or a file: 64x8,nodes-per-leaf=8,leaves-per-spine=4; "
+            "left out, only nodes of NodePools are simulated.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     *,
     kubeconfig: Kubeconfig = None,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,

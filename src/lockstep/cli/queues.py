@@ -1,4 +1,4 @@
-"""``lockstep queue``: list, get, create, explain and delete queues."""
+"""``lockstep queue``: list, get, create, update, explain and delete queues."""
 
 from __future__ import annotations
 
@@ -11,24 +11,27 @@ import typer
 from lockstep.api import names
 from lockstep.api.gang import GANGS
 from lockstep.api.queue import QUEUES
-from lockstep.cli import kinds, quantities
+from lockstep.api.wire import to_builtins
+from lockstep.cli import kinds
+from lockstep.cli.choice import Choice
+from lockstep.cli.completion import of
 from lockstep.cli.connect import Session, Target, run
 from lockstep.cli.failure import CommandFailed
+from lockstep.cli.grouped import grouped
 from lockstep.cli.lifecycle import delete_all
 from lockstep.cli.listing import get_all, list_all
-from lockstep.cli.options import Context, DryRun, Kubeconfig, Output
+from lockstep.cli.options import Context, DryRun, Force, Kubeconfig, Output
 from lockstep.cli.output import Format, encode, print_lines
-from lockstep.cli.usage import usage
+from lockstep.cli.queue_guard import by_name, check_place, check_spec, did_you_mean
+from lockstep.cli.queue_options import Shares, merged, stated
 from lockstep.cli.views.queue_explain import explain_queue
-from lockstep.kube.errors import AlreadyExists
 
 app = typer.Typer(help="Queues: who may use what.", rich_markup_mode=None, no_args_is_help=True)
 
-Name = Annotated[str, typer.Argument(help="Name of the queue.")]
-Names = Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of queues.")]
-Amounts = Annotated[
-    list[str] | None,
-    typer.Option(metavar="RESOURCE=AMOUNT", help="May be repeated: nvidia.com/gpu=8, gpu=8, cpu=4"),
+Name = Annotated[str, typer.Argument(help="Name of the queue.", autocompletion=of("queue"))]
+Names = Annotated[
+    list[str],
+    typer.Argument(metavar="NAME...", help="Names of queues.", autocompletion=of("queue")),
 ]
 
 
@@ -40,7 +43,10 @@ def list_(
 
     Example: lockstep queue list
     """
-    run(Target(kubeconfig, context), lambda session: list_all(session, "queue", QUEUES, "", output))
+    run(
+        Target(kubeconfig, context),
+        lambda session: list_all(session, "queue", QUEUES, Choice(), output),
+    )
 
 
 @app.command()
@@ -60,13 +66,11 @@ def get(
 
 
 @app.command()
+@grouped
 def create(
     name: Name,
     *,
-    parent: Annotated[str | None, typer.Option(help="Queue that it is part of.")] = None,
-    weight: Annotated[int, typer.Option(min=0, help="Share of what is left over.")] = 1,
-    guaranteed: Amounts = None,
-    limit: Amounts = None,
+    shares: Shares,
     dry_run: DryRun = False,
     output: Output = Format.YAML,
     kubeconfig: Kubeconfig = None,
@@ -74,21 +78,21 @@ def create(
 ) -> None:
     """Create a queue.
 
-    Example: lockstep queue create research --guaranteed gpu=64 --limit gpu=128 --weight 2
+    \b
+    Examples:
+      lockstep queue create research --guaranteed gpu=64 --limit gpu=128 --weight 2
+      lockstep queue create vision --parent research --borrowing-limit gpu=16
+      lockstep queue create scavengers --weight 0
     """
-    spec: dict[str, Any] = {"weight": weight}
-    if parent is not None:
-        spec["parent"] = parent
-    with usage("--guaranteed"):
-        spec |= {"guaranteed": quantities.amounts(guaranteed)} if guaranteed else {}
-    with usage("--limit"):
-        spec |= {"limit": quantities.amounts(limit)} if limit else {}
+    given = {field: value for field, value in stated(shares).items() if value is not None}
+    spec = {"weight": 1, **given}
     queue = {
         "apiVersion": names.API_VERSION,
         "kind": QUEUES.kind,
         "metadata": {"name": name},
         "spec": spec,
     }
+    check_spec(name, spec)
     if dry_run:
         print(encode(queue, Format.JSON if output is Format.JSON else Format.YAML), end="")
         return
@@ -96,13 +100,47 @@ def create(
 
 
 @app.command()
-def delete(names_: Names, *, kubeconfig: Kubeconfig = None, context: Context = None) -> None:
+@grouped
+def update(
+    name: Name,
+    *,
+    shares: Shares,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Change a queue; what is not named stays, RESOURCE=none takes an amount out.
+
+    What runs goes on also where a new limit is lower; nothing more starts until it is kept.
+
+    \b
+    Examples:
+      lockstep queue update research --limit gpu=256
+      lockstep queue update research --limit gpu=none --lending Never
+      lockstep queue update vision --parent ''
+    """
+    change = stated(shares)
+    if not change:
+        raise typer.BadParameter("names nothing to change", param_hint="OPTIONS")
+    run(Target(kubeconfig, context), lambda session: _update(session, name, change))
+
+
+@app.command()
+def delete(
+    names_: Names,
+    *,
+    force: Force = False,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
     """Delete queues; what waits in them stays and says that its queue is missing.
+
+    A queue with children or running jobs is deleted with --force only.
 
     Example: lockstep queue delete research
     """
     wanted = [kinds.Reference("queue", name, QUEUES) for name in names_]
-    run(Target(kubeconfig, context), lambda session: delete_all(session, wanted, 60.0))
+    target = Target(kubeconfig, context)
+    run(target, lambda session: delete_all(session, wanted, 60.0, force=force))
 
 
 @app.command()
@@ -126,10 +164,25 @@ async def _explain(session: Session, name: str) -> list[str]:
 
 async def _create(session: Session, queue: dict[str, Any]) -> None:
     name = queue["metadata"]["name"]
-    try:
-        await session.client.create(QUEUES, queue)
-    except AlreadyExists:
+    queues = await by_name(session)
+    if name in queues:
         raise CommandFailed(
-            f"queue {name} exists already", f"`lockstep queue get {name} -o yaml` shows it"
-        ) from None
+            f"queue {name} exists already",
+            f"`lockstep queue get {name} -o yaml` shows it, `lockstep queue update {name}` "
+            "changes it",
+        )
+    check_place(name, queue["spec"], queues)
+    await session.client.create(QUEUES, queue)
     print(f"queue/{name} created")
+
+
+async def _update(session: Session, name: str, change: dict[str, Any]) -> None:
+    queues = await by_name(session)
+    if name not in queues:
+        raise CommandFailed(
+            f"there is no queue {name!r}{did_you_mean(name, queues)}",
+            "`lockstep queue list` shows what there is",
+        )
+    check_place(name, merged(to_builtins(queues[name].spec), change), queues)
+    await session.client.patch(QUEUES, name, {"spec": change})
+    print(f"queue/{name} updated")

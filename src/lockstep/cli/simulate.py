@@ -16,20 +16,18 @@ from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.grouped import grouped
 from lockstep.cli.load import check, documents
 from lockstep.cli.output import note
-from lockstep.cli.simulate_fgd import fgd
 from lockstep.cli.simulate_options import Breakage, Clock, Input, Output, Showing, options
 from lockstep.cli.usage import usage
 from lockstep.cli.views.simulation import summary
 
 if TYPE_CHECKING:
     from lockstep.api.gang import Strategy
-    from lockstep.sim.engine import Options
-    from lockstep.sim.record import Result
-    from lockstep.sim.workload import Workload
-    from lockstep.sim.world import World
+    from lockstep.sim.engine.simulation import Options
+    from lockstep.sim.input.jobs import Job
+    from lockstep.sim.input.world import World
+    from lockstep.sim.result.record import Result
 
 app = typer.Typer(rich_markup_mode=None)
-app.command()(fgd)
 
 Json = dict[str, Any]
 PROGRESS_EVERY = 0.5
@@ -86,12 +84,12 @@ def simulate(
     _show(_run(world, works, wanted), showing)
 
 
-def _run(world: World, works: list[Workload], options: Options) -> Outcome:
-    from lockstep.scheduler.core.unsettled import Unsettled
-    from lockstep.sim.communication import compared
-    from lockstep.sim.engine import Simulation
-    from lockstep.sim.figures import figures
-    from lockstep.sim.unmatched import unmatched
+def _run(world: World, works: list[Job], options: Options) -> Outcome:
+    from lockstep.scheduler.core.runtime.errors import NotConverged
+    from lockstep.sim.engine.simulation import Simulation
+    from lockstep.sim.input.unmatched import unmatched
+    from lockstep.sim.result.communication import compared
+    from lockstep.sim.result.figures import figures
 
     simulation = Simulation(world, works, options)
     for warning in unmatched(world, simulation.cluster, options.faults):
@@ -99,7 +97,7 @@ def _run(world: World, works: list[Workload], options: Options) -> Outcome:
     try:
         with _Progress(len(works)) as progress:
             result = simulation.run(progress)
-    except Unsettled as error:
+    except NotConverged as error:
         raise CommandFailed(
             f"the simulation broke off: {error}",
             "this is a defect of the scheduler: please report it with the input",
@@ -110,8 +108,8 @@ def _run(world: World, works: list[Workload], options: Options) -> Outcome:
 
 
 def _show(outcome: Outcome, showing: Showing) -> None:
-    from lockstep.sim import chart as charts
-    from lockstep.sim.report import pieces
+    from lockstep.sim.result import chart as charts
+    from lockstep.sim.result.report import pieces
 
     result, shown = outcome.result, outcome.figures
     if (chart := showing.chart) is not None:
@@ -128,7 +126,7 @@ def _show(outcome: Outcome, showing: Showing) -> None:
 
 def _world(cluster: str) -> World:
     from lockstep.nodes.simulated.spec import SpecError, parse
-    from lockstep.sim.world import InputError, read_world, world_of
+    from lockstep.sim.input.world import InputError, read_world, world_of
 
     path = Path(cluster)
     try:
@@ -147,12 +145,12 @@ def _holds_objects(path: Path) -> bool:
         return True  # reading it as objects says what is wrong
 
 
-def _works(jobs: Path, world: World, strategy: Strategy | None) -> list[Workload]:
-    from lockstep.sim.workload import read_workloads
-    from lockstep.sim.world import InputError
+def _works(jobs: Path, world: World, strategy: Strategy | None) -> list[Job]:
+    from lockstep.sim.input.jobs import read_jobs
+    from lockstep.sim.input.world import InputError
 
     try:
-        works = read_workloads(_objects(jobs), world, strategy)
+        works = read_jobs(_objects(jobs), world, strategy)
     except InputError as error:
         raise BadInput(f"--jobs {jobs}: {error}") from None
     if not works:

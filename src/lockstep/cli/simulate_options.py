@@ -16,8 +16,8 @@ from lockstep.cli.usage import usage
 if TYPE_CHECKING:
     from lockstep.api.gang import Strategy
     from lockstep.api.queue import DefragmentationPolicy
-    from lockstep.sim.engine import Options
-    from lockstep.sim.faults import Faults
+    from lockstep.sim.engine.simulation import Options
+    from lockstep.sim.input.faults import Faults
 
 
 class Output(StrEnum):
@@ -121,7 +121,7 @@ class Breakage:
     @property
     def faults(self) -> Faults:
         """Return it as the simulator takes it; what is left out never happens."""
-        from lockstep.sim.faults import Faults
+        from lockstep.sim.input.faults import Faults
 
         if self.node_mtbf is None:
             _without("--node-mtbf HOURS, how often nodes fail", {"--node-repair": self.node_repair})
@@ -154,7 +154,7 @@ class Showing:
 
 def options(clock: Clock, breakage: Breakage, defrag: str | None) -> Options:
     """Return how the simulation is to run."""
-    from lockstep.sim.engine import Options
+    from lockstep.sim.engine.simulation import Options
 
     until = inf if clock.until is None else clock.until
     return Options(clock.seed, until, clock.period, breakage.faults, _defragmentation(defrag))

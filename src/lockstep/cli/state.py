@@ -12,8 +12,8 @@ from lockstep.api.topology import TOPOLOGIES
 from lockstep.compat.hypernodes import HYPERNODES, HyperNodes
 from lockstep.kube.client import Client
 from lockstep.kube.errors import Forbidden, NotFound
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.offline import cluster_of
+from lockstep.scheduler.core.runtime.offline import cluster_of
+from lockstep.scheduler.core.state.cluster import Cluster
 
 
 async def read_cluster(client: Client) -> Cluster:

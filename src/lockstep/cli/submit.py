@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +14,7 @@ from lockstep.cli.grouped import grouped
 from lockstep.cli.load import Document, check, documents
 from lockstep.cli.options import Context, DryRun, Kubeconfig, Namespace
 from lockstep.cli.output import Format, encode
+from lockstep.cli.submit_more import More
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -35,6 +36,9 @@ class Sending:
         typer.Option("--output", "-o", help="With --dry-run: yaml or json; with --what-if: json."),
     ] = Format.YAML
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the end of the job.")] = False
+    replace: Annotated[
+        bool, typer.Option("--replace", help="End and delete a job of that name first.")
+    ] = False
     follow: Annotated[bool, typer.Option("--follow", help="Print its logs until it ends.")] = False
 
 
@@ -47,12 +51,16 @@ def submit(
         typer.Option("--file", "-f", help="YAML or JSON with any objects; - is standard input."),
     ] = None,
     flags: Flags,
+    more: More,
     sending: Sending,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
     """Submit a job from flags, or objects from a file.
+
+    A name that another job has is an error; --replace ends and deletes that job first. A file
+    changes jobs that have not ended.
 
     With --wait or --follow the exit code is 0 when the job succeeded and 1 when it failed.
 
@@ -64,8 +72,9 @@ def submit(
       lockstep submit -f job.yaml --wait
       lockstep submit mpi --workers 2 --dry-run -- mpirun ./a.out
       lockstep submit -f job.yaml --what-if
+      lockstep submit plain --name sweep --array 0-9 --runtime 1h --script train.sh -- --lr 0.1
     """
-    found = [_from_flags(flags)] if file is None else _from_file(file, flags.framework)
+    found = _from_flags(flags, more) if file is None else _from_file(file, flags.framework, more)
     for document in found:
         check(document)
     target = (kubeconfig, context, namespace)
@@ -74,7 +83,7 @@ def submit(
     elif sending.dry_run:
         _print(found, sending.output)
     else:
-        _send(found, target, wait=sending.wait, follow=sending.follow)
+        _send(found, target, sending, change=file is not None)
 
 
 def _ask(found: list[Document], where: Where, output: Format) -> None:
@@ -90,30 +99,52 @@ def _ask(found: list[Document], where: Where, output: Format) -> None:
         print("\n".join(lines(answer)))
 
 
-def _send(found: list[Document], where: Where, *, wait: bool, follow: bool) -> None:
+def _send(found: list[Document], where: Where, how: Sending, *, change: bool) -> None:
     # What follows needs a connection, which checking and a dry run do without.
     from lockstep.cli.connect import Target, run
+    from lockstep.cli.existing import Existing
     from lockstep.cli.sending import send
 
+    existing = Existing.CHANGE if change else Existing.REFUSE
+    if how.replace:
+        existing = Existing.REPLACE
     objects = [document.obj for document in found]
-    run(Target(*where), lambda session: send(session, objects, wait=wait, follow=follow))
+    run(
+        Target(*where),
+        lambda session: send(session, objects, wait=how.wait, follow=how.follow, existing=existing),
+    )
 
 
-def _from_file(file: Path, framework: Framework | None) -> list[Document]:
+def _from_file(file: Path, framework: Framework | None, more: More) -> list[Document]:
     if framework is not None:
         raise typer.BadParameter("choose one of a framework and --file", param_hint="--file")
+    if more != More():
+        raise typer.BadParameter(
+            "says all of its jobs itself; --script, --env-file, --label, --annotation, --runtime, "
+            "--ttl, --gpu-type and --array are for jobs made of flags",
+            param_hint="--file",
+        )
     return documents(file)
 
 
-def _from_flags(flags: Flags) -> Document:
+def _from_flags(flags: Flags, more: More) -> list[Document]:
     if not flags.framework:
         raise typer.BadParameter(
-            "name one of pytorch, mpi, plain, or give a file with -f", param_hint="FRAMEWORK"
+            f"name one of {', '.join(Framework)}, or give a file with -f", param_hint="FRAMEWORK"
         )
     try:
-        return Document(training_job(flags), "the flags")
+        flags = replace(flags, command=more.command(flags.command))
+        return [Document(job, "the flags") for job in more.complete(training_job(flags, _here()))]
     except BadFlag as error:
         raise typer.BadParameter(str(error), param_hint=error.flag) from error
+
+
+def _here() -> str:
+    """Return the present directory; empty where it was removed."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return ""
 
 
 def _print(found: list[Document], output: Format) -> None:

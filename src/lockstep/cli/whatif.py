@@ -12,11 +12,11 @@ from lockstep.api.names import ARRIVAL_ANNOTATION, CPU
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.snapshot import take
-from lockstep.scheduler.core import words
-from lockstep.sim.forecast import Forecast, forecast
-from lockstep.sim.smaller import Found, Less, Smaller, smaller
-from lockstep.sim.workload import Workload, owned, read_workloads
-from lockstep.sim.world import InputError, World, read_world
+from lockstep.scheduler.core.resources import wording
+from lockstep.sim.input.jobs import Job, owned, read_jobs
+from lockstep.sim.input.world import InputError, World, read_world
+from lockstep.sim.whatif.forecast import Forecast, forecast
+from lockstep.sim.whatif.smaller_shapes import Found, Less, Smaller, smaller
 
 Json = dict[str, Any]
 NODES_NAMED = 6
@@ -65,13 +65,32 @@ async def what_if(session: Session, objects: Sequence[Json]) -> list[Answer]:
     there = await take(session)
     try:
         world = read_world(there)
-        works = read_workloads(there, world)
+        works = read_jobs(there, world)
     except InputError as error:
         raise CommandFailed(str(error)) from None
     try:
         return [answer_to(world, works, obj) for obj in jobs]
     except InputError as error:
         raise BadInput(str(error)) from None
+
+
+def never_starts(
+    ground: Sequence[Json], objects: Sequence[Json], namespace: str
+) -> list[tuple[str, str]]:
+    """Return the jobs among *objects* that do not start even where nothing else runs, and why.
+
+    *ground* holds nodes, queues and what else there is besides jobs and pods. Nothing is said of a
+    cluster without nodes.
+    """
+    try:
+        world = read_world(ground)
+        found = [
+            (obj["metadata"]["name"], forecast(world, [], _read(obj, world), now_only=True))
+            for obj in jobs_among(objects, namespace)
+        ]
+    except (InputError, BadInput):
+        return []
+    return [(name, one.reason) for name, one in found if one.starts is None]
 
 
 def lines(answer: Answer) -> list[str]:
@@ -101,17 +120,17 @@ def _shape(shape: Smaller) -> str:
         if one.pods < one.instead:
             parts.append(f"{one.pods} instead of {one.instead} pods of {one.role}")
         parts += [
-            f"{words.instead(less.resource, less.amount, less.instead)} in each pod of {one.role}"
+            f"{wording.instead(less.resource, less.amount, less.instead)} in each pod of {one.role}"
             for less in one.each
         ]
     told = f" ({shape.gpus:g} of {shape.instead:g} GPUs)" if shape.instead else ""
-    return words.listing(parts) + told
+    return wording.listing(parts) + told
 
 
 def _quantities(less: Less) -> Json:
     shown = {"amount": less.amount, "instead": less.instead}
-    unit = "m" if less.resource == CPU else ""
-    return {name: f"{amount}{unit}" for name, amount in shown.items()}
+    workload = "m" if less.resource == CPU else ""
+    return {name: f"{amount}{workload}" for name, amount in shown.items()}
 
 
 def _start(found: Forecast) -> str:
@@ -157,7 +176,7 @@ def _in(namespace: str, obj: Json) -> Json:
     return obj
 
 
-def answer_to(world: World, works: Sequence[Workload], obj: Json) -> Answer:
+def answer_to(world: World, works: Sequence[Job], obj: Json) -> Answer:
     """Return what would become of a job that came to a world behind other jobs, its older self
     left out.
 
@@ -179,6 +198,6 @@ def _key(obj: Json) -> tuple[str, str]:
     return obj["metadata"]["namespace"], obj["metadata"]["name"]
 
 
-def _read(obj: Json, world: World) -> Workload:
-    (work,) = read_workloads([obj], world)
+def _read(obj: Json, world: World) -> Job:
+    (work,) = read_jobs([obj], world)
     return work

@@ -14,7 +14,7 @@ from lockstep.api.queue import QUEUES
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 
-SIMULATED = ("--node-label", "lockstep.dev/node=simulated")
+SIMULATED = ("--simulated",)
 
 
 def submit(plane: ControlPlane, name: str, gpus: int, workers: int, *more: str) -> None:

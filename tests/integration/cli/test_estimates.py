@@ -6,7 +6,7 @@ from tests.support.waiting import eventually_sync
 
 
 def test_what_waits_is_told_when_it_starts_or_why_nobody_knows(plane):
-    whole = ("--gpus", "8", "--workers", "3")
+    whole = ("--simulated", "--gpus", "8", "--workers", "3")
     plane.ok("submit", "plain", "--name", "there", *whole, "--", "x")
     plane.eventually_bound("there", 3)
     plane.ok("submit", "plain", "--name", "waits", *whole, "--", "x")

@@ -17,6 +17,7 @@ def test_ranks_reach_the_job_as_its_node_ranks_and_are_drawn(plane, tmp_path: Pa
         "metadata": {"name": "llm"},
         "spec": {
             "framework": "pytorch",
+            "simulated": True,
             "roles": [
                 {"name": "worker", "replicas": 4, "template": {"spec": {"containers": [container]}}}
             ],

@@ -12,11 +12,20 @@ import pytest
 from tests.support.control_plane import LOCKSTEP, ControlPlane, processes
 from tests.support.waiting import eventually_sync
 
-PARTS = ("apiserver", "scheduler", "controllers", "process-node", "simulate-nodes")
+PARTS = (
+    "apiserver",
+    "scheduler",
+    "controllers",
+    "process-node",
+    "gateway",
+    "router",
+    "console",
+    "simulate-nodes",
+)
 
 
 def test_it_says_where_it_is_and_writes_a_private_kubeconfig(plane: ControlPlane) -> None:
-    assert f"export KUBECONFIG={plane.kubeconfig}" in plane.ready_line
+    assert plane.export_line == f"export KUBECONFIG={plane.kubeconfig}\n"
     assert stat.S_IMODE(plane.kubeconfig.stat().st_mode) == 0o600
     assert all(plane.child(part) for part in PARTS)
     assert {path.stem for path in (plane.data / "log").glob("*.log")} == set(PARTS)
@@ -79,7 +88,8 @@ def test_down_where_nothing_runs_says_so(tmp_path: Path) -> None:
 
 def test_nothing_outlives_a_killed_supervisor(tmp_path: Path) -> None:
     plane = ControlPlane(tmp_path / "data").start()
-    assert len(processes(plane.data)) == 5
+    # The supervisor is one more, simulated nodes one less.
+    assert len(processes(plane.data)) == len(PARTS)
     plane.kill()
     eventually_sync(lambda: processes(plane.data) == [], 60, "all parts have ended")
     plane.start()

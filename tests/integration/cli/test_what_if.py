@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+THREE = ("--gpus", "8", "--workers", "3")
+
 
 def test_what_if_says_when_and_where_and_sends_nothing(plane):
-    asked = ("submit", "plain", "--name", "asked", "--gpus", "8", "--workers")
+    asked = ("submit", "plain", "--simulated", "--name", "asked", "--gpus", "8", "--workers")
     assert "asked would start now, on sim-" in plane.ok(*asked, "2", "--what-if", "--", "x")
-    plane.ok("submit", "plain", "--name", "there", "--gpus", "8", "--workers", "3", "--", "x")
+    plane.ok(*("submit", "plain", "--name", "there", "--simulated"), *THREE, "--", "x")
     plane.eventually_bound("there", 3)
     (answer,) = json.loads(plane.ok(*asked, "2", "--what-if", "-o", "json", "--", "x"))
     assert answer["starts"] is None
@@ -30,7 +32,7 @@ def test_what_if_says_when_and_where_and_sends_nothing(plane):
 
 def test_a_snapshot_holds_no_commands_or_environments(plane, tmp_path):
     secret = ("--env", "TOKEN=hidden-value", "--", "hidden-command")
-    plane.ok("submit", "plain", "--name", "quiet", "--gpus", "8", *secret)
+    plane.ok("submit", "plain", "--name", "quiet", "--simulated", "--gpus", "8", *secret)
     file = tmp_path / "snapshot.json"
     plane.ok("snapshot", str(file))
     text = file.read_text()

@@ -65,7 +65,12 @@ def pod(
     return convert(
         {
             "metadata": meta(name, labels=labels or {}, annotations=annotations or {}),
-            "spec": {"nodeName": node, "containers": [main], **(spec or {})},
+            "spec": {
+                "schedulerName": "lockstep",
+                "nodeName": node,
+                "containers": [main],
+                **(spec or {}),
+            },
             "status": status,
         },
         Pod,

@@ -71,7 +71,7 @@ def test_every_flag_lands_in_its_field() -> None:
     assert read.spec.suspend
     assert container(built)["resources"] == {
         "requests": {"cpu": "16", "memory": "64Gi"},
-        "limits": {"nvidia.com/gpu": 8},
+        "limits": {"cpu": "16", "memory": "64Gi", "nvidia.com/gpu": 8},
     }
     assert container(built)["env"] == [
         {"name": "LR", "value": "0.1"},
@@ -98,22 +98,48 @@ def test_an_mpi_job_runs_its_command_in_a_launcher_without_gpus() -> None:
     assert (launcher["name"], launcher["replicas"]) == ("launcher", 1)
     assert (worker["name"], worker["replicas"]) == ("worker", 3)
     assert container(built, 0)["command"] == ["mpirun", "./a.out"]
-    assert container(built, 0)["resources"] == {"requests": {"cpu": "2"}}
+    assert container(built, 0)["resources"] == {"requests": {"cpu": "2"}, "limits": {"cpu": "2"}}
     assert "command" not in container(built, 1)
-    assert container(built, 1)["resources"]["limits"] == {"nvidia.com/gpu": 8}
+    assert container(built, 1)["resources"]["limits"] == {"cpu": "2", "nvidia.com/gpu": 8}
+
+
+def test_memory_is_a_limit_unless_there_is_a_larger_one() -> None:
+    assert container(job(memory="1Gi"))["resources"]["limits"] == {"memory": "1Gi"}
+    both = container(job(memory="1Gi", memory_limit="2Gi"))["resources"]
+    assert both == {"requests": {"memory": "1Gi"}, "limits": {"memory": "2Gi"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "/here"),
+        ({"working_dir": "/there"}, "/there"),
+        ({"image": "pytorch"}, None),
+        ({"simulated": True}, None),
+    ],
+)
+def test_a_command_without_an_image_runs_where_the_caller_is(
+    given: dict[str, Any], expected: str | None
+) -> None:
+    flags = Flags(**{"framework": "plain", "command": ("pwd",), **given})
+    assert container(training_job(flags, "/here")).get("workingDir") == expected
 
 
 @pytest.mark.parametrize(
     ("given", "flag", "says"),
     [
         ({"command": ()}, "COMMAND", "-- python train.py"),
+        ({"command": ("echo a && ls",)}, "COMMAND", "-- sh -c 'echo a && ls'"),
+        ({"memory": "2Gi", "memory_limit": "1Gi"}, "--memory-limit", "less than --memory 2Gi"),
         ({"workers": 2, "minimum": 3}, "--min", "3 exceeds --workers 2"),
         ({"workers": 2, "maximum": 1}, "--max", "1 is less than --workers 2"),
         ({"cpu": "two"}, "--cpu", "'two' is not a quantity"),
         ({"memory": "16GB"}, "--memory", "'16GB' is not a quantity"),
         ({"max_wait": "2 hours"}, "--max-wait", "write one such as 90s"),
         ({"env": ("LR",)}, "--env", "'LR' is not NAME=VALUE"),
-        ({"env": ("1X=2",)}, "--env", "'1X=2' is not NAME=VALUE"),
+        ({"env": ("1X=2",)}, "--env", "'1X' cannot name a variable"),
+        ({"env": ("GRÜSSE=x",)}, "--env", "'GRÜSSE' cannot name a variable: use ASCII letters"),
+        ({"env": ("A=1", "A=2")}, "--env", "A is given twice: A=1 and A=2; leave one out"),
         ({"volumes": ("/data",)}, "--volume", "/HOST/PATH:/MOUNT/PATH"),
         ({"volumes": ("/data:mnt",)}, "--volume", "/HOST/PATH:/MOUNT/PATH"),
         ({"volumes": ("/a:/b:rx",)}, "--volume", ":ro to read only"),

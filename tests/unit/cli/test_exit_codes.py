@@ -18,7 +18,6 @@ FILES = {
     "broken.yaml": "a: }",
     "job.json": json.dumps(JOB),
     "node.json": json.dumps(NODE),
-    "nodes.csv": "sn,cpu_milli\n",
     "unreachable": "",
     "uncertain": "",
 }
@@ -59,7 +58,6 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (2, "spec: Required value", "submit -f job.json --dry-run"),
         (2, "spec: Required value", "simulate --cluster 2x8 --jobs job.json"),
         (2, "$.metadata.labels[leaf]", "simulate --cluster node.json --jobs job.json"),
-        (2, "nodes.csv, line 1: no field", "simulate fgd --nodes nodes.csv --pods x --seed 1"),
         (2, "--image does not go with", "manifests --image x crds"),
         (2, "no kubeconfig at none", "list --kubeconfig none"),
         (2, "certificates of the kubeconfig", "list --kubeconfig uncertain"),

@@ -4,20 +4,20 @@ from tests.support.drawn import draw
 from tests.unit.scheduler.test_ranks import TWO_LEAVES, add_job
 
 from lockstep.cli.views.layout import layout_lines
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.picture import picture, places_of
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.rank_layout import places_of, rank_layout
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.state.cluster import Cluster
 
-KEY = UnitKey("Gang", "default", "j")
+KEY = WorkloadKey("Gang", "default", "j")
 
 
 def drawn() -> list[str]:
     cluster = draw(Cluster(), TWO_LEAVES)
     add_job(cluster, 8, 8, tensor=8, pipeline=2)
     Decider(cluster).decide(0.0)
-    unit = cluster.units[KEY]
-    found = picture(cluster, unit, places_of(unit.members))
+    workload = cluster.workloads[KEY]
+    found = rank_layout(cluster, workload, places_of(workload.members))
     assert found is not None
     return layout_lines(found, placed=True)
 
@@ -57,5 +57,5 @@ def test_chance_costs_more_than_what_was_laid_out():
 def test_a_gang_without_parallelism_has_no_layout():
     cluster = draw(Cluster(), "s1/l1: a:8")
     add_job(cluster, 1, 8)
-    unit = cluster.units[KEY]
-    assert picture(cluster, unit, {}) is None
+    workload = cluster.workloads[KEY]
+    assert rank_layout(cluster, workload, {}) is None

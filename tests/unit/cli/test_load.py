@@ -29,9 +29,13 @@ def kind(name: str, **spec: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("obj", "said"),
     [
-        (job(framework="tf"), 'spec.framework: Unsupported value: "tf": supported values: "mpi"'),
+        (job(framework="tf"), 'spec.framework: Unsupported value: "tf": supported values: "jax"'),
         (job(queu="a"), "spec.queu: unknown field; did you mean queue?"),
         (job(roles=[]), "spec.roles"),
+        (
+            job(roles=[{**WORKER, "replicas": "two"}]),
+            'spec.roles[0].replicas: given "two"; write an integer',
+        ),
         (job(maxWait="soon"), "spec.maxWait"),
         (job(roles=[{**WORKER, "replica": 1}]), "spec.roles[0].replica: unknown field; did you"),
         (

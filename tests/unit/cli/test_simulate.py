@@ -126,7 +126,7 @@ def policy(*tiers):
 )
 def test_what_chooses_no_node_is_named(scattered, tmp_path, options, tiers, said):
     named = {"apiVersion": "v1", "kind": "Node"}
-    nodes = [named | node_object(node, 0.0) for node in fleet(parse("4x8")).values()]
+    nodes = [named | node_object(node, 0.0) | {"spec": {}} for node in fleet(parse("4x8")).values()]
     file = tmp_path / "cluster.json"
     objects = {"apiVersion": "v1", "kind": "List", "items": [*nodes, policy(*tiers)]}
     file.write_text(json.dumps(objects))

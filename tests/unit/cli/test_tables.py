@@ -36,8 +36,9 @@ WAITING = gang(
     [
         (job(), None, ("Pending", "0/2", "-")),
         (job(message="its queue is missing"), None, ("Pending", "0/2", "its queue is missing")),
+        (job(message="refused"), WAITING, ("Pending", "0/2", "refused")),
         (
-            job(message="waits for its gang"),
+            job(),
             WAITING,
             ("Pending", "0/2", "needs 16 GPUs under one leaf; leaf-3 has most: 12"),
         ),
@@ -56,7 +57,7 @@ def test_a_job_says_why_it_does_not_run(
     shown: TrainingJob, its_gang: Gang | None, expected: tuple[str, ...]
 ) -> None:
     gangs = {("default", "digits"): its_gang} if its_gang else {}
-    assert rows(job_table([shown], gangs, NOW), "Phase", "Gang", "Why it waits") == [expected]
+    assert rows(job_table([shown], gangs, NOW), "Phase", "Gang", "Why") == [expected]
 
 
 def test_jobs_come_oldest_first_with_their_ages() -> None:

@@ -18,11 +18,11 @@ from lockstep.cli.failure import BadInput
 from lockstep.cli.snapshot import object_of
 from lockstep.cli.whatif import Answer, answer_to, jobs_among
 from lockstep.nodes.simulated.spec import parse
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.masks import format_indices
-from lockstep.sim.engine import Options, Simulation
-from lockstep.sim.workload import Workload, read_workloads
-from lockstep.sim.world import EPOCH, World, read_world, world_of
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.util.bitmask import format_indices
+from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.input.jobs import Job, read_jobs
+from lockstep.sim.input.world import EPOCH, World, read_world, world_of
 
 Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -120,8 +120,8 @@ def settle(decider: Decider) -> None:
             return
 
 
-def arrive(decider: Decider, obj: Json, world: World) -> Workload:
-    (work,) = read_workloads([obj], world)
+def arrive(decider: Decider, obj: Json, world: World) -> Job:
+    (work,) = read_jobs([obj], world)
     decider.cluster.set_gang(work.gang)
     for one in work.pods:
         decider.cluster.set_pod(one)
@@ -146,7 +146,7 @@ def with_others(case: Case) -> tuple[World, Decider]:
 
 def ask(case: Case) -> Answer:
     world, _ = with_others(case)
-    return answer_to(world, read_workloads(case.others, world), case.asked)
+    return answer_to(world, read_jobs(case.others, world), case.asked)
 
 
 def fewer_pods(answer: Answer) -> int | None:
@@ -202,7 +202,7 @@ def test_the_smaller_shape_starts_now_and_none_in_between_does(case):
 )
 def test_whom_it_preempts_loses_its_place(case):
     world, _ = with_others(case)
-    works = read_workloads([*case.others, case.asked], world)
+    works = read_jobs([*case.others, case.asked], world)
     lives = Simulation(world, works, Options(until=0.0)).run().lives
     hit = tuple(sorted(life.name for life in lives if life.preemptions))
     assert hit == case.preempts
@@ -223,7 +223,7 @@ def test_it_comes_behind_what_was_there_when_the_snapshot_was_taken():
         waiting_since("2030-01-01T12:00:00Z", job("b", "2x8", runs=10)),
     ]
     asked = Case(job("new", "2x8")).asked
-    found = answer_to(world, read_workloads(others, world), asked).forecast
+    found = answer_to(world, read_jobs(others, world), asked).forecast
     assert found.starts == 60
     assert "room is kept for gang b until 2030-01-01T12:00:51Z" in found.reason
 

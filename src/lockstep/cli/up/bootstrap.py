@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ from lockstep.api import crd
 from lockstep.api.core import CRDS, NAMESPACES
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import SYSTEM_NAMESPACE
+from lockstep.api.node_pool import NodePool
 from lockstep.api.queue import QUEUES, Queue
 from lockstep.api.resource import Resource
 from lockstep.api.topology import DEFAULT_TOPOLOGY, TOPOLOGIES
 from lockstep.api.wire import to_builtins
 from lockstep.cli.failure import CommandFailed
+from lockstep.cli.up.pools import set_pools
+from lockstep.cli.up.unsimulated import remove_unsimulated
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.errors import AlreadyExists, NotFound
@@ -23,8 +27,12 @@ from lockstep.kube.errors import AlreadyExists, NotFound
 SERVED_WITHIN = 15.0
 
 
-async def bootstrap(kubeconfig: Path, *, topology: bool) -> None:
-    """Apply the CRDs, then create the default queue and, if *topology*, the default topology.
+async def bootstrap(
+    kubeconfig: Path, *, simulated: Collection[str], pools: Collection[NodePool] = ()
+) -> None:
+    """Apply the CRDs, then create the default queue and, with *simulated* nodes, the topology.
+
+    Simulated nodes and pools of earlier runs other than these are removed.
 
     Raises:
         CommandFailed: when a kind is not served in time.
@@ -36,7 +44,9 @@ async def bootstrap(kubeconfig: Path, *, topology: bool) -> None:
             await _served(client, shown.resource)
         await _ensure(client, NAMESPACES, _named("v1", "Namespace", SYSTEM_NAMESPACE))
         await _ensure(client, QUEUES, to_builtins(Queue(metadata=ObjectMeta(name="default"))))
-        if topology:
+        await set_pools(client, pools)
+        await remove_unsimulated(client, simulated, {pool.metadata.name for pool in pools})
+        if simulated or pools:
             await _ensure(client, TOPOLOGIES, to_builtins(DEFAULT_TOPOLOGY))
 
 

@@ -27,6 +27,9 @@ from lockstep.kube.locate import embedded_data
 app = typer.Typer(rich_markup_mode=None)
 
 DEFAULT_PORT = 7443
+DEFAULT_ROUTER_PORT = 7480
+DEFAULT_CONSOLE_PORT = 7490
+DEFAULT_GATEWAY_PORT = 7485
 DOWN_WITHIN = 60.0
 
 Data = Annotated[
@@ -46,6 +49,36 @@ class Plane:
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port on loopback; 0 chooses a free one.")
     ] = DEFAULT_PORT
+    router_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Port on loopback at which services are reached; "
+            f"{DEFAULT_ROUTER_PORT}, or a free one with --port 0.",
+            show_default=False,
+        ),
+    ] = None
+    console_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Port on loopback at which the console is reached; "
+            f"{DEFAULT_CONSOLE_PORT}, or a free one with --port 0.",
+            show_default=False,
+        ),
+    ] = None
+    gateway_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Port on loopback at which notebooks and kernels are reached; "
+            f"{DEFAULT_GATEWAY_PORT}, or a free one with --port 0.",
+            show_default=False,
+        ),
+    ] = None
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Write the kubeconfig here too, besides DATA/kubeconfig.")
     ] = None
@@ -57,12 +90,50 @@ class Plane:
             show_default=False,
         ),
     ] = None
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Simulate a pool of nodes that exist only while jobs need them: "
+            "NAME=MIN..MAXxGPUS with options; may be repeated.",
+            show_default=False,
+        ),
+    ] = None
     process_node: Annotated[
         bool,
         typer.Option(
             "--process-node/--no-process-node", help="Let this machine run pods as processes."
         ),
     ] = True
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table of what pods run here for images, before the shipped one (YAML).",
+            exists=True,
+            show_default=False,
+        ),
+    ] = None
+
+    @property
+    def port_of_router(self) -> int:
+        """Return the router's port: as stated, else as free as that of the API server."""
+        if self.router_port is not None:
+            return self.router_port
+        return DEFAULT_ROUTER_PORT if self.port else 0
+
+    @property
+    def port_of_console(self) -> int:
+        """Return the console's port, chosen in the same way."""
+        if self.console_port is not None:
+            return self.console_port
+        return DEFAULT_CONSOLE_PORT if self.port else 0
+
+    @property
+    def port_of_gateway(self) -> int:
+        """Return the gateway's port, chosen in the same way."""
+        if self.gateway_port is not None:
+            return self.gateway_port
+        return DEFAULT_GATEWAY_PORT if self.port else 0
 
     @property
     def directory(self) -> Path:
@@ -89,10 +160,13 @@ def up(
     Examples:
       lockstep up
       lockstep up --data ./cluster --port 0 --simulate 64x8,nodes-per-leaf=8,leaves-per-spine=4
+      lockstep up --pool gpu=0..8x8,nodes-per-leaf=4,price=98,idle=1m
       lockstep up --detach && lockstep list; lockstep down
     """
     if plane.simulate is not None:
         _check_spec(plane.simulate)
+    for pool in plane.pool or ():
+        _check_pool(pool)
     if detach:
         from lockstep.cli.up.detach import start
 
@@ -101,9 +175,15 @@ def up(
             port=plane.port,
             kubeconfig=plane.kubeconfig,
             simulate=plane.simulate,
+            pools=tuple(plane.pool or ()),
             process_node=plane.process_node,
+            images=plane.images,
+            router_port=plane.port_of_router,
+            console_port=plane.port_of_console,
+            gateway_port=plane.port_of_gateway,
         )
         return
+    _warn_root(plane)
     held = lock.take(plane.directory)
     try:
         asyncio.run(_foreground(_settings(plane), held.fd, leashed=leashed))
@@ -111,9 +191,33 @@ def up(
         held.release()
 
 
+def _warn_root(plane: Plane) -> None:
+    if plane.process_node and os.geteuid() == 0:
+        typer.echo(
+            "warning: pods run as root on this machine, for `lockstep up` does; whoever may create "
+            "pods can do everything here (docs/security.md). Run it as a user of its own, or with "
+            "--no-process-node.",
+            err=True,
+        )
+
+
 def _settings(plane: Plane) -> Settings:
     port = choose_port(plane.port)
-    return Settings(plane.directory, port, plane.kubeconfig, plane.simulate, plane.process_node)
+    from lockstep.devices.finding import anything
+
+    return Settings(
+        plane.directory,
+        port,
+        plane.kubeconfig,
+        plane.simulate,
+        tuple(plane.pool or ()),
+        plane.process_node,
+        devices=plane.process_node and anything(),
+        router_port=choose_port(plane.port_of_router, "--router-port"),
+        console_port=choose_port(plane.port_of_console, "--console-port"),
+        gateway_port=choose_port(plane.port_of_gateway, "--gateway-port"),
+        images=plane.images,
+    )
 
 
 @app.command()
@@ -162,7 +266,7 @@ def _released(data: Path) -> bool:
     return True
 
 
-def choose_port(port: int) -> int:
+def choose_port(port: int, option: str = "--port") -> int:
     """Return *port*, or a free one for 0.
 
     Raises:
@@ -175,7 +279,7 @@ def choose_port(port: int) -> int:
         except OSError as error:
             raise CommandFailed(
                 f"cannot listen on {HOST}:{port}: {error.strerror}",
-                "choose another port with --port N, or any free one with --port 0",
+                f"choose another port with {option} N, or any free one with {option} 0",
             ) from error
         return int(probe.getsockname()[1])
 
@@ -187,6 +291,15 @@ def _check_spec(spec: str) -> None:
         parse(spec)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--simulate") from error
+
+
+def _check_pool(spec: str) -> None:
+    from lockstep.nodes.simulated.pools import parse_pool
+
+    try:
+        parse_pool(spec)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--pool") from error
 
 
 async def _foreground(settings: Settings, held: int, *, leashed: bool) -> None:
@@ -217,7 +330,8 @@ async def _foreground(settings: Settings, held: int, *, leashed: bool) -> None:
 
 def _announce(settings: Settings) -> None:
     kubeconfig = (settings.kubeconfig or settings.admin_kubeconfig).absolute()
-    print(f"ready https://{HOST}:{settings.port} export KUBECONFIG={kubeconfig}", flush=True)
+    print(f"ready https://{HOST}:{settings.port}")
+    print(f"export KUBECONFIG={kubeconfig}", flush=True)
 
 
 def _progress(began: float) -> Callable[[str], None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from lockstep.cli.failure import CommandFailed
@@ -17,7 +18,12 @@ def start(
     port: int,
     kubeconfig: Path | None,
     simulate: str | None,
+    pools: Sequence[str] = (),
     process_node: bool,
+    images: Path | None,
+    router_port: int = 0,
+    console_port: int = 0,
+    gateway_port: int = 0,
 ) -> None:
     """Start the supervisor in a session of its own and return once it is ready.
 
@@ -31,13 +37,20 @@ def start(
             f"stop it with `lockstep down --data {data}`, or choose another --data directory",
         )
     arguments = ["up", "--data", str(data), "--port", str(port)]
+    arguments += ["--router-port", str(router_port), "--console-port", str(console_port)]
+    arguments += ["--gateway-port", str(gateway_port)]
     if kubeconfig is not None:
         arguments += ["--kubeconfig", str(kubeconfig.absolute())]
     if simulate is not None:
         arguments += ["--simulate", simulate]
+    for pool in pools:
+        arguments += ["--pool", pool]
+    if images is not None:
+        arguments += ["--images", str(images.absolute())]
     if not process_node:
         arguments.append("--no-process-node")
     log = data / "log" / "up.log"
+    lock.require_usable(data)
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and arguments
@@ -56,7 +69,7 @@ def _follow(process: subprocess.Popen[bytes], log: Path) -> None:
             ended = process.poll() is not None
             while line := lines.readline():
                 if line.startswith("ready"):
-                    print(line, end="", flush=True)
+                    print(line, lines.readline(), sep="", end="", flush=True)
                     return
                 print(line, end="", file=sys.stderr, flush=True)
             if ended:

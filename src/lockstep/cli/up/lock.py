@@ -31,10 +31,9 @@ def take(data: Path) -> Lock:
     """Take the data directory for this process.
 
     Raises:
-        CommandFailed: when another ``lockstep up`` has it.
+        CommandFailed: when another ``lockstep up`` has it, or it cannot be used.
     """
-    data.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fd = os.open(data / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = _opened(data)
     end = time.monotonic() + LEFTOVERS_END
     while not _try(fd, fcntl.LOCK_EX):
         pid = _pid(fd)
@@ -50,11 +49,31 @@ def take(data: Path) -> Lock:
     return Lock(fd)
 
 
+def require_usable(data: Path) -> None:
+    """Require that *data* is, or can become, a directory to write to.
+
+    Raises:
+        CommandFailed: when it cannot.
+    """
+    os.close(_opened(data))
+
+
+def _opened(data: Path) -> int:
+    try:
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(data / FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CommandFailed(
+            f"--data {data} cannot be used as a directory: {error.strerror}",
+            "choose a directory that you may write to, such as --data ~/lockstep",
+        ) from None
+
+
 def holder(data: Path) -> int | None:
     """Return the process that holds the data directory, if one does."""
     try:
         fd = os.open(data / FILE, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     try:
         return None if _try(fd, fcntl.LOCK_SH) else _pid(fd)

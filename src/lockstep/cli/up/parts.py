@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from lockstep.cli.up.child import Part
 
+RECORDS = "usage.db"
+"""File of the usage records in the data folder."""
 HOST = "127.0.0.1"
 GRACE = 10.0
 NODE_GRACE = 20.0
@@ -22,7 +25,16 @@ class Settings:
     port: int
     kubeconfig: Path | None = None
     simulate: str | None = None
+    pools: tuple[str, ...] = ()
+    """Simulated node pools, as they were given."""
     process_node: bool = True
+    devices: bool = False
+    """Whether this machine has devices that an agent can find."""
+    router_port: int = 0
+    console_port: int = 0
+    gateway_port: int = 0
+    images: Path | None = None
+    """Table of what the process node runs for images."""
 
     @property
     def admin_kubeconfig(self) -> Path:
@@ -47,15 +59,42 @@ def others(settings: Settings) -> list[Part]:
     def user(name: str) -> tuple[str, str]:
         return ("--kubeconfig", str(settings.data / "kubeconfigs" / f"{name}.kubeconfig"))
 
-    parts = [_part(n, *user(n), "--no-leader-elect") for n in ("scheduler", "controllers")]
+    alone = "--no-leader-elect"
+    parts = [
+        _part("scheduler", *user("scheduler"), alone),
+        _part("controllers", *user("controllers"), alone, *_beyond(settings)),
+        _part("gateway", *user("gateway"), "--port", str(settings.gateway_port)),
+    ]
+    port = str(settings.router_port)
+    parts.append(_part("router", *user("router"), "--port", port, "--name", "embedded"))
+    port, state = str(settings.console_port), str(settings.data / "console")
+    serving = ("--serve", "--port", port, "--state", state)
+    parts.append(_part("console", *user("console"), *serving))
     if settings.process_node:
         name = "process-node"
-        where = ("--data", str(settings.data / "node"))
-        parts.append(_part(name, *user(name), *where, grace=NODE_GRACE))
-    if settings.simulate:
-        name = "simulate-nodes"
-        parts.append(_part(name, settings.simulate, *user(name)))
+        where = ("--data", str(settings.data / "node"), "--hide", str(settings.data))
+        pair = settings.data / "pki" / "node-agent"
+        shown = ("--certificate", f"{pair}.crt", "--key", f"{pair}.key")
+        cache = ("--data-cache", user("data-cache")[1])
+        table = ("--images", str(settings.images.absolute())) if settings.images else ()
+        parts.append(_part(name, *user(name), *where, *cache, *shown, *table, grace=NODE_GRACE))
+        if settings.devices:
+            shares = ("--shares", str(settings.data / "node/shares"))
+            parts.append(_part("agent", *user("agent"), "--any-port", *shares))
+    if settings.simulate or settings.pools:
+        name, spec = "simulate-nodes", [settings.simulate] if settings.simulate else []
+        parts.append(_part(name, *spec, *user(name)))
     return parts
+
+
+def _beyond(settings: Settings) -> tuple[str, ...]:
+    """Return what the controllers do on this machine beyond what they do on a cluster."""
+    records = str(settings.data / RECORDS)
+    gateway = f"http://{HOST}:{settings.gateway_port}"
+    # Not in the data folder, which pods see empty.
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    kernels = ("--gateway", gateway, "--environments", str(cache / "lockstep" / "environments"))
+    return ("--install-dialects", "all", "--records", records, *kernels)
 
 
 def _part(name: str, *arguments: str, grace: float = GRACE) -> Part:

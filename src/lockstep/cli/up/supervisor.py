@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Collection
 
+from lockstep.api.node_pool import NodePool
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.up.child import Child, Part
 from lockstep.cli.up.logfile import last_lines
 from lockstep.cli.up.parts import Settings, api_server, others
+from lockstep.keys.files import write_private
 
 READY_WITHIN = 60.0
 
@@ -49,11 +48,16 @@ class Supervisor:
         server = self._add(api_server(settings))
         await _ready(server)
         if settings.kubeconfig is not None:
-            _copy(settings.admin_kubeconfig, settings.kubeconfig)
+            settings.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
+            write_private(settings.kubeconfig, settings.admin_kubeconfig.read_bytes())
         self._say("applying the kinds and defaults")
         from lockstep.cli.up.bootstrap import bootstrap
 
-        await bootstrap(settings.admin_kubeconfig, topology=settings.simulate is not None)
+        await bootstrap(
+            settings.admin_kubeconfig,
+            simulated=_simulated(settings.simulate),
+            pools=_pools(settings.pools),
+        )
         waiting = [self._add(part) for part in others(settings)]
         self._say("starting " + ", ".join(child.part.name for child in waiting))
         await asyncio.gather(*(_ready(child) for child in waiting))
@@ -73,6 +77,25 @@ class Supervisor:
         await server.stop()
 
 
+def _simulated(spec: str | None) -> Collection[str]:
+    """Return the names of the nodes that *spec* describes."""
+    if spec is None:
+        return ()
+    from lockstep.nodes.simulated.fleet import fleet
+    from lockstep.nodes.simulated.spec import parse
+
+    return fleet(parse(spec)).keys()
+
+
+def _pools(specs: Collection[str]) -> list[NodePool]:
+    """Return the simulated pools that *specs* describe."""
+    if not specs:
+        return []
+    from lockstep.nodes.simulated.pools import parse_pool
+
+    return [parse_pool(spec) for spec in specs]
+
+
 async def _ready(child: Child) -> None:
     ready = asyncio.create_task(child.ready.wait())
     await asyncio.wait(
@@ -88,11 +111,3 @@ async def _ready(child: Child) -> None:
             f"{child.part.name} is not ready after {READY_WITHIN:.0f} s{tail}",
             f"its log is {child.log_path}",
         )
-
-
-def _copy(source: Path, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    with os.fdopen(handle, "wb") as file:
-        file.write(source.read_bytes())
-    Path(partial).replace(target)

@@ -8,12 +8,15 @@ from typing import Any
 
 from lockstep.api.core import EVENTS, NODES, PODS
 from lockstep.api.gang import GANGS
+from lockstep.api.node_pool import NODE_POOLS
+from lockstep.api.pipeline import PIPELINE_RUNS
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.cli.views.gangs import gang_table
 from lockstep.cli.views.jobs import job_table
 from lockstep.cli.views.nodes import natural, node_table
+from lockstep.cli.views.pipelines import pipeline_table
 from lockstep.cli.views.pods import event_table, pod_table
 from lockstep.cli.views.queues import queue_table
 from lockstep.cli.views.table import NAMESPACE, Table, table
@@ -36,12 +39,20 @@ def _jobs(found: Found, now: float) -> Table:
     return job_table(found["TrainingJob"], gangs, now)
 
 
+def _pools(found: Found, now: float) -> Table:
+    from lockstep.cli.views.pools import pool_table  # it takes the scheduler's core, and time
+
+    return pool_table(found["NodePool"], now)
+
+
 VIEWS: dict[str, View] = {
     TRAINING_JOBS.kind: View(_jobs, (GANGS,)),
     GANGS.kind: View(lambda found, now: gang_table(found["Gang"], now)),
     QUEUES.kind: View(lambda found, now: queue_table(found["Queue"], now)),
+    NODE_POOLS.kind: View(_pools),
     NODES.kind: View(lambda found, now: node_table(found["Node"], found["Pod"], now), (PODS,)),
     PODS.kind: View(lambda found, now: pod_table(found["Pod"], now)),
+    PIPELINE_RUNS.kind: View(lambda found, now: pipeline_table(found["PipelineRun"], now)),
     EVENTS.kind: View(lambda found, now: event_table(found["Event"], now)),
 }
 

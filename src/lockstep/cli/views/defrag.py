@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from lockstep.scheduler.core.defrag.plan import Plan
-from lockstep.scheduler.core.defrag.words import of_one_gpu, on_nodes
+from lockstep.scheduler.core.defrag.messages import of_one_gpu, on_nodes
+from lockstep.scheduler.core.defrag.planner import MovePlan
 
 Json = dict[str, Any]
 HOUR = 3600.0
 
 
-def lines(name: str, plan: Plan | str) -> list[str]:
+def lines(name: str, plan: MovePlan | str) -> list[str]:
     """Return a plan, or why there is none, as lines of text."""
     if isinstance(plan, str):
         return [
@@ -26,7 +26,9 @@ def lines(name: str, plan: Plan | str) -> list[str]:
     ]
     for move in plan.moves:
         key, price = move.mover.key, of_one_gpu(move.mover.price)
-        whom = key.name if key.namespace == plan.unit.namespace else f"{key.namespace}/{key.name}"
+        whom = (
+            key.name if key.namespace == plan.workload.namespace else f"{key.namespace}/{key.name}"
+        )
         if move.mover.stays:
             pods = len(move.mover.members)
             whom += f" ({pods} of its {move.mover.stays + pods} pods)"
@@ -35,10 +37,10 @@ def lines(name: str, plan: Plan | str) -> list[str]:
     return [*shown, f"  then {name} on {on_nodes(nodes)}"]
 
 
-def tree(plan: Plan) -> Json:
+def tree(plan: MovePlan) -> Json:
     """Return a plan as a tree for JSON; prices are GPU-seconds."""
     return {
-        "job": plan.unit.name,
+        "job": plan.workload.name,
         "price": plan.price,
         "nodes": {one.member.name: one.spot.node for one in plan.placement.assignments},
         "moves": [

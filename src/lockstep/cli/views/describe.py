@@ -29,7 +29,7 @@ def describe_job(
     facts: list[Fact] = [
         *_identity(job.metadata, now),
         ("Framework", spec.framework),
-        ("Phase", status.phase),
+        ("Phase", jobs.phase(job)),
         ("Why", jobs.why(job, gang)),
         ("Message", status.message if status.message != jobs.why(job, gang) else ""),
         ("Queue", spec.queue),
@@ -52,7 +52,7 @@ def describe_gang(
     spec, status = gang.spec, gang.status
     facts: list[Fact] = [
         *_identity(gang.metadata, now),
-        ("Phase", status.phase),
+        ("Phase", gangs.phase(gang)),
         ("Why", gangs.why(gang)),
         ("Reason", status.reason),
         ("Position", status.position if gangs.waits(gang) else None),
@@ -150,7 +150,7 @@ def describe_any(obj: dict[str, Any], events: Iterable[Event], now: float) -> li
 def policy_nodes(policy: NodePolicy, nodes: Iterable[Node]) -> list[str]:
     """Return how many nodes are in each tier of a policy, as the scheduler sees it."""
     # Only here are the scheduler's arrays needed, which take a while to load.
-    from lockstep.scheduler.core.offline import cluster_of
+    from lockstep.scheduler.core.runtime.offline import cluster_of
 
     cluster = cluster_of(nodes=nodes, node_policies=[policy])
     filled = cluster.policies.filled(policy.metadata.name, cluster.table)

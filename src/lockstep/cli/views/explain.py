@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import re
+
 from lockstep.api import names
 from lockstep.api.core import Pod
 from lockstep.api.gang import Gang
+from lockstep.api.simulated import pretends
 from lockstep.api.start import Start, split_start
 from lockstep.api.training import TrainingJob
 from lockstep.cli.views import gangs
+from lockstep.cli.views.diagnosis import words
 from lockstep.cli.views.pods import state
 from lockstep.cli.views.table import cell
 from lockstep.cli.views.times import ago, between, until
 
+NOT_EXECUTED = "simulated: its pods take their time on simulated nodes, and no command is executed"
+
 
 def explain_job(job: TrainingJob, gang: Gang | None, now: float) -> list[str]:
-    """Return why the job is where it is."""
+    """Return why the job is where it is, and whether it only pretends."""
+    lines = _explain_job(job, gang, now)
+    if job.status.diagnosis is not None and job.status.phase != "Succeeded":
+        first, *rest = words(job.status.diagnosis)
+        lines = [*lines, f"  last failure: {first}", *(f"  {line}" for line in rest)]
+    return [*lines, f"  {NOT_EXECUTED}"] if pretends(job) else lines
+
+
+def _explain_job(job: TrainingJob, gang: Gang | None, now: float) -> list[str]:
     status = job.status
     name = f"job {job.metadata.name}"
     message = cell(status.message)
@@ -35,9 +49,28 @@ def explain_job(job: TrainingJob, gang: Gang | None, now: float) -> list[str]:
         lines = [f"{name} runs since {ago(status.start_time, now)}, {_restarts(status.restarts)}"]
         return [*lines, *([f"  {message}"] if status.message else [])]
     lines = [f"{name} is {status.phase.lower()}"]
-    if gang is None or not gangs.waits(gang):
+    if refused := _refused(job):
+        return [*lines, f"  why: {cell(refused)}", *_remedy(refused)]
+    if gang is None or not gangs.waits(gang) or status.phase == "Deleting":
         return [*lines, f"  {message}"] if status.message else lines
+    after = [c.message for c in status.conditions if c.type == "Restarting" and c.status == "True"]
+    lines += [f"  after this: {cell(text)}" for text in after if text]
     return [*lines, *explain_gang(gang, now)]
+
+
+def _refused(job: TrainingJob) -> str:
+    """Return what the server or the controller would not have of the job."""
+    refusals = ("Refused", "InvalidSpec")
+    created = (c for c in job.status.conditions if c.type == "Created" and c.status == "False")
+    return next((c.message for c in created if c.reason in refusals), "")
+
+
+def _remedy(refused: str) -> list[str]:
+    """Return what would change a refusal, where that is known."""
+    missing = re.search(r"no PriorityClass with name (\S+)", refused)
+    if missing is None:
+        return []
+    return [f"  what would change it: create the PriorityClass {missing[1]}, or name another"]
 
 
 def explain_gang(gang: Gang, now: float) -> list[str]:
@@ -85,6 +118,23 @@ def _start(start: Start, now: float, age: str = "") -> list[str]:
     return [f"  estimated start: {when}{age}"]
 
 
+def facts(subject: TrainingJob | Gang | Pod) -> dict[str, object]:
+    """Return for programs what the words are about: phase, reason, message, and what may help."""
+    status = subject.status
+    found: dict[str, object] = {"phase": status.phase, "message": status.message}
+    if isinstance(subject, Gang):
+        gang = subject.status
+        found |= {
+            "reason": gang.reason,
+            "remedy": gang.remedy,
+            "queue": subject.spec.queue,
+            "position": gang.position,
+            "estimatedStart": gang.estimated_start,
+            "noEstimate": gang.no_estimate,
+        }
+    return found
+
+
 def explain_pod(pod: Pod, now: float) -> list[str]:
     """Return where the pod is, or why it waits for a node."""
     name = f"pod {pod.metadata.name}"
@@ -93,6 +143,14 @@ def explain_pod(pod: Pod, now: float) -> list[str]:
         return [f"{name} is on node {pod.spec.node_name}, {state(pod)}{message}"]
     since = ago(pod.metadata.creation_timestamp, now)
     lines = [f"{name} waits for a node since {since}"]
+    if pod.spec.scheduler_name != names.SCHEDULER_NAME:
+        named = pod.spec.scheduler_name or "default-scheduler"
+        lines += [
+            f"  why: its schedulerName is {named}; Lockstep places pods of schedulerName "
+            f"{names.SCHEDULER_NAME} alone, and none of that name may be there",
+            f"  what would change it: spec.schedulerName: {names.SCHEDULER_NAME} in the pod (made "
+            "anew: the field cannot be changed)",
+        ]
     reasons = (c for c in pod.status.conditions if c.type == "PodScheduled" and c.message)
     for condition in reasons:
         why, start = split_start(condition.message)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lockstep.api.gang import Gang, TopologyWish
+from lockstep.api.names import SIMULATED_LABEL
+from lockstep.cli.views.pods import marked
 from lockstep.cli.views.table import NAMESPACE, Column, Table, table
 from lockstep.cli.views.times import ago, until
 
@@ -21,7 +23,7 @@ COLUMNS = (
     Column("Position", number=True, wide=True),
     Column("Starts in", wide=True),
     "Age",
-    "Why it waits",
+    Column("Why", text=True),
 )
 
 
@@ -30,6 +32,12 @@ def minimum(gang: Gang) -> int:
     if gang.spec.groups:
         return sum(group.min for group in gang.spec.groups)
     return gang.spec.min_member or 0
+
+
+def phase(gang: Gang) -> str:
+    """Return the gang's phase, marked where its pods' commands are not executed."""
+    simulated = gang.metadata.labels.get(SIMULATED_LABEL) == "true"
+    return marked(gang.status.phase, simulated=simulated)
 
 
 def waits(gang: Gang) -> bool:
@@ -89,7 +97,7 @@ def _row(gang: Gang, now: float) -> tuple[object, ...]:
     return (
         gang.metadata.namespace,
         gang.metadata.name,
-        status.phase,
+        phase(gang),
         f"{status.bound}/{minimum(gang)}",
         status.running,
         spec.queue,

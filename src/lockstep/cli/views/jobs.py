@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lockstep.api.gang import Gang
+from lockstep.api.simulated import pretends
 from lockstep.api.training import TrainingJob
 from lockstep.cli.views import gangs as gang_views
+from lockstep.cli.views.pods import marked
 from lockstep.cli.views.table import NAMESPACE, Column, Table, table
 from lockstep.cli.views.times import ago, between
 
@@ -25,7 +27,7 @@ COLUMNS = (
     Column("Position", number=True, wide=True),
     Column("Starts in", wide=True),
     "Age",
-    "Why it waits",
+    Column("Why", text=True),
 )
 ENDED = ("Succeeded", "Failed")
 
@@ -37,17 +39,21 @@ def ended(job: TrainingJob) -> bool:
     return job.status.phase in ENDED
 
 
+def phase(job: TrainingJob) -> str:
+    """Return the job's phase, marked where its commands are not executed."""
+    return marked(job.status.phase, simulated=pretends(job))
+
+
 def why(job: TrainingJob, gang: Gang | None) -> str:
     """Return why the job does not run; empty when it runs or has succeeded.
 
-    The gang knows it best while the job waits for its place, but not why it lacks members.
+    It is what the status says. Before the controller has seen the gang, the gang knows it best.
     """
     if job.status.phase in ("Running", "Succeeded"):
         return ""
-    whole = not any(c.type == "Created" and c.status == "False" for c in job.status.conditions)
-    if whole and not ended(job) and gang is not None and (reason := gang_views.why(gang)):
-        return reason
-    return job.status.message
+    if job.status.message or ended(job) or gang is None:
+        return job.status.message
+    return gang_views.why(gang)
 
 
 def members(job: TrainingJob, gang: Gang | None) -> str:
@@ -76,7 +82,7 @@ def _row(job: TrainingJob, gang: Gang | None, now: float) -> tuple[object, ...]:
         job.metadata.namespace,
         job.metadata.name,
         spec.framework,
-        status.phase,
+        phase(job),
         members(job, gang),
         spec.queue,
         spec.priority_class_name,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from lockstep.cli.views.table import cell
-from lockstep.scheduler.core.picture import Picture, Seat, Share
+from lockstep.scheduler.core.explain.rank_layout import CollectiveCost, RankLayout, RankSeat
 
 WIDTH = 100
 """Columns that a row of boxes may take."""
@@ -14,7 +14,7 @@ _AXES = {"tp": "tensor", "cp": "context", "dp": "data", "pp": "stage"}
 _UNITS = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
-def layout_lines(picture: Picture, *, placed: bool) -> list[str]:
+def layout_lines(picture: RankLayout, *, placed: bool) -> list[str]:
     """Return the drawing, domain by domain, and the bill below it."""
     lines = [] if placed else ["it would be laid out so, were it the next one:"]
     seats = sorted(picture.seats, key=lambda seat: (seat.domains, seat.ranks.start))
@@ -30,8 +30,8 @@ def layout_lines(picture: Picture, *, placed: bool) -> list[str]:
     return lines
 
 
-def _boxes(seats: Sequence[Seat]) -> Iterator[str]:
-    by_node: dict[str, list[Seat]] = {}
+def _boxes(seats: Sequence[RankSeat]) -> Iterator[str]:
+    by_node: dict[str, list[RankSeat]] = {}
     for seat in seats:
         by_node.setdefault(seat.node, []).append(seat)
     texts = {node: [_words(seat) for seat in inside] for node, inside in by_node.items()}
@@ -48,7 +48,7 @@ def _boxes(seats: Sequence[Seat]) -> Iterator[str]:
         yield "  " + " ".join(f"└{'─' * inner}┘" for _ in row)
 
 
-def _words(seat: Seat) -> str:
+def _words(seat: RankSeat) -> str:
     along = " ".join(f"{_AXES[axis]} {_range(at)}" for axis, at in seat.coordinates.items())
     return f"{cell(seat.pod)}: ranks {_range(seat.ranks)}  {along}".rstrip()
 
@@ -58,7 +58,7 @@ def _range(numbers: range) -> str:
     return str(first) if first == last else f"{first}-{last}"
 
 
-def _bill(shares: Sequence[Share]) -> Iterator[str]:
+def _bill(shares: Sequence[CollectiveCost]) -> Iterator[str]:
     yield f"{'groups':<14}{'number':>7}{'size':>6}{'bytes a step':>14}{'seconds':>10}  under one"
     for share in shares:
         under = ", ".join(

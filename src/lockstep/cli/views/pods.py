@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from lockstep.api import names
 from lockstep.api.core import Event, Pod
+from lockstep.api.simulated import pod_pretends
 from lockstep.cli.views import amounts
 from lockstep.cli.views.nodes import natural
 from lockstep.cli.views.table import NAMESPACE, Column, Table, table
@@ -24,10 +25,20 @@ POD_COLUMNS = (
     Column("IP", wide=True),
     "Age",
 )
-EVENT_COLUMNS = (NAMESPACE, "Last seen", "Type", "Reason", "Object", "Message")
+EVENT_COLUMNS = (NAMESPACE, "Last seen", "Type", "Reason", "Object", Column("Message", text=True))
+
+
+def marked(word: str, *, simulated: bool) -> str:
+    """Return the state of something, marked where it does not run for real."""
+    return f"{word},simulated" if simulated else word
 
 
 def state(pod: Pod) -> str:
+    """Return what the pod is doing, marked where its command is not executed."""
+    return marked(_state(pod), simulated=pod_pretends(pod))
+
+
+def _state(pod: Pod) -> str:
     """Return what the pod is doing in a word: why it waits or ended, where that is known."""
     if pod.metadata.deletion_timestamp:
         return "Terminating"

@@ -21,7 +21,11 @@ def explain_queue(
     """Return where the queue stands, and why what waits in it waits."""
     spec, status, name = queue.spec, queue.status, queue.metadata.name
     of = f", part of {spec.parent}" if spec.parent else ""
-    lines = [f"queue {name}{of}: {status.running} gangs run, {status.pending} wait"]
+    lines = [
+        f"queue {name}{of}: "
+        f"{_counted(status.running, 'gang', 'run')}, {status.pending} "
+        f"{'waits' if status.pending == 1 else 'wait'}"
+    ]
     resources = sorted({*status.used, *spec.guaranteed, *spec.limit})
     lines += [f"  {one}: {_amounts(one, queue)}" for one in resources]
     if status.share:
@@ -31,6 +35,10 @@ def explain_queue(
         f"  note: {cell(c.message)}" for c in status.conditions if c.type == "Ready" and c.message
     ]
     return [*lines, *_waiting(_below(name, queues), members, now)]
+
+
+def _counted(number: int, one: str, does: str) -> str:
+    return f"{number} {one} {does}s" if number == 1 else f"{number} {one}s {does}"
 
 
 def _amounts(resource: str, queue: Queue) -> str:

@@ -20,7 +20,9 @@ COLUMNS = (
     Column("Placed", number=True),
     Column("Lending", wide=True),
     Column("Preemption", wide=True),
+    "Ready",
     "Age",
+    Column("Note", text=True),
 )
 
 
@@ -38,6 +40,7 @@ def queue_table(queues: Iterable[Queue], now: float) -> Table:
 
 def _row(queue: Queue, now: float) -> tuple[object, ...]:
     spec, status = queue.spec, queue.status
+    ready = next((one for one in status.conditions if one.type == "Ready"), None)
     return (
         queue.metadata.name,
         spec.parent,
@@ -49,5 +52,7 @@ def _row(queue: Queue, now: float) -> tuple[object, ...]:
         status.running,
         spec.lending,
         spec.preemption,
+        ready.status if ready is not None else "",
         ago(queue.metadata.creation_timestamp, now),
+        ready.message if ready is not None else "",
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from lockstep.api import duration
 from lockstep.cli.views.table import Column, plain, table
-from lockstep.sim.record import Result
+from lockstep.sim.result.record import Result
 
 NAMED = 10
 """Waiting jobs that are named."""
@@ -31,9 +31,24 @@ def summary(figures: dict[str, Any], result: Result) -> list[str]:
         f"span           {_spans(figures['span'])}",
     ]
     lines += _communication(figures["communicationCost"])
+    lines += _bill(figures["bill"])
     for title, field in (("queue", "waitsByQueue"), ("GPUs", "waitsByClass")):
         lines += ["", _waits(title, figures[field])]
     return lines + _waiting(result)
+
+
+def _bill(bills: dict[str, dict[str, Any]]) -> list[str]:
+    """Return what nodes have cost, pool by pool; nothing where no pool or price is known."""
+    if not bills:
+        return []
+    told = [
+        f"{name} {bill['cost']:.2f} ({bill['nodeHours']:.1f} node hours, at most {bill['most']}"
+        + (f", {bill['reclaimed']} reclaimed" if bill["reclaimed"] else "")
+        + ")"
+        for name, bill in bills.items()
+    ]
+    total = sum(bill["cost"] for bill in bills.values())
+    return [f"bill           {total:.2f}: {', '.join(told)}"]
 
 
 def _communication(cost: dict[str, Any]) -> list[str]:

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 NONE = "-"
+GAP = "   "
+SHORTEST = 12
+"""Fewest characters of a long text that are worth showing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,8 @@ class Column:
     name: str
     wide: bool = False
     number: bool = False
+    text: bool = False
+    """Whether it holds sentences, which are cut where the line is too long."""
 
 
 NAMESPACE = Column("Namespace", wide=True)
@@ -55,6 +60,45 @@ def cell(value: object) -> str:
     return shown or NONE
 
 
+def fit(shown: Table, width: int) -> Table:
+    """Return the table so that each row takes one line of *width* characters.
+
+    Sentences are cut first, then columns left out from the right, but for the first two.
+    """
+    while (over := _breadth(shown) - width) > 0:
+        last = len(shown.columns) - 1
+        texts = [i for i, column in enumerate(shown.columns) if column.text]
+        if texts and (room := _width(shown, texts[-1]) - over) >= SHORTEST:
+            return _cut(shown, texts[-1], room)
+        gone = texts[-1] if texts else last
+        if gone < 2:
+            return _cut(shown, last, max(1, _width(shown, last) - over))
+        shown = _without(shown, gone)
+    return shown
+
+
+def _width(shown: Table, column: int) -> int:
+    return max(len(shown.columns[column].name), *(len(row[column]) for row in shown.rows), 0)
+
+
+def _breadth(shown: Table) -> int:
+    every = range(len(shown.columns))
+    return sum(_width(shown, i) for i in every) + len(GAP) * (len(shown.columns) - 1)
+
+
+def _cut(shown: Table, column: int, width: int) -> Table:
+    def cut(text: str) -> str:
+        return text if len(text) <= width else f"{text[: width - 1]}…"
+
+    rows = tuple((*row[:column], cut(row[column]), *row[column + 1 :]) for row in shown.rows)
+    return Table(shown.columns, rows)
+
+
+def _without(shown: Table, column: int) -> Table:
+    rows = tuple((*row[:column], *row[column + 1 :]) for row in shown.rows)
+    return Table((*shown.columns[:column], *shown.columns[column + 1 :]), rows)
+
+
 def plain(shown: Table, rows: Sequence[tuple[str, ...]] | None = None) -> str:
     """Return the table as aligned text with upper-case headings.
 
@@ -72,4 +116,4 @@ def _line(line: Sequence[str], columns: Sequence[Column], widths: Sequence[int])
         text.rjust(width) if column.number else text.ljust(width)
         for text, column, width in zip(line, columns, widths, strict=True)
     ]
-    return "   ".join(parts).rstrip()
+    return GAP.join(parts).rstrip()

@@ -1,0 +1,1 @@
+"""``lockstep arena``: Arena's command line, over Lockstep's own objects."""

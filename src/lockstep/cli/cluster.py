@@ -1,0 +1,65 @@
+"""``lockstep cluster``: set Lockstep up on a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from lockstep.cli.connect import Target, run
+from lockstep.cli.options import Context, Kubeconfig, Output
+from lockstep.cli.output import Format, encode, print_lines, structured
+
+app = typer.Typer(help="Set Lockstep up on a cluster.", rich_markup_mode=None)
+
+
+@app.callback()
+def _cluster() -> None:
+    """Set Lockstep up on a cluster."""
+
+
+@app.command()
+def install(
+    *,
+    image: Annotated[
+        str | None, typer.Option(help="The image of Lockstep: registry.example.org/lockstep:1.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what each node is, and change nothing.")
+    ] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Take Lockstep off; its kinds and their objects stay.")
+    ] = False,
+    output: Output = Format.TABLE,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Install Lockstep: kinds, rights, parts, and the node agent where it has something to do.
+
+    Each node is looked at: its accelerators and RDMA, by its capacity and node feature discovery's
+    labels. It gets the labels lockstep.dev/profile and lockstep.dev/rdma, and what is missing there
+    is said with how to get it. It may be repeated at any time.
+
+    \b
+    Examples:
+      lockstep cluster install --dry-run
+      lockstep cluster install --image registry.example.org/lockstep:1
+      lockstep cluster install --remove
+    """
+    from lockstep.cli import cluster_install as work
+
+    target = Target(kubeconfig, context)
+    if remove:
+        print_lines(f"{one} deleted" for one in run(target, work.remove))
+        return
+    if dry_run:
+        found = run(target, work.profiles)
+    else:
+        found = run(target, lambda session: work.install(session, image))
+    if structured(output):
+        print(encode({name: asdict(one) for name, one in found.items()}, output), end="")
+        return
+    for name, one in sorted(found.items()):
+        rdma = ", RDMA" if one.rdma else ""
+        print_lines([f"{name}: {one.kind}{rdma}", *(f"  missing: {w}" for w in one.missing)])

@@ -1,0 +1,124 @@
+"""``lockstep console``: open the console, or serve it."""
+
+from __future__ import annotations
+
+import html
+import os
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lockstep.cli import connect
+from lockstep.cli.failure import BadInput, CommandFailed
+from lockstep.cli.foreground import announce, serve
+from lockstep.cli.options import Context, Kubeconfig, Leashed
+from lockstep.console import links
+from lockstep.kube.locate import embedded_data, embedded_kubeconfig, kubeconfig_files
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command()
+def console(
+    *,
+    print_link: Annotated[
+        bool, typer.Option("--print", help="Print the one-time link instead of opening it.")
+    ] = False,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory of the `lockstep up` whose console it is; the usual one by default.",
+            show_default=False,
+        ),
+    ] = None,
+    serving: Annotated[
+        bool, typer.Option("--serve", help="Run the console itself, until it is interrupted.")
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="With --serve: port; 0 chooses a free one.")
+    ] = 7490,
+    host: Annotated[
+        str, typer.Option(help="With --serve: loopback address to listen on.")
+    ] = "127.0.0.1",
+    state: Annotated[
+        Path | None,
+        typer.Option(help="With --serve: private directory in which links are left for it."),
+    ] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+    leashed: Leashed = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+) -> None:
+    """Open the console in the browser, signed in as the user of the kubeconfig.
+
+    \b
+    Examples:
+      lockstep console
+      lockstep console --print
+      lockstep console --serve --kubeconfig ~/.kube/config --state ~/.lockstep-console
+    """
+    if serving:
+        from lockstep.console.main import run
+
+        part = run(kubeconfig=kubeconfig, port=port, host=host, state=state, ready=announce)
+        serve(part, leashed=leashed, verbose=verbose)
+        return
+    directory = (data or embedded_data()).absolute()
+    address = _address(directory, state)
+    given = kubeconfig or connect.before_command.kubeconfig
+    grant = links.Grant(str(_kubeconfig(directory, given)), context or "")
+    where = state or directory / "console"
+    link = links.url(address, links.write(where, grant))
+    if print_link:
+        print(link)
+        return
+    _open(where, link)
+    print(f"opened {address}; `lockstep console --print` prints a link for another browser")
+
+
+def _address(data: Path, state: Path | None) -> str:
+    """Return where the console listens.
+
+    Raises:
+        CommandFailed: when none runs.
+    """
+    if state is not None:
+        found = links.address(state)
+    else:
+        found = links.address(data / "console") if embedded_kubeconfig(data) is not None else ""
+    if not found:
+        raise CommandFailed(
+            f"no console runs on {state or data}",
+            "`lockstep up` starts one; `lockstep console --serve --state DIR` serves one for the "
+            "cluster of a kubeconfig",
+        )
+    return found
+
+
+def _kubeconfig(data: Path, given: Path | None) -> Path:
+    """Return the file whose user signs in.
+
+    Raises:
+        BadInput: when $KUBECONFIG names several.
+    """
+    if given is not None:
+        return given.absolute()
+    files = kubeconfig_files() if "KUBECONFIG" in os.environ else []
+    if len(files) > 1:
+        raise BadInput("$KUBECONFIG names several files; choose one with --kubeconfig")
+    if files:
+        return files[0].absolute()
+    return data / "kubeconfig"
+
+
+def _open(state: Path, link: str) -> None:
+    # Arguments of a process are no secret, so the browser is given a private file that leads on.
+    handle, name = tempfile.mkstemp(dir=state / "links", prefix="open-", suffix=".html")
+    with os.fdopen(handle, "w") as file:
+        file.write(f'<meta http-equiv="refresh" content="0;url={html.escape(link)}">')
+    if not webbrowser.open(Path(name).as_uri()):
+        Path(name).unlink(missing_ok=True)
+        raise CommandFailed("no browser was found", "`lockstep console --print` prints the link")

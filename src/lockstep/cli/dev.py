@@ -1,0 +1,347 @@
+"""``lockstep dev``: a place to work in by one command."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lockstep.api import timestamp
+from lockstep.api.core import NODES, SECRETS, AnyObject
+from lockstep.api.names import NODE_KIND_LABEL, QUEUE_LABEL
+from lockstep.api.notebooks import ENVIRONMENTS, KERNELS
+from lockstep.api.resource import Resource
+from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.failure import BadInput, CommandFailed
+from lockstep.cli.grouped import grouped
+from lockstep.cli.options import Context, Kubeconfig, Namespace
+from lockstep.cli.output import note, print_lines
+from lockstep.compat.kubeflow.notebook import NOTEBOOKS, STOPPED, Notebook
+from lockstep.kube.errors import AlreadyExists, Forbidden, NotFound
+
+app = typer.Typer(
+    help="Places to work in: JupyterLab, a shell, kernels that give idle GPUs back.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+IMAGE = "kubeflownotebookswg/jupyter-scipy:v1.10.0"
+READY_SECONDS = 300.0
+CLAIM_SIZE = "20Gi"
+HOME = "/home/jovyan"
+Name = Annotated[str, typer.Argument(help="Name of the place.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """Which cluster."""
+
+    namespace: Namespace = None
+    kubeconfig: Kubeconfig = None
+    context: Context = None
+
+    def target(self) -> Target:
+        """Return which cluster and namespace are meant."""
+        return Target(self.kubeconfig, self.context, self.namespace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the place is to have."""
+
+    gpus: Annotated[int, typer.Option(min=0, help="GPUs of each kernel of it.")] = 0
+    packages: Annotated[
+        Path | None,
+        typer.Option(help="Lock of packages for its kernels: lines as of pip freeze."),
+    ] = None
+    image: Annotated[str, typer.Option(help="Image of its kernels.")] = ""
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Dataset, seen at /data/NAME; may be repeated.")
+    ] = None
+    queue: Annotated[str, typer.Option(help="Queue in which it waits.")] = ""
+    idle: Annotated[str, typer.Option(help="How long a kernel may idle until it is parked.")] = (
+        "30m"
+    )
+    home: Annotated[
+        Path | None,
+        typer.Option(
+            help="Directory of this machine that is its home; by default the present one. On a "
+            "cluster it gets a volume claim instead.",
+            show_default=False,
+        ),
+    ] = None
+
+
+@app.command()
+@grouped
+def up(
+    name: Name,
+    *,
+    wish: Wish,
+    wait: Annotated[bool, typer.Option(help="Return when it is ready.")] = True,
+    where: Where,
+) -> None:
+    """Make a place to work in, or bring the one of this name up to date, and say where it is.
+
+    \b
+    Examples:
+      lockstep dev up ana --gpus 1
+      lockstep dev up ana --packages requirements.lock --dataset imagenet
+      lockstep ssh ana
+    """
+    lock = _lock(wish.packages)
+
+    async def work(session: Session) -> None:
+        began = time.monotonic()
+        await _put(session, ENVIRONMENTS, _environment(name, wish, lock))
+        await _put(session, NOTEBOOKS, await _notebook(session, name, wish))
+        if not wait:
+            note(f"notebook/{name} is on its way; `lockstep dev list` shows it")
+            return
+        await _until_ready(session, name)
+        note(f"{name} is ready after {time.monotonic() - began:.1f} s")
+        print_lines([await _link(session, name)])
+
+    run(where.target(), work)
+
+
+@app.command("list")
+@grouped
+def list_(*, where: Where) -> None:
+    """List places to work in, and their kernels.
+
+    Example: lockstep dev list
+    """
+
+    async def work(session: Session) -> None:
+        space = session.namespace
+        kernels = (await session.client.list(KERNELS, space)).items
+        lines = []
+        for one in (await session.client.list(NOTEBOOKS, space)).items:
+            lines.append(f"{one.metadata.name}  {_state(one)}")
+            for kernel in kernels:
+                if kernel.spec.notebook == one.metadata.name:
+                    status = kernel.status
+                    about = f"  kernel {kernel.metadata.name[:8]}  {status.phase or 'Waiting'}"
+                    lines.append(f"{about}  {status.message}".rstrip())
+        print_lines(lines or [f"nothing in namespace {space}; `lockstep dev up NAME` makes one"])
+
+    run(where.target(), work)
+
+
+@app.command()
+@grouped
+def stop(name: Name, *, where: Where) -> None:
+    """Stop a place: its processes end and its home stays.
+
+    The notebook server ends its kernels with it: what they hold stays only if it was parked.
+
+    Example: lockstep dev stop ana
+    """
+    _annotate(where, name, timestamp.show(time.time()))
+
+
+@app.command()
+@grouped
+def resume(name: Name, *, where: Where) -> None:
+    """Start a stopped place again.
+
+    Example: lockstep dev resume ana
+    """
+    _annotate(where, name, None)
+
+
+@app.command()
+@grouped
+def delete(name: Name, *, where: Where) -> None:
+    """Delete a place with its kernels; its home stays.
+
+    Example: lockstep dev delete ana
+    """
+
+    async def work(session: Session) -> None:
+        space = session.namespace
+        await session.client.delete(NOTEBOOKS, name, space, propagation="Background")
+        for kernel in (await session.client.list(KERNELS, space)).items:
+            if kernel.spec.notebook == name:
+                await session.client.delete(KERNELS, kernel.metadata.name, space)
+        try:
+            await session.client.delete(ENVIRONMENTS, name, space)
+        except NotFound:
+            return
+
+    run(where.target(), work)
+
+
+@app.command("open")
+@grouped
+def open_(
+    name: Name,
+    *,
+    show: Annotated[bool, typer.Option("--print", help="Print the link instead.")] = False,
+    where: Where,
+) -> None:
+    """Open a place in the browser. The link is its user's; give it to nobody.
+
+    Example: lockstep dev open ana
+    """
+    link = run(where.target(), lambda session: _link(session, name))
+    if show:
+        print_lines([link])
+    else:
+        typer.launch(link)
+
+
+def _annotate(where: Where, name: str, value: str | None) -> None:
+    body = {"metadata": {"annotations": {STOPPED: value}}}
+
+    async def work(session: Session) -> None:
+        await session.client.patch(NOTEBOOKS, name, body, session.namespace)
+
+    run(where.target(), work)
+
+
+def _lock(path: Path | None) -> list[str]:
+    if path is None:
+        return []
+    try:
+        lines = [line.strip() for line in path.read_text().splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"--packages {path}: {error}") from error
+    kept = [line for line in lines if line and not line.startswith("#")]
+    loose = next((one for one in kept if not one.startswith("--") and not _exact(one)), None)
+    if loose is not None:
+        raise BadInput(
+            f"--packages {path}: {loose!r} has no exact version",
+            "write a lock: pip freeze > FILE, or uv pip compile requirements.txt -o FILE",
+        )
+    return kept
+
+
+def _exact(line: str) -> bool:
+    return "==" in line or " @ " in line
+
+
+def _environment(name: str, wish: Wish, lock: list[str]) -> dict[str, Any]:
+    spec: dict[str, Any] = {"idle": {"after": wish.idle}}
+    spec |= {"resources": {"nvidia.com/gpu": wish.gpus}} if wish.gpus else {}
+    spec |= {"packages": lock} if lock else {}
+    spec |= {"image": wish.image} if wish.image else {}
+    spec |= {"queue": wish.queue} if wish.queue else {}
+    if wish.dataset:
+        spec["volumes"] = [
+            {"claim": one, "path": f"/data/{one}", "readOnly": True} for one in wish.dataset
+        ]
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+async def _notebook(session: Session, name: str, wish: Wish) -> dict[str, Any]:
+    home, volume = await _home(session, name, wish)
+    container = {
+        "name": name,
+        "image": IMAGE,
+        "workingDir": home,
+        "volumeMounts": [{"name": "home", "mountPath": home}],
+    }
+    labels = {QUEUE_LABEL: wish.queue} if wish.queue else {}
+    spec = {"containers": [container], "volumes": [{"name": "home", **volume}]}
+    return {
+        "metadata": {
+            "name": name,
+            "labels": labels,
+            "annotations": {"lockstep.dev/kernels": "remote"},
+        },
+        "spec": {"template": {"spec": spec}},
+    }
+
+
+async def _home(session: Session, name: str, wish: Wish) -> tuple[str, dict[str, Any]]:
+    """Return where the home is and the volume that it is."""
+    if wish.home is not None or await _on_this_machine(session):
+        place = str((wish.home or Path.cwd()).absolute())
+        return place, {"hostPath": {"path": place, "type": "Directory"}}
+    claim = f"workspace-{name}"
+    body = {
+        "metadata": {"name": claim},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": CLAIM_SIZE}},
+        },
+    }
+    kind = "PersistentVolumeClaim"
+    claims = Resource("", "v1", "persistentvolumeclaims", kind, True, AnyObject)
+    try:
+        await session.client.create(claims, body, session.namespace)
+    except AlreadyExists:
+        note(f"its home is the claim {claim}, which is there already")
+    return HOME, {"persistentVolumeClaim": {"claimName": claim}}
+
+
+async def _on_this_machine(session: Session) -> bool:
+    """Return whether pods run as processes of a machine; who may not see nodes has no such one."""
+    try:
+        selector = f"{NODE_KIND_LABEL}=process"
+        return bool((await session.client.list(NODES, label_selector=selector)).items)
+    except Forbidden:
+        return False
+
+
+async def _put(session: Session, resource: Any, body: dict[str, Any]) -> None:
+    try:
+        await session.client.create(resource, body, session.namespace)
+    except AlreadyExists:
+        name = body["metadata"]["name"]
+        metadata = {"annotations": {STOPPED: None}} if resource is NOTEBOOKS else {}
+        change = {"metadata": metadata, "spec": body["spec"]}
+        await session.client.patch(resource, name, change, session.namespace)
+
+
+async def _until_ready(session: Session, name: str) -> None:
+    """Wait until a notebook answers; say what it waits for.
+
+    Raises:
+        CommandFailed: when that takes too long.
+    """
+    end, told = time.monotonic() + READY_SECONDS, ""
+    while time.monotonic() < end:
+        notebook = await session.client.get(NOTEBOOKS, name, session.namespace)
+        if notebook.status.get("readyReplicas"):
+            return
+        state = _state(notebook)
+        if state not in (told, "Stopped"):
+            note(f"{name}: {state}")
+            told = state
+        await asyncio.sleep(0.2)
+    raise CommandFailed(
+        f"{name} is not ready after {READY_SECONDS:.0f} s: {told}",
+        f"lockstep logs pod/{name}-0; kubectl describe pod {name}-0",
+    )
+
+
+def _state(notebook: Notebook) -> str:
+    if STOPPED in notebook.metadata.annotations:
+        return "Stopped"
+    status = notebook.status
+    if status.get("readyReplicas"):
+        return "Ready"
+    for one in status.get("conditions", []):
+        if one.get("status") == "False" and one.get("message"):
+            return f"Waiting: {one['message']}"
+    waiting = (status.get("containerState") or {}).get("waiting") or {}
+    return f"Waiting: {waiting.get('message') or waiting.get('reason') or 'for its pod'}"
+
+
+async def _link(session: Session, name: str) -> str:
+    secret = await session.client.get(SECRETS, f"{name}-notebook", session.namespace)
+    found = {key: base64.b64decode(text).decode() for key, text in secret.data.items()}
+    if not found.get("url"):
+        raise CommandFailed(
+            f"{name} is reached by no gateway of this cluster",
+            f"lockstep port-forward pod/{name}-0 8888",
+        )
+    return f"{found['url']}/lab?lockstep-token={found['visitor']}"

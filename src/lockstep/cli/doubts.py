@@ -1,0 +1,87 @@
+"""What is told right after ``submit``: what was sent and yet cannot start as things are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lockstep.api.core import NODES, PRIORITY_CLASSES
+from lockstep.api.names import API_VERSION
+from lockstep.api.node_policy import NODE_POLICIES
+from lockstep.api.queue import QUEUES, Queue
+from lockstep.api.resource import Resource
+from lockstep.api.topology import TOPOLOGIES
+from lockstep.api.wire import to_builtins
+from lockstep.cli.connect import Session
+from lockstep.cli.output import note
+from lockstep.cli.queue_guard import by_name, did_you_mean
+from lockstep.cli.room import surely_fits
+from lockstep.kube.errors import Forbidden, NotFound
+
+Json = dict[str, Any]
+DEFAULT_QUEUE = "default"
+GROUND: tuple[Resource[Any], ...] = (NODES, QUEUES, TOPOLOGIES, PRIORITY_CLASSES, NODE_POLICIES)
+"""What decides whether a job can start at all; not what runs now."""
+
+
+async def tell_doubts(session: Session, objects: Sequence[Json]) -> None:
+    """Warn, on standard error, of what waits for something that is not there."""
+    ours = [obj for obj in objects if obj.get("apiVersion") == API_VERSION]
+    jobs = [obj for obj in ours if obj["kind"] in ("TrainingJob", "Gang")]
+    if not jobs and not any(obj["kind"] == "Queue" for obj in ours):
+        return
+    try:
+        queues = await by_name(session)
+        for obj in ours:
+            for doubt in _about_queues(obj, queues):
+                note(f"warning: {doubt}")
+        placeable = [obj for obj in jobs if _has_queue(obj, queues)]
+        for name, reason in await _never(session, placeable, queues):
+            note(f"warning: {name} cannot start on this cluster as it is: {reason}")
+    except (NotFound, Forbidden):
+        return  # who may submit need not be allowed to see what others have
+
+
+def _about_queues(obj: Json, queues: Mapping[str, Queue]) -> Iterator[str]:
+    name, spec = obj["metadata"].get("name", ""), obj.get("spec") or {}
+    if obj["kind"] == "Queue":
+        above = spec.get("parent")
+        if above and above not in queues:
+            yield (
+                f"the parent {above} of queue {name} does not exist"
+                f"{did_you_mean(above, queues)}; until it does, {name} is a top queue"
+            )
+    elif not _has_queue(obj, queues) and obj["kind"] in ("TrainingJob", "Gang"):
+        queue = spec["queue"]
+        yield (
+            f"queue {queue} does not exist{did_you_mean(queue, queues)}; the job waits until it "
+            f"does: `lockstep queue create {queue}`"
+        )
+
+
+def _has_queue(obj: Json, queues: Mapping[str, Queue]) -> bool:
+    queue = (obj.get("spec") or {}).get("queue") or DEFAULT_QUEUE
+    return not queues or queue in queues or queue == DEFAULT_QUEUE
+
+
+async def _never(
+    session: Session, jobs: Sequence[Json], queues: Mapping[str, Queue]
+) -> list[tuple[str, str]]:
+    """Return the jobs that would not start on the cluster even if it were empty, and why."""
+    jobs = [obj for obj in jobs if not (obj.get("spec") or {}).get("suspend")]
+    if not jobs:
+        return []
+    nodes = (await session.client.list(NODES)).items
+    jobs = [obj for obj in jobs if not surely_fits(obj, nodes, queues)]
+    if not jobs or not nodes:
+        return []  # of a cluster without nodes nothing is said
+    # The scheduler's arrays take longer to load than the rest of submit.
+    from lockstep.cli.whatif import never_starts
+
+    listings = [await session.client.list(res) for res in GROUND]
+    ground = [
+        {**to_builtins(view), "apiVersion": res.api_version, "kind": res.kind}
+        for res, listing in zip(GROUND, listings, strict=True)
+        for view in listing.items
+    ]
+    return never_starts(ground, jobs, session.namespace)

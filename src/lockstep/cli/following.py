@@ -1,0 +1,193 @@
+"""Following the logs of a job through its attempts, and over breaks of the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from lockstep.api import names
+from lockstep.api.core import PODS, Pod
+from lockstep.api.simulated import pod_pretends
+from lockstep.api.training import TRAINING_JOBS, TrainingJob
+from lockstep.cli.connect import Session
+from lockstep.cli.failure import CommandFailed
+from lockstep.cli.kept_logs import KeptLog, kept_logs, of_one_job
+from lockstep.cli.log_cursor import Cursor
+from lockstep.cli.log_streams import (
+    STARTED,
+    Request,
+    no_log,
+    pods_of,
+    prefix_of,
+    print_on,
+    stream_kept,
+)
+from lockstep.cli.output import note
+from lockstep.cli.views.jobs import ended
+from lockstep.kube.errors import NotFound, Unreachable
+
+LOOK_AGAIN = 0.3
+"""Seconds between looks for new pods of a job that is followed."""
+PATIENCE = 60.0
+"""Seconds for which a follower tries to reach what it follows."""
+OVER = ("Succeeded", "Failed")
+
+
+async def follow_job(session: Session, request: Request, *, from_start: bool = False) -> None:
+    """Print what the job's pods write, those of later attempts too, until the job ends.
+
+    With *from_start* attempts that ended before the first look are printed too.
+
+    Raises:
+        CommandFailed: when a log cannot be read to its end.
+    """
+    try:
+        await _follow_job(session, request, from_start=from_start)
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+
+
+async def _follow_job(session: Session, request: Request, *, from_start: bool) -> None:
+    following = _Following(session, request, from_start=from_start)
+    said = ""
+    give_up = time.monotonic() + PATIENCE
+    async with asyncio.TaskGroup() as group:
+        while True:
+            try:
+                job = await session.client.get(TRAINING_JOBS, request.name, session.namespace)
+                pods = await pods_of(session, request)
+                missed = await following.missed(job, pods)
+            except Unreachable:
+                await _patiently(give_up)
+                continue
+            give_up = time.monotonic() + PATIENCE
+            following.take_up(group, pods, missed)
+            if ended(job):
+                return
+            news = f"job {request.name} is {job.status.phase}: {job.status.message}".rstrip(": ")
+            if job.spec.simulated and not said:
+                note(no_log(job))
+            if job.status.phase != "Running" and news != said:
+                note(news)
+                said = news
+            await asyncio.sleep(LOOK_AGAIN)
+
+
+@dataclass
+class _Following:
+    """The pods of a job whose logs are followed, or are not to be."""
+
+    session: Session
+    request: Request
+    from_start: bool
+    seen: set[str] = field(default_factory=set)
+    """Uids of pods that need not be taken up again."""
+    stage: tuple[object, ...] | None = None
+
+    async def missed(self, job: TrainingJob, pods: Sequence[Pod]) -> list[KeptLog]:
+        """Return the logs of pods that came and went between two looks."""
+        stage = job.status.attempt, job.status.restarts, ended(job)
+        if job.spec.simulated or stage == self.stage:
+            return []
+        found = of_one_job(await kept_logs(self.session, self.request.name), job.metadata.uid)
+        first, self.stage = self.stage is None and not self.from_start, stage
+        present = {pod.metadata.uid for pod in pods} | self.seen
+        gone = [one for one in found if one.uid not in present and self.request.means(one)]
+        self.seen |= {one.uid for one in gone}
+        # What ended before the first look is `lockstep logs --attempt`'s to print.
+        return [] if first else gone
+
+    def take_up(
+        self, group: asyncio.TaskGroup, pods: Sequence[Pod], missed: Sequence[KeptLog]
+    ) -> None:
+        """Follow the pods that have started since the last look, and print what was missed."""
+        several = len(pods) > 1
+        if missed:
+            group.create_task(self._print_missed(missed, several=several))
+        for pod in pods:
+            uid = pod.metadata.uid
+            if pod.status.phase in STARTED and uid not in self.seen and not pod_pretends(pod):
+                self.seen.add(uid)
+                prefix = prefix_of(pod) if several else ""
+                group.create_task(follow_pod(self.session, self.request, pod, prefix))
+
+    async def _print_missed(self, missed: Sequence[KeptLog], *, several: bool) -> None:
+        """Print attempt after attempt."""
+        several = several or len({one.pod for one in missed}) > 1
+        for one in missed:
+            await stream_kept(self.session, self.request, one, one.prefix if several else "")
+
+
+async def _patiently(give_up: float) -> None:
+    """Wait for the next look at a server that does not answer.
+
+    Raises:
+        CommandFailed: when it has not answered for too long.
+    """
+    if time.monotonic() > give_up:
+        raise CommandFailed(f"the API server has not answered for {PATIENCE:.0f} s")
+    await asyncio.sleep(LOOK_AGAIN)
+
+
+async def follow_pod(session: Session, request: Request, pod: Pod, prefix: str) -> None:
+    """Print what a pod writes to its end, through breaks of the connection.
+
+    Raises:
+        CommandFailed: when the log cannot be read on for a while, or went away unread.
+    """
+    cursor, name = Cursor(timestamps=request.timestamps), pod.metadata.name
+    give_up = time.monotonic() + PATIENCE
+    over = pod.status.phase in OVER
+    while True:
+        try:
+            whole = await print_on(session, request, name, prefix, cursor, follow=not over)
+        except NotFound:
+            await _print_rest(session, request, pod, prefix, cursor)
+            return  # The pod went away with its attempt; the next one is followed in turn.
+        if whole:
+            give_up = time.monotonic() + PATIENCE
+            if over:
+                return
+        elif time.monotonic() > give_up:
+            raise CommandFailed(
+                f"the log of pod {name} could not be read on for {PATIENCE:.0f} s",
+                f"`lockstep logs {request.name}` prints what there is",
+            )
+        await asyncio.sleep(LOOK_AGAIN)
+        try:
+            there = await session.client.get(PODS, name, session.namespace)
+        except NotFound:
+            if await _print_rest(session, request, pod, prefix, cursor) or whole:
+                return
+            raise CommandFailed(
+                f"pod {name} is gone, and the end of its log was not read"
+            ) from None
+        except Unreachable:
+            continue
+        over = there.status.phase in OVER
+        if there.metadata.uid != pod.metadata.uid:
+            await _print_rest(session, request, pod, prefix, cursor)
+            return
+
+
+async def _print_rest(
+    session: Session, request: Request, pod: Pod, prefix: str, cursor: Cursor
+) -> bool:
+    """Print what is left of the log of a pod that is gone; return whether its node has kept it."""
+    job = pod.metadata.labels.get(names.JOB_LABEL, "")
+    kept = [one for one in await kept_logs(session, job) if one.uid == pod.metadata.uid]
+    if not kept:
+        return False
+    give_up = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return await print_on(
+                session, request, kept[0].pod, prefix, cursor, follow=False, kept=kept[0]
+            )
+        except NotFound:
+            # The node lists it a moment before it has moved it to those that it keeps.
+            if time.monotonic() > give_up:
+                raise
+        await asyncio.sleep(LOOK_AGAIN)

@@ -1,0 +1,211 @@
+"""``top``: what nodes, GPUs, pods, queues and jobs use, now or from now on."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import sys
+import time
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from lockstep.api.core import NODES, PODS
+from lockstep.api.device_usage import DEVICE_USAGES, DeviceUsage
+from lockstep.api.gang import GANGS
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.queue import QUEUES
+from lockstep.cli import connect
+from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.failure import BadInput
+from lockstep.cli.options import AllNamespaces, Context, Kubeconfig, Namespace, Watch
+from lockstep.cli.output import Format, encode, note, print_table
+from lockstep.cli.views import devices
+from lockstep.cli.views.nodes import node_table
+from lockstep.cli.views.shares import share_table
+from lockstep.cli.views.table import NONE, Column, Table
+from lockstep.cli.views.top import summary, top_jobs, top_queues
+from lockstep.kube.errors import NotFound
+
+app = typer.Typer(rich_markup_mode=None)
+
+EVERY = 2.0
+"""Seconds between two pictures with ``--watch``."""
+CLEAR = "\x1b[H\x1b[2J"
+
+
+class Subject(StrEnum):
+    """What ``top`` shows."""
+
+    NODES = "nodes"
+    GPUS = "gpus"
+    PODS = "pods"
+    SHARES = "shares"
+    QUEUES = "queues"
+    JOBS = "jobs"
+
+
+FILTERED = (Subject.GPUS, Subject.PODS, Subject.SHARES)
+
+
+class Printed(StrEnum):
+    """How it is printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+
+
+@app.command()
+def top(
+    subject: Annotated[Subject, typer.Argument(help="What to sum up by.")] = Subject.NODES,
+    *,
+    output: Annotated[
+        Printed, typer.Option("--output", "-o", help="How to print it.")
+    ] = Printed.TABLE,
+    queue: Annotated[str, typer.Option(help="GPUs and pods of this queue alone.")] = "",
+    job: Annotated[str, typer.Option(help="GPUs and pods of this job alone.")] = "",
+    local: Annotated[
+        bool, typer.Option("--local", help="This machine's GPUs, without any cluster.")
+    ] = False,
+    watch: Watch = False,
+    namespace: Namespace = None,
+    all_namespaces: AllNamespaces = True,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Show how many GPUs nodes, queues or jobs use, and what each GPU does for whom.
+
+    \b
+    Examples:
+      lockstep top
+      lockstep top gpus --watch
+      lockstep top shares
+      lockstep top pods --queue research -o csv
+      lockstep top --local
+    """
+    only = devices.Filter(queue, job)
+    if only != devices.Filter() and subject not in FILTERED:
+        raise BadInput(
+            "--queue and --job choose among gpus, pods and shares: lockstep top gpus --queue Q"
+        )
+    if local:
+        if subject not in (Subject.NODES, Subject.GPUS):
+            raise BadInput(f"--local shows this machine's GPUs; {subject} need a cluster")
+        _local(output, watch=watch)
+        return
+    named = namespace or connect.before_command.namespace
+    target = Target(kubeconfig, context, named, all_namespaces and named is None)
+    run(target, lambda session: _follow(session, subject, output, only, watch=watch))
+
+
+async def _follow(
+    session: Session, subject: Subject, output: Printed, only: devices.Filter, *, watch: bool
+) -> None:
+    while True:
+        shown, line, empty = await _picture(session, subject, only)
+        _show(shown, line, empty, output, clear=watch)
+        if not watch:
+            return
+        await asyncio.sleep(EVERY)
+
+
+async def _picture(
+    session: Session, subject: Subject, only: devices.Filter
+) -> tuple[Table, str, str]:
+    """Return the table, the line below it, and what to say when there is nothing."""
+    client = session.client
+    if subject is Subject.QUEUES:
+        queues, gangs, pods = await asyncio.gather(
+            client.list(QUEUES),
+            client.list(GANGS, session.scope(GANGS)),
+            client.list(PODS, session.scope(PODS)),
+        )
+        return top_queues(queues.items, gangs.items, pods.items), "", "no queues"
+    found, usages = await asyncio.gather(client.list(PODS, session.scope(PODS)), _usages(session))
+    if subject is Subject.JOBS:
+        return top_jobs(found.items), "", "no pods"
+    if subject is Subject.NODES:
+        nodes = (await client.list(NODES)).items
+        lines = [summary(nodes, found.items), devices.summary(usages)]
+        return node_table(nodes, found.items, time.time()), "\n".join(filter(None, lines)), ""
+    holders = devices.by_name(found.items)
+    if subject is Subject.SHARES:
+        return share_table(usages, holders, only), "", "no pod has a share of a GPU"
+    build = devices.gpu_table if subject is Subject.GPUS else devices.pod_table
+    return build(usages, holders, only), "", "no GPU that a node agent watches"
+
+
+async def _usages(session: Session) -> list[DeviceUsage]:
+    try:
+        return (await session.client.list(DEVICE_USAGES)).items
+    except NotFound:  # a cluster whose kinds are older than this program
+        return []
+
+
+def _show(shown: Table, line: str, empty: str, output: Printed, *, clear: bool) -> None:
+    if output in (Printed.JSON, Printed.YAML, Printed.CSV):
+        print(_encoded(shown, output), end="", flush=True)
+        return
+    if clear and sys.stdout.isatty():
+        print(CLEAR, end="")
+    if empty and not shown.rows:
+        note(empty)
+    else:
+        print_table(shown, Format(output.value), empty="no nodes")
+    if line:
+        print(line)
+
+
+def _encoded(shown: Table, output: Printed) -> str:
+    names = [column.name for column in shown.columns]
+    rows = [
+        [_value(cell, column) for cell, column in zip(row, shown.columns, strict=True)]
+        for row in shown.rows
+    ]
+    if output is Printed.JSON:
+        return json.dumps([dict(zip(names, row, strict=True)) for row in rows]) + "\n"
+    if output is Printed.YAML:
+        return encode([dict(zip(names, row, strict=True)) for row in rows], Format.YAML)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _value(cell: str, column: Column) -> str | int | None:
+    if cell == NONE:
+        return None
+    return int(cell) if column.number and cell.isdecimal() else cell
+
+
+def _local(output: Printed, *, watch: bool) -> None:
+    """Show the GPUs that NVML reports on this machine."""
+    from lockstep.devices import nvml
+    from lockstep.devices.core.exposition import Shown
+    from lockstep.devices.core.usage import usage
+    from lockstep.devices.sampling import Sampler
+    from lockstep.nodes.process.machine_info import node_name
+
+    with nvml.session() as (lib, why):
+        if lib is None:
+            note(f"no GPU of this machine can be read: {why}")
+            return
+        cards = nvml.all_cards(lib)
+        samplers = [(card, Sampler(lib, card.index)) for card in cards if not card.trouble]
+        for _, sampler in samplers:
+            sampler.read()
+        while True:
+            time.sleep(0.1)
+            shown = [Shown(card, sampler.read().values) for card, sampler in samplers]
+            here = DeviceUsage(metadata=ObjectMeta(name=node_name(None)), gpus=usage(cards, shown))
+            _show(devices.gpu_table([here], {}), devices.summary([here]), "", output, clear=watch)
+            if not watch:
+                return
+            time.sleep(EVERY)

@@ -1,0 +1,129 @@
+"""Runs of pipelines as text: the graph as a tree, with states and times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from lockstep.api.core import ConfigMap
+from lockstep.api.pipeline import PipelineRun, StepStatus
+from lockstep.cli.views.table import NAMESPACE, Column, Table, cell, plain, table
+from lockstep.cli.views.times import ago, between
+
+MOST = 200
+"""Most steps that are drawn one by one."""
+
+
+def pipeline_table(runs: Iterable[PipelineRun], now: float) -> Table:
+    """Return the table of runs, the newest first."""
+    ordered = sorted(runs, key=lambda run: run.metadata.creation_timestamp or "", reverse=True)
+    columns = (NAMESPACE, "Name", "Phase", "Steps", "Time", "Age", Column("Message", text=True))
+    return table(columns, (_row(run, now) for run in ordered))
+
+
+def _row(run: PipelineRun, now: float) -> tuple[object, ...]:
+    status, meta = run.status, run.metadata
+    took = between(status.started_at, status.completion_time, now) if status.started_at else ""
+    age = ago(meta.creation_timestamp, now)
+    return meta.namespace, meta.name, status.phase, status.progress, took, age, status.message
+
+
+def describe(run: PipelineRun, steps: Mapping[str, StepStatus], now: float) -> Iterator[str]:
+    """Yield the lines of a page about *run*: what it is, its graph, its results."""
+    status = run.status
+    yield f"Name:     {cell(run.metadata.name)}"
+    yield f"Phase:    {status.phase}" + (f" ({status.progress} steps)" if status.progress else "")
+    if status.message:
+        yield f"Message:  {cell(status.message)}"
+    if status.started_at:
+        yield f"Time:     {between(status.started_at, status.completion_time, now)}"
+    yield f"Queue:    {cell(run.spec.queue)}"
+    if steps:
+        yield ""
+        yield plain(graph(steps, now))
+    if status.outputs:
+        yield ""
+        yield "Outputs:"
+        for name, value in sorted(status.outputs.items()):
+            yield f"  {cell(name)} = {cell(json.dumps(value, ensure_ascii=False))}"
+
+
+def graph(steps: Mapping[str, StepStatus], now: float) -> Table:
+    """Return the steps as a tree, each under the graph or the loop that it is part of."""
+    columns = ("Step", "State", "After", "Time", "Tries", "Runs as", Column("Message", text=True))
+    tree = list(_tree(steps))
+    rows: list[tuple[str, ...]] = [
+        (*head, *map(cell, _step(steps[place], now))) for place, head in tree[:MOST]
+    ]
+    shown = table(columns, (row[1:] for row in rows))
+    if len(tree) > MOST:
+        rows.append(("", f"... {len(tree) - MOST} more", *[""] * 6))
+        shown = table(columns, (row[1:] for row in rows))
+    # The branches of the tree begin with spaces, which a cell has none of.
+    drawn = (row[0] for row in rows)
+    lines = zip(drawn, shown.rows, strict=True)
+    return Table(shown.columns, tuple((head + row[0], *row[1:]) for head, row in lines))
+
+
+def _step(one: StepStatus, now: float) -> tuple[object, ...]:
+    took = between(one.started_at, one.finished_at, now) if one.started_at else ""
+    state = "Kept" if one.kept_from else one.phase
+    words = f"from {one.kept_from}" if one.kept_from else one.message
+    after = ", ".join(place.rpartition(".")[2] for place in one.after)
+    runs = one.object or ("" if one.kind in ("Pod", "Object") else one.kind.lower())
+    return state, after, took, one.attempt + 1 if one.object else "", runs, words
+
+
+def _tree(steps: Mapping[str, StepStatus]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield each step's place, and its branch and its name in the tree, parents first."""
+    below: dict[str, list[str]] = {}
+    levels: dict[str, int] = {}
+    for place in sorted(steps, key=_natural):
+        below.setdefault(place.rpartition(".")[0], []).append(place)
+    for places in below.values():
+        places.sort(key=lambda place: _level(place, steps, levels))
+    left: list[tuple[str, str, str]] = [(place, "", "") for place in reversed(below.get("", []))]
+    while left:
+        place, head, tail = left.pop()
+        one = steps[place]
+        last = place.rpartition(".")[2]
+        name = f"{last} {one.item}" if one.item else last
+        yield place, (head, name)
+        left += reversed(_children(below.get(place, ()), tail))
+
+
+def _natural(place: str) -> list[tuple[int, str]]:
+    """Return what orders items of loops by their numbers."""
+    return [(int(p), "") if p.isdigit() else (0, p) for p in place.split(".")]
+
+
+def _level(place: str, steps: Mapping[str, StepStatus], known: dict[str, int]) -> int:
+    """Return how many steps come one after the other before the one at *place*."""
+    path = [place]
+    while path:
+        at = path[-1]
+        before = [b for b in steps[at].after if b in steps]
+        if missing := [b for b in before if b not in known and b not in path]:
+            path.append(missing[0])
+            continue
+        known[at] = 1 + max((known.get(b, 0) for b in before), default=0)
+        path.pop()
+    return known[place]
+
+
+def _children(places: Sequence[str], tail: str) -> list[tuple[str, str, str]]:
+    found = []
+    for number, place in enumerate(places):
+        last = number == len(places) - 1
+        found.append((place, tail + ("└─ " if last else "├─ "), tail + ("   " if last else "│  ")))
+    return found
+
+
+def kept(found: Sequence[ConfigMap], now: float) -> Table:
+    """Return the table of kept results, the newest first."""
+    ordered = sorted(found, key=lambda one: one.data.get("at", ""), reverse=True)
+    rows: Iterable[tuple[Any, ...]] = (
+        (one.metadata.name, one.data.get("from"), ago(one.data.get("at"), now)) for one in ordered
+    )
+    return table(("Name", "From", "Age"), rows)

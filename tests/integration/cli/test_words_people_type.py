@@ -1,0 +1,100 @@
+"""What people type who know kubectl and Slurm."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.support.control_plane import LOCKSTEP, ControlPlane
+from tests.support.waiting import eventually_sync
+
+FOLLOWED = (
+    "submit",
+    "plain",
+    "--name",
+    "long",
+    "--follow",
+    "--",
+    "sh",
+    "-c",
+    "echo begun; sleep 600",
+)
+
+
+def test_options_stand_before_the_command_too(plane: ControlPlane, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*LOCKSTEP, "--kubeconfig", str(plane.kubeconfig), "-n", "default", "list", "nodes"],
+        env={**os.environ, "KUBECONFIG": "", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "sim-0" in done.stdout
+    assert "no jobs in team" in plane.run("-n", "team", "list").stderr
+
+
+@pytest.mark.parametrize("kind", ["pods", "jobs", "nodes", "queues", "po", "gang"])
+def test_get_takes_a_kind(plane: ControlPlane, kind: str) -> None:
+    got, listed = plane.run("get", kind, "-o", "name"), plane.run("list", kind, "-o", "name")
+    assert (got.returncode, got.stdout) == (listed.returncode, listed.stdout) == (0, got.stdout)
+
+
+@pytest.mark.parametrize(
+    "command", [("top",), ("top", "jobs"), ("top", "queues"), ("describe", "queue", "default")]
+)
+def test_views_are_json_too(plane: ControlPlane, command: tuple[str, ...]) -> None:
+    assert json.loads(plane.ok(*command, "-o", "json")) is not None
+    assert plane.ok(*command, "-o", "yaml")
+
+
+def test_an_ended_job_is_explained_listed_by_phase_and_not_suspended(plane: ControlPlane) -> None:
+    plane.ok("submit", "plain", "--name", "over", "--wait", "--", "true")
+    told = json.loads(plane.ok("explain", "over", "-o", "json"))
+    assert (told["phase"], told["name"]) == ("Succeeded", "job/over")
+    assert plane.ok("list", "--phase", "succeeded", "-o", "name") == "job/over\n"
+    assert plane.run("list", "--phase", "Running").stderr == "no jobs in default\n"
+    refused = plane.run("suspend", "over")
+    assert refused.returncode == 1
+    assert "job over has ended (Succeeded)" in refused.stderr
+    page = json.loads(plane.ok("describe", "over", "-o", "json"))
+    assert page["object"]["metadata"]["name"] == "over"
+    assert len(page["pods"]) == 1
+
+
+def test_an_interrupted_follower_says_that_the_job_goes_on(plane: ControlPlane) -> None:
+    process = subprocess.Popen(
+        [*LOCKSTEP, *FOLLOWED],
+        env={**os.environ, "KUBECONFIG": str(plane.kubeconfig)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "job/long created" in said
+    assert "job long goes on; `lockstep logs -f long`" in said
+    assert plane.phase("long") == "Running"
+    plane.ok("delete", "long")
+
+
+def test_a_pod_of_another_scheduler_is_explained(plane: ControlPlane) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "nginx"},
+        "spec": {"containers": [{"name": "nginx", "image": "nginx"}]},
+    }
+    plane.ok("submit", "-f", "-", stdin=json.dumps(pod))
+    told = plane.ok("explain", "pod", "nginx")
+    assert "its schedulerName is default-scheduler; Lockstep places pods of" in told
+    plane.ok("delete", "pod", "nginx")
+    eventually_sync(lambda: plane.ok("get", "pods", "-o", "name").count("nginx") == 0, 30, "gone")
