@@ -1,12 +1,62 @@
-"""What the summary of a run says beside its failures."""
+"""Settings of the whole suite, and what the summary of a run says beside its failures."""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+
 import pytest
+from hypothesis import settings
+from tests.support import not_tested
+
+# The gate draws the same examples in every run. New ones are searched for by `make soak`; what
+# that finds becomes an @example.
+settings.register_profile("gate", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
+
+REAL = "real control plane"
+"""Tests that share etcd, kube-apiserver and kube-controller-manager, which live in one worker."""
+_REAL_FIXTURES = frozenset({"real_server", "running_cluster", "real_cluster", "simulated_cluster"})
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together what shares a server, so that no worker starts it anew."""
+    for item in items:
+        if item.get_closest_marker("xdist_group"):
+            continue
+        path = item.nodeid.partition("::")[0]
+        if _on_real_server(item):
+            item.add_marker(pytest.mark.xdist_group(REAL))
+        elif path.startswith(("tests/integration", "tests/e2e")):
+            item.add_marker(pytest.mark.xdist_group(path))
+
+
+def _on_real_server(item: pytest.Item) -> bool:
+    callspec = getattr(item, "callspec", None)
+    asked = callspec is not None and "kube-apiserver" in callspec.id
+    return asked or not _REAL_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+
+
+def _skipped(reporter: pytest.TerminalReporter) -> Counter[str]:
+    return not_tested.reasons(report.longrepr for report in reporter.getreports("skipped"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail where a test was skipped for a reason that is not listed, and every test must run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if hasattr(session.config, "workerinput") or reporter is None or not not_tested.strict():
+        return
+    patterns = not_tested.listed(not_tested.LISTED.read_text())
+    if not_tested.unlisted(_skipped(reporter), patterns) and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say at how many points the crash tests let something go wrong."""
+    """Say where the crash tests let something go wrong, and then what was not tested."""
     told = [
         f"{report.nodeid.rpartition('/')[2]}: {value}"
         for report in terminalreporter.getreports("passed")
@@ -17,3 +67,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("crashes")
         for line in told:
             terminalreporter.write_line(line)
+    found = _skipped(terminalreporter)
+    terminalreporter.section("NOT TESTED")
+    for line in not_tested.summary(found):
+        terminalreporter.write_line(line)
+    if found and not_tested.strict():
+        patterns = not_tested.listed(not_tested.LISTED.read_text())
+        for reason in not_tested.unlisted(found, patterns):
+            terminalreporter.write_line(f"ERROR: {reason!r} is not in {not_tested.LISTED.name}")

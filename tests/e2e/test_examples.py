@@ -51,20 +51,17 @@ def test_the_large_job_starts_under_one_spine(plane: ControlPlane) -> None:
 
 
 @pytest.mark.torch
-def test_the_digits_job_learns(plane: ControlPlane, tmp_path: Path) -> None:
+def test_the_digits_job_learns(plane: ControlPlane) -> None:
     pytest.importorskip("torch")
     job = yaml.safe_load((EXAMPLES / "digits" / "job.yaml").read_text())
-    pod = job["spec"]["roles"][0]["template"]["spec"]
-    main = pod["containers"][0]
+    main = job["spec"]["roles"][0]["template"]["spec"]["containers"][0]
     main["workingDir"] = str(EXAMPLES / "digits")
-    main["command"] = ["python", "train.py", "--checkpoints", str(tmp_path), "--steps", "200"]
-    main["volumeMounts"][0]["mountPath"] = pod["volumes"][0]["hostPath"]["path"] = str(tmp_path)
+    main["command"] = ["python", "train.py", "--steps", "200"]
     done = plane.run("submit", "-f", "-", "--follow", stdin=yaml.safe_dump(job), timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "[worker-1] rank 1 of 2 starts at step 0" in done.stdout
     accuracy = float(done.stdout.split("test accuracy ")[1].split()[0])
     assert accuracy >= 0.95
-    assert (tmp_path / "digits.pt").exists()
 
 
 def test_the_quick_start(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.support.waiting import eventually
 from lockstep.api.core import NODES, PODS, Node, Pod
 from lockstep.api.gang import GANGS, Gang
 from lockstep.api.resource import Resource
+from lockstep.api.simulated import TOLERATION
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.errors import AlreadyExists, ApiError
@@ -121,5 +122,5 @@ def _pod(gang: str, number: int) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": f"{gang}-{number}", "labels": {"lockstep.dev/gang": gang}},
-        "spec": {"schedulerName": "lockstep", "containers": [main]},
+        "spec": {"schedulerName": "lockstep", "tolerations": [TOLERATION], "containers": [main]},
     }

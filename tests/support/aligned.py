@@ -7,9 +7,9 @@ from typing import Any
 from tests.support.drawn import node, pod
 
 from lockstep.api.core import Node, Pod
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.masks import indices_of
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.util.bitmask import indices_of
 
 
 def machine(name: str, *, nics: int = 8, cpu: int = 64, **more: Any) -> Node:

@@ -25,7 +25,7 @@ class ControlPlane:
         self.data = data
         self.arguments = arguments
         self.process: subprocess.Popen[str] | None = None
-        self.ready_line = ""
+        self.ready_line = self.export_line = ""
 
     @property
     def kubeconfig(self) -> Path:
@@ -50,6 +50,7 @@ class ControlPlane:
         assert self.process.stdout is not None
         self.ready_line = self.process.stdout.readline()
         assert self.ready_line.startswith("ready"), self.said()
+        self.export_line = self.process.stdout.readline()
         return self
 
     def said(self) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.support.faults import Break, Faults, Kill, Only, Plan, nothing
 
-from lockstep.api.devices import Device
+from lockstep.devices.core.model import Card, Inventory
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.transport import Request
@@ -117,7 +117,8 @@ async def main(kubeconfig: str, data: str, *plan: str) -> None:
     faults = Faults(_read(list(plan)), on_kill=die, on_change=tell)
     # The node itself is to notice nothing of it, and has no way to be given another transport.
     node.Client = partial(Client, transport=faults.transport)  # type: ignore[misc, assignment]
-    node.gpus.find = lambda: [(Device(index=i, memory=80 * 1024), "") for i in range(GPUS)]
+    cards = [Card(index=i, uuid=f"GPU-{i}", memory=80 * 1024) for i in range(GPUS)]
+    node.finding.find = lambda cpus: Inventory(cards=cards)  # type: ignore[assignment]
     with contextlib.suppress(asyncio.CancelledError):
         await node.run(
             kubeconfig=Path(kubeconfig),

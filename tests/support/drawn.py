@@ -1,7 +1,8 @@
 """Clusters drawn in a few lines of text, pods and gangs in one, for tables of placement cases.
 
-A line is a leaf: ``spine/leaf: node node ...``. A node is ``name:GPUS``, with ``-N`` for GPUs in
-use, ``!key`` for a NoSchedule taint, ``~`` for cordoned and ``?`` for not ready. A gang is
+A line is a leaf: ``spine/leaf: node node ...``; ``-`` stands for a label that is missing. A node is
+``name:GPUS``, with ``-N`` for GPUs in use, ``!key`` for a NoSchedule taint, ``%key`` for a
+PreferNoSchedule one, ``~`` for cordoned and ``?`` for not ready. A gang is
 ``name: 4x8 leaf`` (pods x GPUs, required tier), ``4x8 ~leaf`` (preferred), groups joined by ``+``
 (``head=1xcpu4 + worker=4x8``), an elastic range as ``2..4x8``.
 """
@@ -17,10 +18,10 @@ from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
 from lockstep.api.queue import Queue
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.state.cluster import Cluster
 
 NODE = re.compile(
-    r"(?P<name>[\w-]+):(?P<gpus>\d+)(-(?P<used>\d+))?(!(?P<taint>[\w-]+))?"
+    r"(?P<name>[\w-]+):(?P<gpus>\d+)(-(?P<used>\d+))?(!(?P<taint>[\w-]+))?(%(?P<soft>[\w-]+))?"
     r"(?P<cordoned>~)?(?P<unready>\?)?"
 )
 GROUP = re.compile(
@@ -153,7 +154,8 @@ def draw(cluster: Cluster, text: str) -> Cluster:
     """Add the drawn nodes (and pods for the GPUs in use) to a cluster."""
     for line in text.strip().splitlines():
         where, _, nodes = line.partition(": ")
-        spine, leaf = where.strip().split("/")
+        pairs = zip(("spine", "leaf"), where.strip().split("/"), strict=True)
+        labels = {key: value for key, value in pairs if value != "-"}
         for token in nodes.split():
             found = NODE.fullmatch(token)
             assert found, f"no node: {token!r}"
@@ -161,8 +163,9 @@ def draw(cluster: Cluster, text: str) -> Cluster:
                 node(
                     found["name"],
                     gpus=int(found["gpus"]),
-                    labels={"spine": spine, "leaf": leaf},
+                    labels=labels,
                     taints=[found["taint"]] if found["taint"] else [],
+                    soft=[found["soft"]] if found["soft"] else [],
                     cordoned=found["cordoned"],
                     ready=not found["unready"],
                 )

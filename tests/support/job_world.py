@@ -6,17 +6,20 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec import structs
 from tests.support.jobs import NOW
 
 from lockstep.api import timestamp
 from lockstep.api.core import PODS, Pod
 from lockstep.api.gang import GANGS
+from lockstep.api.merge import difference
 from lockstep.api.meta import Condition
+from lockstep.api.names import REPORT_ANNOTATION
 from lockstep.api.training import TRAINING_JOBS, TrainingJob, TrainingJobStatus
 from lockstep.api.wire import convert, to_builtins
+from lockstep.api.worlds import World
 from lockstep.jobs.decide import decide
-from lockstep.jobs.merge import difference
 from lockstep.jobs.world import Change, Create, Decision, Delete, Seen
 
 Json = dict[str, Any]
@@ -53,6 +56,7 @@ class FakeCluster:
     told: list[str] = field(default_factory=list)
     made: list[tuple[str, str]] = field(default_factory=list)
     """Every pod ever created, with its attempt."""
+    silent: set[str] = field(default_factory=set)
     _uids: int = 0
 
     # The controller
@@ -67,6 +71,11 @@ class FakeCluster:
             service=self.objects.get(("Service", name)),
             config_map=self.objects.get(("ConfigMap", f"{name}-config")),
             secret=self.objects.get(("Secret", f"{name}-ssh")),
+            world=self.objects.get(("ConfigMap", f"{name}-world")),
+            leases={n: o for (kind, n), o in self.objects.items() if kind == "Lease"},
+            silent=frozenset(self.silent),
+            role=self.objects.get(("Role", f"{name}-launcher")),
+            binding=self.objects.get(("RoleBinding", f"{name}-launcher")),
         )
 
     def reconcile(self) -> Decision | None:
@@ -122,6 +131,8 @@ class FakeCluster:
         given = {"uid": f"u{self._uids}", "creationTimestamp": timestamp.show(self.now)}
         body["metadata"] = {**body["metadata"], **given}
         name = body["metadata"]["name"]
+        if action.fresh:
+            body["stringData"] = {action.fresh: "a fresh key"}
         if "stringData" in body:
             strings = body.pop("stringData")
             body["data"] = {k: b64encode(v.encode()).decode() for k, v in strings.items()}
@@ -199,6 +210,26 @@ class FakeCluster:
             {"phase": "Failed", "containerStatuses": [ended]}, type(self.pods[name].status)
         )
         self.pods[name] = structs.replace(self.pods[name], status=status)
+
+    def world(self) -> World:
+        """Return the world that the launchers follow."""
+        assert self.job is not None
+        there = self.objects[("ConfigMap", f"{self.job.metadata.name}-world")]
+        return msgspec.json.decode(there.data["world"], type=World)
+
+    def report(self, name: str, state: str, **more: Any) -> None:
+        """Let the launcher of a pod report of the present generation, or of the one stated."""
+        said = {"generation": self.world().generation, "uid": self.pods[name].metadata.uid}
+        text = msgspec.json.encode({**said, "state": state, **more}).decode()
+        lease = self.objects[("Lease", name)]
+        meta = structs.replace(lease.metadata, annotations={REPORT_ANNOTATION: text})
+        self.objects[("Lease", name)] = structs.replace(lease, metadata=meta)
+
+    def everybody(self, state: str, **more: Any) -> None:
+        """Let all launchers report the same, and the controller see it."""
+        for name in self.pods:
+            self.report(name, state, **more)
+        self.settle()
 
     def disrupt(self, name: str, phase: str = "Failed") -> None:
         """Let the cluster take a pod away, as an eviction or a node told to stop does."""

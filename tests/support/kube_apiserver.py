@@ -26,11 +26,17 @@ MORE_OPTIONS = "KUBE_APISERVER_OPTIONS"
 """Environment variable with more options for kube-apiserver; {port} in them is its port."""
 DEFAULT = "namespaces/default"
 LOCKSTEP = f"/apis/{names.GROUP}/v1alpha1"
+_OF_LAUNCHERS = (
+    f"/apis/coordination.k8s.io/v1/{DEFAULT}/leases",
+    f"/apis/rbac.authorization.k8s.io/v1/{DEFAULT}/roles",
+    f"/apis/rbac.authorization.k8s.io/v1/{DEFAULT}/rolebindings",
+)
 LEFT_BEHIND = (
-    *(f"{LOCKSTEP}/{DEFAULT}/{plural}" for plural in ("trainingjobs", "gangs")),
-    *(f"{LOCKSTEP}/{plural}" for plural in ("queues", "topologies")),
+    *(f"{LOCKSTEP}/{DEFAULT}/{plural}" for plural in ("pipelineruns", "trainingjobs", "gangs")),
+    *(f"{LOCKSTEP}/{plural}" for plural in ("nodepools", "teams", "queues", "topologies")),
     *(f"/api/v1/{DEFAULT}/{plural}" for plural in ("pods", "configmaps", "secrets", "events")),
     f"/api/v1/{DEFAULT}/services?labelSelector={names.JOB_LABEL}",
+    *(f"{group}?labelSelector={names.JOB_LABEL}" for group in _OF_LAUNCHERS),
     "/api/v1/nodes",
     "/apis/coordination.k8s.io/v1/namespaces/lockstep-system/leases",
     "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tools.kube import build
-
-_MISSING = "no real Kubernetes: "
 
 
 def find(name: str) -> Path | None:
@@ -21,20 +19,8 @@ def need(name: str) -> Path:
     """Return the program of this name, or skip the test."""
     found = find(name)
     if found is None:
-        pytest.skip(f"{_MISSING}{name} is missing")
+        pytest.skip(f"no real Kubernetes: {name} is missing (`make kube` builds it; needs Go)")
     return found
-
-
-def summary(skipped: Iterable[str]) -> list[str]:
-    """Return what to tell after a run in which tests were *skipped* for these reasons."""
-    names = [r.split(_MISSING)[1].split()[0] for r in skipped if _MISSING in r]
-    if not names:
-        return []
-    return [
-        f"{len(names)} tests did not run on real Kubernetes: this machine has no "
-        f"{', '.join(sorted(set(names)))}.",
-        "Run `make kube` (it needs Go), or set KUBEBUILDER_ASSETS to the programs' directory.",
-    ]
 
 
 def _candidates(name: str) -> Iterator[Path]:

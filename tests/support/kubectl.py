@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ class Kubectl:
     program: str
     kubeconfig: Path
     home: Path
+    more: dict[str, str] = field(default_factory=dict)
+    """More environment variables."""
 
     def __call__(self, *args: str, stdin: Any = None, fails: bool = False) -> str:
         """Run it and return what it printed; *stdin*, unless text, is given as YAML.
@@ -80,4 +82,5 @@ class Kubectl:
             "KUBECONFIG": str(self.kubeconfig),
             "KUBE_EDITOR": EDITOR,
             "KUBECTL_APPLYSET": "true",
+            **self.more,
         }

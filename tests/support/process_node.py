@@ -33,11 +33,17 @@ class ProcessNode:
     server: ApiServer
     data: Path
     name: str = "here"
+    trusted: bool = True
+    """Whether it serves with a certificate of the server's own authority."""
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
     def start(self) -> ProcessNode:
         command = [sys.executable, "-m", "lockstep", "process-node", "--name", self.name]
         command += ["--data", str(self.data), "--kubeconfig", str(self.server.kubeconfig)]
+        pair = self.server.data / "pki" / "node-agent"
+        # A real kube-apiserver issues none, and takes any.
+        if self.trusted and pair.with_suffix(".crt").exists():
+            command += ["--certificate", f"{pair}.crt", "--key", f"{pair}.key"]
         env = {**os.environ, "NODE_SECRET": "not for pods"}
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, text=True, env=env, start_new_session=True

@@ -7,7 +7,7 @@ from typing import Any
 from tests.support.drawn import Drawn, add, draw, draw_gang, places, queue
 
 from lockstep.api.names import GPU
-from lockstep.scheduler.core.cluster import Cluster
+from lockstep.scheduler.core.state.cluster import Cluster
 
 WIDE = "s/l: a:8 b:8 c:8 d:8"
 

@@ -57,6 +57,9 @@ def used(log: Iterable[str], user: str) -> tuple[set[Right], set[Right]]:
         if event["user"]["username"] == user and ref is not None:
             allowed = event["annotations"]["authorization.k8s.io/decision"] == "allow"
             (got if allowed else refused).add(_right(event["verb"], ref))
+            # What is applied and was not there needs the right to create, too.
+            if event["verb"] == "patch" and event.get("responseStatus", {}).get("code") == 201:
+                got.add(_right("create", ref))
     return got, refused
 
 

@@ -12,14 +12,14 @@ from tests.support.drawn import Drawn, draw, draw_gang, queue
 from lockstep.api.core import Pod, PriorityClass
 from lockstep.api.meta import ObjectMeta, OwnerReference
 from lockstep.api.timestamp import show
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.defrag.rearrangement import Rearrangement
-from lockstep.scheduler.core.explain import explain
-from lockstep.scheduler.core.masks import format_indices, indices_of, mask_of
-from lockstep.scheduler.core.preemption.preemptor import Eviction
-from lockstep.scheduler.core.round import Round
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.cycle.result import CycleResult
+from lockstep.scheduler.core.defrag.migration import Rearrangement
+from lockstep.scheduler.core.explain.diagnosis import explain
+from lockstep.scheduler.core.model.decisions import Eviction, Verdict
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.state.cluster import Cluster
+from lockstep.scheduler.core.util.bitmask import format_indices, indices_of, mask_of
 
 PRIORITIES = {"low": -10, "high": 10, "top": 100}
 
@@ -97,7 +97,7 @@ class Running:
         drawn.gang = replace(drawn.gang, status=replace(drawn.gang.status, **status))
         self.cluster.set_gang(drawn.gang)
 
-    def step(self) -> Round:
+    def step(self) -> CycleResult:
         """Decide once and carry it out."""
         result = self.decider.decide(self.now)
         assert not result.errors, result.errors
@@ -163,8 +163,20 @@ class Running:
 
     def why(self, name: str) -> tuple[str, str]:
         """Return reason and words of a gang that waits."""
-        verdict = explain(self.cluster, self.cluster.units[UnitKey("Gang", "default", name)])
+        verdict = self._verdict(name)
         return verdict.reason, verdict.message
+
+    def remedy(self, name: str) -> str:
+        """Return what is said to help a gang that waits."""
+        return self._verdict(name).remedy
+
+    def _verdict(self, name: str) -> Verdict:
+        workload = self.cluster.workloads[WorkloadKey("Gang", "default", name)]
+        return explain(self.cluster, workload)
+
+    def set_queue(self, name: str, **spec: Any) -> None:
+        """Let a queue say something else."""
+        self.cluster.set_queue(queue(name, **spec))
 
     def _pod(self, name: str) -> Pod:
         return next(p for g in self.gangs.values() for p in g.pods if p.metadata.name == name)
@@ -183,8 +195,8 @@ class Running:
     def _evict(self, eviction: Eviction) -> None:
         hit: dict[str, list[str]] = {}
         for member in eviction.victims:
-            assert member.unit is not None
-            hit.setdefault(member.unit.name, []).append(member.name)
+            assert member.workload is not None
+            hit.setdefault(member.workload.name, []).append(member.name)
         for name, pods in hit.items():
             self.evicted.append(name)
             for pod in pods:

@@ -16,6 +16,7 @@ from tests.support.waiting import eventually
 
 from lockstep.api.core import NODES, PODS
 from lockstep.api.gang import GANGS
+from lockstep.api.simulated import TOLERATION
 from lockstep.kube.client import Client
 
 STARTUP_SECONDS = 60.0
@@ -84,13 +85,18 @@ async def add_nodes(client: Client, names: Iterable[str], *, gpus: int = 8, **la
 
 
 def pod_body(name: str, *, gpus: int = 8, gang: str = "", **spec: Any) -> dict[str, Any]:
-    """A pod for the scheduler, as plain data."""
+    """A pod for the scheduler, as plain data; it may go to simulated nodes."""
     amount = {"nvidia.com/gpu": str(gpus)} if gpus else {"cpu": "1"}
     container = {"name": "main", "image": "none", "resources": {"limits": amount}}
     labels = {"lockstep.dev/gang": gang} if gang else {}
     return {
         "metadata": {"name": name, "namespace": "default", "labels": labels},
-        "spec": {"schedulerName": "lockstep", "containers": [container], **spec},
+        "spec": {
+            "schedulerName": "lockstep",
+            "containers": [container],
+            "tolerations": [TOLERATION],
+            **spec,
+        },
     }
 
 

@@ -13,10 +13,10 @@ from lockstep.api.names import (
     RUNTIME_ANNOTATION,
 )
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine import Options, Simulation
-from lockstep.sim.record import Result
-from lockstep.sim.workload import read_workloads
-from lockstep.sim.world import World, read_world, world_of
+from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.input.jobs import read_jobs
+from lockstep.sim.input.world import World, read_world, world_of
+from lockstep.sim.result.record import Result
 
 Json = dict[str, Any]
 
@@ -55,7 +55,7 @@ def training_job(name: str, size: str, *, at: float = 0, runs: float, **spec: An
 def simulate(cluster: str | World, *jobs: Json, options: Options | None = None) -> Result:
     """Run *jobs* over a SPEC or a world."""
     world = world_of(parse(cluster)) if isinstance(cluster, str) else cluster
-    return Simulation(world, read_workloads(jobs, world), options or Options()).run()
+    return Simulation(world, read_jobs(jobs, world), options or Options()).run()
 
 
 def world(*objects: Json) -> World:

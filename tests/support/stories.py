@@ -55,7 +55,7 @@ async def submit(
         spec["priorityClassName"] = IMPORTANT
     body = {
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"framework": "pytorch", "roles": [role], **spec},
+        "spec": {"framework": "pytorch", "roles": [role], "simulated": True, **spec},
     }
     await client.create(TRAINING_JOBS, body)
 

@@ -20,12 +20,12 @@ ARENAS = [
 ]
 
 HURRIED = {
-    "lockstep.scheduler.status.PACE": 0.01,
-    "lockstep.scheduler.queues.PACE": 0.02,
+    "lockstep.scheduler.status_writer.PACE": 0.01,
+    "lockstep.scheduler.queue_status_writer.PACE": 0.02,
     "lockstep.scheduler.loop.RETRY_SECONDS": 0.02,
     "lockstep.scheduler.binder.FIRST_DELAY": 0.02,
     "lockstep.scheduler.evictor.RETRY_SECONDS": 0.02,
-    "lockstep.scheduler.core.patience.PATIENCE": 0.3,
+    "lockstep.scheduler.core.cycle.rollback_timer.ROLLBACK_SECONDS": 0.3,
     "lockstep.kube.retry.BACKOFF": None,
 }
 

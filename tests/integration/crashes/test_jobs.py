@@ -5,6 +5,7 @@ The scheduler and the nodes beside it are the real ones, and nothing happens to 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,13 +16,14 @@ from tests.support.lives import in_process
 from tests.support.scheduler import add_gang
 from tests.support.stories import IMPORTANT, add_importance, stand
 
-from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES
+from lockstep.api.core import CONFIG_MAPS, LEASES, PODS, ROLE_BINDINGS, ROLES, SECRETS, SERVICES
 from lockstep.api.gang import GANGS
 from lockstep.api.names import (
     ATTEMPT_LABEL,
     FAIL_ANNOTATION,
     JOB_LABEL,
     RANK_ANNOTATION,
+    REPORT_ANNOTATION,
     RUNTIME_ANNOTATION,
 )
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
@@ -47,7 +49,7 @@ async def submit(stage: Stage, *roles: Json, framework: str = "pytorch", **spec:
     stage.start()
     body = {
         "metadata": {"name": JOB, "namespace": "default"},
-        "spec": {"framework": framework, "roles": list(roles), **spec},
+        "spec": {"framework": framework, "roles": list(roles), "simulated": True, **spec},
     }
     await stage.client.create(TRAINING_JOBS, body)
     await runs(stage)
@@ -131,7 +133,7 @@ async def mpi(stage: Stage) -> None:
 
 
 async def failure_and_restart(stage: Stage) -> None:
-    await submit(stage, role())
+    await submit(stage, role(), launcher="None")
     await fails(stage, "worker-1")
     await runs(stage, attempt=1)
     await ends(stage, "worker-0", "worker-1")
@@ -139,7 +141,7 @@ async def failure_and_restart(stage: Stage) -> None:
 
 
 async def restarts_used_up(stage: Stage) -> None:
-    await submit(stage, role(), recovery={"maxRestarts": 1})
+    await submit(stage, role(), launcher="None", recovery={"maxRestarts": 1})
     await fails(stage, "worker-1")
     await runs(stage, attempt=1)
     await fails(stage, "worker-0")
@@ -147,7 +149,7 @@ async def restarts_used_up(stage: Stage) -> None:
 
 
 async def pods_lost(stage: Stage) -> None:
-    await submit(stage, role())
+    await submit(stage, role(), launcher="None")
     await stage.client.delete(PODS, f"{JOB}-worker-0", "default", grace_seconds=0)
     await runs(stage, attempt=1)
 
@@ -185,11 +187,56 @@ async def elastic(stage: Stage) -> None:
     await runs(stage, pods=1)
 
 
+async def ranks_anew(stage: Stage) -> None:
+    """Launchers gather, a rank fails, and the ranks go on where they are."""
+    await submit(stage, role())
+    await report(stage, 1, "Ready")
+    await world_is(stage, 1, "Run")
+    await report(stage, 1, "Failed", ended={"rank": 0, "at": 1.0, "signal": 9})
+    await world_is(stage, 2, "Gather")
+    await report(stage, 2, "Ready", snapshots=[{"local": 0, "step": 7}])
+    await world_is(stage, 2, "Run")
+    await report(stage, 2, "Done")
+    await world_is(stage, 2, "Leave")
+    await ends(stage, "worker-0", "worker-1")
+    await is_(stage, "Succeeded")
+
+
+async def one_replaced(stage: Stage) -> None:
+    """A pod with a launcher is lost: that one alone is made again."""
+    await submit(stage, role())
+    await fails(stage, "worker-1")
+
+    async def replaced() -> bool:
+        return stage.audit.made[(f"{JOB}-worker-1", "0")] == 2
+
+    await stage.until(replaced, "another worker-1")
+    await runs(stage)
+    await world_is(stage, 2, "Gather")
+
+
+async def report(stage: Stage, generation: int, state: str, **more: Any) -> None:
+    """Let the launchers, which simulated pods lack, report."""
+    for pod in (await stage.client.list(PODS, "default", label_selector=JOB_LABEL)).items:
+        said = {"uid": pod.metadata.uid, "generation": generation, "state": state, **more}
+        change = {"metadata": {"annotations": {REPORT_ANNOTATION: json.dumps(said)}}}
+        await stage.client.patch(LEASES, pod.metadata.name, change, "default")
+
+
+async def world_is(stage: Stage, generation: int, phase: str) -> None:
+    async def look() -> bool:
+        there = await stage.client.get(CONFIG_MAPS, f"{JOB}-world", "default")
+        world = json.loads(there.data["world"])
+        return (world["generation"], world["phase"]) == (generation, phase)
+
+    await stage.until(look, f"generation {generation}: {phase}")
+
+
 async def preemption(stage: Stage) -> None:
     """The job makes way for a more important gang, and has its place back when that is over."""
     client = stage.client
     await add_importance(client)
-    await submit(stage, role(replicas=4, gpus=8), recovery={"maxRestarts": 0})
+    await submit(stage, role(replicas=4, gpus=8), launcher="None", recovery={"maxRestarts": 0})
     await add_gang(client, "vip", 2, gpus=8, priorityClassName=IMPORTANT)
     await stand(stage, "vip-0", "vip-1")
     await is_(stage, "Restarting")
@@ -203,7 +250,7 @@ async def preemption(stage: Stage) -> None:
 async def layout(stage: Stage) -> None:
     """A job whose ranks are laid out, and laid out anew after a failure."""
     split = {"tensor": 8, "pipeline": 2}
-    await submit(stage, role(replicas=4, gpus=8), parallelism=split)
+    await submit(stage, role(replicas=4, gpus=8), launcher="None", parallelism=split)
     await fails(stage, "worker-2")
     await runs(stage, attempt=1)
 
@@ -227,10 +274,11 @@ async def outcome(stage: Stage) -> object:
             o.metadata.name
             for o in (await stage.client.list(res, "default", label_selector=JOB_LABEL)).items
         )
-        for res in (GANGS, SERVICES, CONFIG_MAPS, SECRETS)
+        for res in (GANGS, SERVICES, CONFIG_MAPS, SECRETS, LEASES, ROLES, ROLE_BINDINGS)
     }
     return {
-        "job": status and (status.phase, status.attempt, status.restarts, status.replacing),
+        "job": status
+        and (status.phase, status.attempt, status.restarts, status.replacing, status.generation),
         "conditions": status and sorted((c.type, c.status, c.reason) for c in status.conditions),
         "replicas": status
         and {n: (r.created, r.active) for n, r in status.replica_statuses.items()},
@@ -252,6 +300,8 @@ STORIES: dict[str, Story] = {
     "a plain job runs to its end": plain,
     "an mpi job runs to its end": mpi,
     "a worker fails": failure_and_restart,
+    "a rank fails": ranks_anew,
+    "a pod with a launcher fails": one_replaced,
     "workers fail until the job has": restarts_used_up,
     "a pod is deleted": pods_lost,
     "a job is suspended and resumed": suspension,

@@ -17,10 +17,10 @@ from tests.support.scheduler import PartProcess
 from tests.support.waiting import eventually_sync
 from tools.deploy.generate import MANIFEST
 
-from lockstep.api.names import SYSTEM_NAMESPACE
+from lockstep.api.names import SIMULATED_TAINT, SYSTEM_NAMESPACE
 
 LOOKS_BEFORE_REMINDING = 40
-LOCKSTEP_KINDS = ("trainingjobs", "gangs", "queues", "topologies", "nodepolicies")
+LOCKSTEP_KINDS = ("trainingjobs", "gangs", "queues", "topologies", "nodepolicies", "deviceusages")
 
 
 @pytest.fixture(scope="module")
@@ -99,6 +99,7 @@ def test_everything_comes_up_under_the_restricted_level(
     nodes = PartProcess(bare.kubeconfig, options=("4x8",), part="simulate-nodes").start()
     binder = kube_programs.scheduler(bare).start()
     try:
+        kubectl("taint", "nodes", "--all", f"{SIMULATED_TAINT}-")
         kubectl("apply", "--server-side", "-f", str(MANIFEST))
         (space,) = get_namespace(kubectl)
         assert space["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"

@@ -64,17 +64,3 @@ def test_assets_that_the_user_names_come_first(
     fill(tmp_path / "mine")
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path / "mine"))
     assert kube_binaries.find("etcd") == tmp_path / "mine" / "etcd"
-
-
-def test_the_summary_counts_what_was_skipped_for_want_of_programs(cache: Path) -> None:
-    def reason(name: str) -> str:
-        with pytest.raises(pytest.skip.Exception) as skipped:
-            kube_binaries.need(name)
-        return f"Skipped: {skipped.value}"
-
-    reasons = [reason("etcd"), reason("kwok"), reason("etcd"), "Skipped: needs root"]
-    first, second = kube_binaries.summary(reasons)
-    assert "3 tests" in first
-    assert "etcd, kwok" in first
-    assert "make kube" in second
-    assert kube_binaries.summary(["Skipped: needs root"]) == []
