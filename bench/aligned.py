@@ -18,8 +18,8 @@ from lockstep.api.names import (
     NICS,
 )
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.state.cluster import Cluster
 
 ROUNDS = 3
 NODES = 15_000

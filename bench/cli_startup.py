@@ -15,17 +15,24 @@ from bench.figure import Figure
 
 HELP_LIMIT = 200.0
 LIST_LIMIT = 400.0
+DRY_RUN_LIMIT = 300.0
 RUNS = 9
 # What the installed script does, without the working directory on the import path.
+ARENA = (sys.executable, "-P", "-c", "from lockstep.cli.arena.commands import link; link()")
 LOCKSTEP = (sys.executable, "-P", "-m", "lockstep")
 
 
 def run() -> list[Figure]:
     bare = _milliseconds([sys.executable, "-c", "pass"], os.environ)
     shown = _milliseconds([*LOCKSTEP, "--help"], os.environ)
+    submit = ("submit", "pytorch", "--name=t", "--workers=2", "--image=i", "--dry-run", "run")
+    dry = _milliseconds([*ARENA, *submit], os.environ)
     with _server() as kubeconfig:
         listed = _milliseconds([*LOCKSTEP, "list"], {**os.environ, "KUBECONFIG": str(kubeconfig)})
+    arena = Figure("arena submit --dry-run", dry, "ms", "lower", DRY_RUN_LIMIT)
     return [
+        arena.beside("lockstep --help", shown),
+    ] + [
         Figure(name, took, "ms", "lower", limit).beside("python -c pass", bare)
         for name, took, limit in (
             ("lockstep --help", shown, HELP_LIMIT),

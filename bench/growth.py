@@ -11,8 +11,8 @@ from bench.scheduler_decisions import gang_of, timed
 from lockstep.api.core import Node, Pod
 from lockstep.api.names import DEVICES_ANNOTATION, GANG_LABEL, GPU, GPU_COMPUTE
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.state.cluster import Cluster
 
 ROUNDS = 3
 MEMBERS = 64

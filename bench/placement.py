@@ -10,12 +10,12 @@ from bench.scheduler_decisions import cluster_of, gang_of, pod_of, timed
 from lockstep.api.gang import GangSpec
 from lockstep.api.parallelism import Parallelism
 from lockstep.api.wire import convert, to_builtins
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.layout import cost
-from lockstep.scheduler.core.layout_search import lay_out
-from lockstep.scheduler.core.picture import picture, places_of
-from lockstep.scheduler.core.units import UnitKey
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.rank_layout import places_of, rank_layout
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.scheduler.core.ranks.communication_cost import cost
+from lockstep.scheduler.core.ranks.rank_mapping import lay_out
+from lockstep.scheduler.core.state.cluster import Cluster
 
 ROUNDS = 3
 INSTANCES = 200
@@ -43,14 +43,14 @@ def ranked_seconds(nodes: int, gpus: int) -> tuple[float, float]:
     """Seconds to decide a gang of 512 pods with ranks, and how much dearer a random layout is."""
     cluster, decider = with_ranks(nodes, 512, gpus)
     seconds = timed(lambda: decider.decide(0.0))
-    unit = cluster.units[UnitKey("Gang", "default", "gang")]
-    drawn = picture(cluster, unit, places_of(unit.members))
+    workload = cluster.workloads[WorkloadKey("Gang", "default", "gang")]
+    drawn = rank_layout(cluster, workload, places_of(workload.members))
     assert drawn is not None and len(drawn.seats) == 512
     return seconds, drawn.by_chance / drawn.seconds
 
 
 def gaps() -> list[float]:
-    """How far layouts are above the optimum, in what they pay outside the units."""
+    """How far layouts are above the optimum, in what they pay outside the workloads."""
     found = []
     for seed in range(INSTANCES):
         task = random_task(seed)

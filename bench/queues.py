@@ -18,8 +18,8 @@ from lockstep.api.gang import Gang
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.queue import Queue
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.state.cluster import Cluster
 
 GPU = "nvidia.com/gpu"
 

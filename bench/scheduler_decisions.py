@@ -10,9 +10,9 @@ from bench.figure import Figure
 from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.cluster import Cluster
-from lockstep.scheduler.core.decide import Decider
-from lockstep.scheduler.core.explain import explain
+from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.explain.diagnosis import explain
+from lockstep.scheduler.core.state.cluster import Cluster
 
 ROUNDS = 3
 
@@ -115,7 +115,7 @@ def verdict_seconds(nodes: int) -> float:
 
     def look() -> None:
         assert decider.decide(1.0).failed
-        late = next(u for u in cluster.units.values() if u.key.name == "late")
+        late = next(u for u in cluster.workloads.values() if u.key.name == "late")
         assert explain(cluster, late).reason == "NotEnoughRoom"
 
     return timed(look)

@@ -19,9 +19,9 @@ from lockstep.api.core import Container, Pod, PodSpec, ResourceRequirements
 from lockstep.api.gang import Gang, GangSpec
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import GANG_LABEL, GPU, SCHEDULER_NAME
-from lockstep.scheduler.core.units import UnitKey
-from lockstep.sim.workload import Workload
-from lockstep.sim.world import EPOCH
+from lockstep.scheduler.core.model.workload import WorkloadKey
+from lockstep.sim.input.jobs import Job
+from lockstep.sim.input.world import EPOCH
 
 DAY = 86400.0
 JOBS_PER_GPU_DAY = 0.45
@@ -38,7 +38,7 @@ TIME = (0.015, 0.01, 0.015, 0.06, 0.05, 0.06, 0.06, 0.07, 0.15, 0.17, 0.16, 0.12
 GPUS_PER_NODE = 8
 
 
-def month(gpus: int, days: float, seed: int) -> Iterator[Workload]:
+def month(gpus: int, days: float, seed: int) -> Iterator[Job]:
     """Yield the jobs of so many days on so many GPUs, in the order of their arrival."""
     rng = np.random.default_rng(seed)
     count = int(JOBS_PER_GPU_DAY * gpus * days)
@@ -53,7 +53,7 @@ def month(gpus: int, days: float, seed: int) -> Iterator[Workload]:
         yield _job(f"job-{number}", size, float(arrivals[number]), float(runtimes[number]))
 
 
-def _job(name: str, size: int, arrival: float, runtime: float) -> Workload:
+def _job(name: str, size: int, arrival: float, runtime: float) -> Job:
     created = timestamp.show(EPOCH + arrival)
     nodes, gpus = max(1, size // GPUS_PER_NODE), min(GPUS_PER_NODE, size)
     labels = {GANG_LABEL: name}
@@ -70,8 +70,8 @@ def _job(name: str, size: int, arrival: float, runtime: float) -> Workload:
         for index in range(nodes)
     )
     meta = ObjectMeta(name=name, namespace="default", creation_timestamp=created)
-    return Workload(
-        key=UnitKey("Gang", "default", name),
+    return Job(
+        key=WorkloadKey("Gang", "default", name),
         arrival=arrival,
         runtime=runtime,
         elapsed=0.0,

@@ -1,0 +1,209 @@
+"""Training that survives: what a snapshot costs, how soon a killed rank is back, the launcher."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from bench.figure import Figure, NotMeasured
+
+STATE_BYTES = 512 << 20
+TENSORS = 64
+TIMES = 7
+KILLS = 3
+IDLE_SECONDS = 15.0
+SCRIPT = """
+import os, time, torch, torch.distributed as dist
+from lockstep.train import Checkpointer
+dist.init_process_group("gloo")
+model = torch.nn.Linear(8, 8)
+ckpt = Checkpointer(model=model)
+step = ckpt.restore()
+while not os.path.exists(os.environ["OUT"] + "/stop"):
+    dist.all_reduce(torch.ones(1))
+    step += 1
+    ckpt.step(step)
+    if dist.get_rank() == 0:
+        with open(os.environ["OUT"] + "/step", "w") as file:
+            file.write(f"{step} {os.getpid()} {time.time()}")
+    time.sleep(0.05)
+dist.barrier()
+"""
+
+
+def run() -> list[Figure]:
+    if find_spec("torch") is None:
+        raise NotMeasured("needs torch (the train extra)")
+    return [*_snapshot(), *_recovery()]
+
+
+def _snapshot() -> list[Figure]:
+    import torch
+
+    from lockstep.train.checkpointer import Checkpointer
+    from lockstep.train.memory import Counter, Memory
+
+    torch.set_num_threads(1)
+    size = STATE_BYTES // TENSORS // 4
+    state = {f"weight{i}": torch.ones(size) for i in range(TENSORS)}
+    target = {name: torch.empty_like(tensor) for name, tensor in state.items()}
+
+    def copy_all() -> None:
+        for name, tensor in state.items():
+            target[name].copy_(tensor)
+
+    with tempfile.TemporaryDirectory() as directory:
+        counter = Counter(Path(directory), Memory())
+        threading.Thread(target=counter.serve, daemon=True).start()
+        os.environ["LOCKSTEP_SOCKET"] = counter.path
+        try:
+            ckpt = Checkpointer(model=_Held(state))
+            numbers: Iterator[int] = iter(range(1, 1000))
+            # The first two lay the memory out and touch it.
+            for _ in range(2):
+                ckpt.step(next(numbers))
+            ours = _median(lambda: ckpt.step(next(numbers)))
+        finally:
+            del os.environ["LOCKSTEP_SOCKET"]
+    memcpy = _median(copy_all)
+    pickled = _median(lambda: torch.save(state, io.BytesIO()))
+    what = "training: snapshot of 512 MB, 1 thread"
+    return [
+        Figure(f"{what}: share of memcpy's rate", memcpy / ours, "", limit=0.7),
+        Figure(f"{what}: a step of 1 s is longer by", 100 * ours, "%", "lower", 3.0).beside(
+            "torch.save to memory", 100 * pickled
+        ),
+    ]
+
+
+class _Held:
+    """A state as a module or an optimizer has one."""
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self._state = state
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._state = state
+
+
+def _median(action: Callable[[], object]) -> float:
+    seconds = []
+    for _ in range(TIMES):
+        start = time.perf_counter()
+        action()
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def _recovery() -> list[Figure]:
+    with tempfile.TemporaryDirectory() as directory:
+        out = Path(directory)
+        (out / "train.py").write_text(SCRIPT)
+        with _control_plane(out):
+            _lockstep(
+                out,
+                *("submit", "pytorch", "--name", "bench", "--workers", "2", "--max-restarts", "99"),
+                *("--env", f"OUT={out}", "--env", "OMP_NUM_THREADS=1"),
+                *("--", "python", str(out / "train.py")),
+            )
+            figures = [_killed(out), *_launcher(out)]
+            (out / "stop").touch()
+    return figures
+
+
+@contextmanager
+def _control_plane(out: Path) -> Iterator[None]:
+    command = [sys.executable, "-m", "lockstep", "up", "--data", str(out / "data"), "--port", "0"]
+    with (out / "up.log").open("w") as log:
+        up = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        assert up.stdout is not None
+        assert up.stdout.readline().startswith("ready"), (out / "up.log").read_text()
+        yield
+    finally:
+        up.terminate()
+        up.wait(60)
+
+
+def _lockstep(out: Path, *arguments: str) -> None:
+    env = {**os.environ, "KUBECONFIG": str(out / "data" / "kubeconfig")}
+    command = [sys.executable, "-m", "lockstep", *arguments]
+    subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL, timeout=60)
+
+
+def _killed(out: Path) -> Figure:
+    """Kill rank 0 and measure how long it takes to its next step, beside torch's import."""
+    took, lost = [], 0
+    for _ in range(KILLS):
+        step, pid, _ = _step(out, beyond=0)
+        killed = time.time()
+        os.kill(pid, signal.SIGKILL)
+        after, _, at = _step(out, beyond=step, other_than=pid)
+        took.append(at - killed)
+        lost += after < step
+    assert not lost, "steps were lost"
+    imports = _median_of_imports()
+    return Figure(
+        "training: rank killed to next step (bar: torch's import + 2 s)",
+        statistics.median(took),
+        "s",
+        "lower",
+        limit=imports + 2.0,
+    ).beside("torch's import", imports)
+
+
+def _median_of_imports() -> float:
+    command = [sys.executable, "-c", "import torch.distributed"]
+    seconds = []
+    for _ in range(KILLS):
+        start = time.perf_counter()
+        subprocess.run(command, check=True)
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds)
+
+
+def _step(out: Path, *, beyond: int, other_than: int = 0) -> tuple[int, int, float]:
+    """Return step, process and time of rank 0 once it is *beyond* a step."""
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline:
+        words = (out / "step").read_text().split() if (out / "step").exists() else []
+        if len(words) == 3 and int(words[0]) > beyond and int(words[1]) != other_than:
+            return int(words[0]), int(words[1]), float(words[2])
+        time.sleep(0.01)
+    raise AssertionError(f"no step after {beyond}: {(out / 'up.log').read_text()[-2000:]}")
+
+
+def _launcher(out: Path) -> list[Figure]:
+    """Look at the launcher of rank 0 while its ranks run."""
+    _, rank, _ = _step(out, beyond=0)
+    pid = int(Path(f"/proc/{rank}/stat").read_text().rpartition(")")[2].split()[1])
+    before = _ticks(pid)
+    time.sleep(IDLE_SECONDS)
+    busy = (_ticks(pid) - before) / os.sysconf("SC_CLK_TCK") / IDLE_SECONDS
+    status = Path(f"/proc/{pid}/status").read_text()
+    resident = int(status.split("VmRSS:")[1].split()[0]) / 1024
+    shared = int(status.split("RssShmem:")[1].split()[0]) / 1024
+    return [
+        Figure("training: a launcher's own memory", resident - shared, "MB", "lower", 30.0),
+        Figure("training: a launcher's share of a core", 100 * busy, "%", "lower", 0.5),
+    ]
+
+
+def _ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
