@@ -1,7 +1,7 @@
 """The demo: a real training job and many gangs on the embedded control plane.
 
 It starts 64 simulated 8-GPU nodes and this machine as a node, submits a PyTorch job and more gangs
-than fit, kills one rank of the job, sees it come back from its checkpoint, and proves from the
+than fit, kills one rank of the job, sees it come back at its step, and proves from the
 cluster's state that all is as it should be. It ends with 0, or with 1 and what went wrong.
 """
 
@@ -67,19 +67,17 @@ class Demo:
         self._begin("find the nodes")
         await self._nodes(client)
         self._begin("submit the training job and the gangs")
-        checkpoints = self.directory / "checkpoints"
-        checkpoints.mkdir()
-        await client.create(TRAINING_JOBS, manifest(checkpoints), NAMESPACE)
+        await client.create(TRAINING_JOBS, manifest(), NAMESPACE)
         await self._submit_gangs(client)
         self._begin("place the gangs")
         await self._settled(client)
-        self._begin("train until there is a checkpoint")
-        step = await training.trained_for_a_while(checkpoints)
-        say(f"the job is at step {step}, with a checkpoint")
+        self._begin("train for a while")
+        step = await training.trained_for_a_while()
+        say(f"the job is at step {step}")
         self._begin("kill one rank and see the job come back")
         resumed = await training.back(await training.kill(1))
-        if resumed <= 0:
-            raise Failed("the job started again from step 0, not from its checkpoint")
+        if resumed < step:
+            raise Failed(f"the job went on from step {resumed} and had done {step}")
         say(f"the job is back, from step {resumed}")
         self._begin("train to the end")
         job, accuracy = await training.finished()
@@ -87,7 +85,7 @@ class Demo:
             raise Failed(f"test accuracy {accuracy:.1%} is below {ACCURACY:.0%}")
         self.proven += [
             f"rank 1 was killed at step {step}; the status counts {job.status.restarts} restart",
-            f"the new attempt's log starts at step {resumed}, from the checkpoint",
+            f"its ranks started again in their pods at step {resumed}, from memory",
             f"the job succeeded with a test accuracy of {accuracy:.1%}",
         ]
         self._begin("prove the state of the cluster")
@@ -101,7 +99,11 @@ class Demo:
     async def _nodes(self, client: Client) -> None:
         async def look() -> int | None:
             nodes = (await client.list(NODES)).items
-            ready = [n for n in nodes if any(c.type == "Ready" for c in n.status.conditions)]
+            ready = [
+                n
+                for n in nodes
+                if any(c.type == "Ready" and c.status == "True" for c in n.status.conditions)
+            ]
             return len(ready) if len(ready) == NODE_COUNT + 1 else None
 
         count = await eventually(look, f"{NODE_COUNT + 1} nodes are ready", within=30)

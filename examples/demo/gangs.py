@@ -64,6 +64,7 @@ def _pod(gang: Wanted, index: int) -> Json:
             "schedulerName": "lockstep",
             "restartPolicy": "Never",
             "nodeSelector": {"lockstep.dev/node": "simulated"},
+            "tolerations": [{"key": "lockstep.dev/simulated", "operator": "Exists"}],
             "containers": [main],
         },
     }

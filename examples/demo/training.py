@@ -25,21 +25,20 @@ START = re.compile(r"starts at step (\d+)")
 RESULT = re.compile(r"^test accuracy ([\d.]+)", re.MULTILINE)
 
 
-def manifest(checkpoints: Path) -> dict[str, Any]:
-    """Return ``examples/digits/job.yaml`` with this machine's directories."""
+def manifest() -> dict[str, Any]:
+    """Return ``examples/digits/job.yaml`` with this machine's directory."""
     job: dict[str, Any] = yaml.safe_load((DIGITS / "job.yaml").read_text())
-    pod = job["spec"]["roles"][0]["template"]["spec"]
-    main = pod["containers"][0]
-    main["workingDir"] = str(DIGITS)
-    main["command"][-1] = str(checkpoints)
-    main["volumeMounts"][0]["mountPath"] = str(checkpoints)
-    pod["volumes"][0]["hostPath"]["path"] = str(checkpoints)
+    job["spec"]["roles"][0]["template"]["spec"]["containers"][0]["workingDir"] = str(DIGITS)
     return job
 
 
-def has_checkpoint(directory: Path) -> bool:
-    """Return whether a whole checkpoint is there."""
-    return any(directory.glob("*.pt"))
+def child_of(pid: int) -> int:
+    """Return the process that *pid* has started: under a launcher, its rank."""
+    tasks = Path(f"/proc/{pid}/task")
+    found = [c for task in tasks.iterdir() for c in (task / "children").read_text().split()]
+    if len(found) != 1:
+        raise Failed(f"the launcher {pid} has {len(found)} ranks instead of one")
+    return int(found[0])
 
 
 class Training:
@@ -61,8 +60,8 @@ class Training:
             return ""
         return b"".join(chunks).decode()
 
-    async def trained_for_a_while(self, checkpoints: Path) -> int:
-        """Return the step at which the job is once it is well under way, with a checkpoint."""
+    async def trained_for_a_while(self) -> int:
+        """Return the step at which the job is once it is well under way."""
 
         async def look() -> int | None:
             job = await self.job()
@@ -74,7 +73,7 @@ class Training:
                 return None
             done, last = map(int, steps[-1])
             self._seen = f"step {done} of {last}"
-            return done if done * 4 >= last and has_checkpoint(checkpoints) else None
+            return done if done * 4 >= last else None
 
         return await eventually(look, "the job trains", within=70, progress=lambda: self._seen)
 
@@ -84,31 +83,24 @@ class Training:
         found = pod.status.container_statuses[0].container_id
         if not found.startswith("process://"):
             raise Failed(f"rank {rank} is no process of this machine: {found!r}")
-        pid = int(found.removeprefix("process://"))
+        pid = child_of(int(found.removeprefix("process://")))
         os.kill(pid, signal.SIGKILL)
         say(f"killed rank {rank}: kill -9 {pid} on {pod.spec.node_name}")
         return pod
 
     async def back(self, before: Pod) -> int:
-        """Return the step from which the job went on, once the killed pod has a successor."""
+        """Return the step from which the ranks went on, in the pods that they were in."""
 
         async def look() -> int | None:
             job = await self.job()
             if job.status.phase == "Failed":
                 raise Failed(f"the job gave up: {job.status.message}")
             self._seen = f"{job.status.phase} {job.status.message}".strip()
-            try:
-                pod = await self._client.get(PODS, before.metadata.name, NAMESPACE)
-            except ApiError:
-                return None
-            started = START.search(await self.log(0))
-            if (
-                pod.metadata.uid == before.metadata.uid
-                or started is None
-                or not job.status.restarts
-            ):
-                return None
-            return int(started[1])
+            pod = await self._client.get(PODS, before.metadata.name, NAMESPACE)
+            if pod.metadata.uid != before.metadata.uid:
+                raise Failed(f"{pod.metadata.name} was replaced, and only its rank was killed")
+            started = START.findall(await self.log(0))
+            return int(started[1]) if len(started) == 2 and job.status.restarts else None
 
         return await eventually(look, "the job comes back", within=45, progress=lambda: self._seen)
 

@@ -1,7 +1,8 @@
 """Train a classifier of handwritten digits on any number of ranks, and survive being killed.
 
-The data set ships inside scikit-learn, so nothing is downloaded. Started by the PyTorch convention
-(RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT); alone it is one rank.
+The state of each step is kept in the memory of the pod's launcher: a rank that is killed goes on at
+its very step. The data set ships inside scikit-learn, so nothing is downloaded. Started by the
+PyTorch convention (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT); alone it is one rank.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -18,6 +18,8 @@ from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
+
+from lockstep.train import Checkpointer
 
 SEED = 0
 
@@ -64,28 +66,6 @@ def batch_of(step: int, data: Data, size: int) -> Tensor:
     return order[mine : mine + size]
 
 
-def save(path: Path, step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Write the checkpoint so that a reader sees the old one or the new one, whole."""
-    partial = path.with_suffix(".partial")
-    with partial.open("wb") as file:
-        torch.save(
-            {"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, file
-        )
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-
-
-def restore(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> int:
-    """Load the checkpoint, if there is one, and return the step to go on with."""
-    if not path.exists():
-        return 0
-    saved = torch.load(path, weights_only=True)
-    model.load_state_dict(saved["model"])
-    optimizer.load_state_dict(saved["optimizer"])
-    return int(saved["step"])
-
-
 def accuracy(model: nn.Module, data: Data) -> float:
     """Return the share of the test images that the model gets right."""
     model.eval()
@@ -99,8 +79,8 @@ def train(options: argparse.Namespace) -> None:
     """Train from the newest checkpoint, or from the start, to the last step."""
     data, model = load(), build()
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.learning_rate)
-    path: Path = options.checkpoints / "digits.pt"
-    first = restore(path, model, optimizer)
+    checkpoints = Checkpointer(model=model, optimizer=optimizer)
+    first = checkpoints.restore()
     leader = dist.get_rank() == 0
     print(f"rank {dist.get_rank()} of {dist.get_world_size()} starts at step {first}", flush=True)
     parallel = DistributedDataParallel(model)
@@ -111,8 +91,8 @@ def train(options: argparse.Namespace) -> None:
         loss.backward()
         optimizer.step()
         done = step + 1
+        checkpoints.step(done)
         if leader and (done % options.every == 0 or done == options.steps):
-            save(path, done, model, optimizer)
             print(f"step {done}/{options.steps} loss {loss.item():.4f}", flush=True)
     if leader:
         print(f"test accuracy {accuracy(model, data):.4f}", flush=True)
@@ -122,9 +102,8 @@ def train(options: argparse.Namespace) -> None:
 def main() -> None:
     """Join the other ranks, train, leave."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checkpoints", type=Path, required=True, help="directory to keep them in")
     parser.add_argument("--steps", type=int, default=800)
-    parser.add_argument("--every", type=int, default=50, help="steps between checkpoints")
+    parser.add_argument("--every", type=int, default=50, help="steps between lines of output")
     parser.add_argument("--batch", type=int, default=64, help="images of one rank in one step")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     options = parser.parse_args()
@@ -134,7 +113,6 @@ def main() -> None:
     ):
         os.environ.setdefault(name, alone)
     torch.set_num_threads(1)
-    options.checkpoints.mkdir(parents=True, exist_ok=True)
     dist.init_process_group("gloo")
     try:
         train(options)

@@ -11,7 +11,7 @@ export KUBECONFIG=$data/kubeconfig
 lockstep top | tail -1
 lockstep submit plain --name hello --workers 2 --follow -- python -c 'import socket; print("hello from", socket.gethostname())'
 lockstep submit -f ../gangs/large.yaml
-lockstep submit plain --name too-large --workers 33 --gpus 8 --topology spine -- true
+lockstep submit plain --name too-large --simulated --workers 33 --gpus 8 --topology spine -- true
 lockstep list
 lockstep explain too-large
 lockstep top jobs
