@@ -1,4 +1,4 @@
-"""Reduce the Go types of Kubernetes to the field tables that decode its protobuf bodies.
+"""Reduce the Go types of Kubernetes to the field tables that read and write its protobuf.
 
 Run it as ``python tools/schemas/protobuf.py`` after raising ``VERSION``; it needs a Go toolchain to
 fetch the modules. The struct tags, not the ``.proto`` files, are read: they alone say which fields
@@ -19,14 +19,20 @@ from lockstep.apiserver.builtin import BUILTINS
 VERSION = "v0.36.3"
 DATA = Path(__file__).parents[2] / "src" / "lockstep" / "apiserver" / "data"
 META = "meta.v1"
-# Message types whose JSON is not an object; the decoder knows them by these codes.
+EXTENSIONS = "apiextensions.v1"
+# Message types whose JSON is not made of their fields; the codec knows them by these codes.
 SPECIAL = {
     "resource.Quantity": "quantity",
     "meta.v1.Time": "time",
     "meta.v1.MicroTime": "microtime",
     "meta.v1.Duration": "duration",
+    "meta.v1.Verbs": "strings",
     "meta.v1.FieldsV1": "json",
     "runtime.RawExtension": "json",
+    f"{EXTENSIONS}.JSON": "json",
+    f"{EXTENSIONS}.JSONSchemaPropsOrArray": "schemaOrSchemas",
+    f"{EXTENSIONS}.JSONSchemaPropsOrBool": "schemaOrBool",
+    f"{EXTENSIONS}.JSONSchemaPropsOrStringArray": "schemaOrStrings",
     "intstr.IntOrString": "intstr",
 }
 SCALARS = {
@@ -37,13 +43,33 @@ SCALARS = {
     "[]byte": "bytes",
 }
 REVIEWS = ("authentication.k8s.io/v1", "authorization.k8s.io/v1", "autoscaling/v1")
+PACKAGES = {
+    META: ("k8s.io/apimachinery", "pkg/apis/meta/v1"),
+    EXTENSIONS: ("k8s.io/apiextensions-apiserver", "pkg/apis/apiextensions/v1"),
+    "apiregistration.v1": ("k8s.io/kube-aggregator", "pkg/apis/apiregistration/v1"),
+}
+"""Packages that are not part of ``k8s.io/api``: their module and folder."""
+# What the server answers with besides the kinds that it serves.
+ANSWERS = {
+    "v1 Status": f"{META}.Status",
+    "v1 APIGroup": f"{META}.APIGroup",
+    "v1 APIGroupList": f"{META}.APIGroupList",
+    "v1 APIResourceList": f"{META}.APIResourceList",
+    "v1 APIVersions": f"{META}.APIVersions",
+    "meta.k8s.io/v1 PartialObjectMetadata": f"{META}.PartialObjectMetadata",
+    "meta.k8s.io/v1 PartialObjectMetadataList": f"{META}.PartialObjectMetadataList",
+    "apidiscovery.k8s.io/v2 APIGroupDiscoveryList": "apidiscovery.v2.APIGroupDiscoveryList",
+    "apidiscovery.k8s.io/v2beta1 APIGroupDiscoveryList": (
+        "apidiscovery.v2beta1.APIGroupDiscoveryList"
+    ),
+}
 
-_STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.M | re.S)
+_STRUCT = re.compile(r"^type (\w+) struct ?\{(|\n.*?^)\}", re.M | re.S)
 _ALIAS = re.compile(r"^type (\w+) (\[\]\w+|map\[\w+\][\w.]+|\w+)$", re.M)
 _FIELD = re.compile(
     r"^\s+(?:(\w+)\s+)?([*\[\]\w.]+)\s+`json:\"([^\"]*)\" .*?protobuf:\"\w+,(\d+),", re.M
 )
-_IMPORT = re.compile(r"^\s*(?:(\w+) )?\"(k8s\.io/[^\"]+)\"$", re.M)
+_IMPORT = re.compile(r"^(?:import)?\s*(?:(\w+) )?\"(k8s\.io/[^\"]+)\"$", re.M)
 
 Field = list[str | int | bool]
 Message = dict[str, Field]
@@ -59,13 +85,15 @@ class Types:
 
     def read(self, package: str, folder: Path) -> None:
         """Take in the declarations of one Go package."""
-        for file in sorted(folder.glob("*types*.go")):
+        for file in sorted({*folder.glob("*types*.go"), *folder.glob("group_version.go")}):
             text = file.read_text()
             imports = {
                 alias or path.rsplit("/", 1)[1]: short(path)
                 for alias, path in _IMPORT.findall(text)
             }
             for name, target in _ALIAS.findall(text):
+                if f"{package}.{name}" in SPECIAL:
+                    continue
                 self.aliases[f"{package}.{name}"] = qualify(target, package, imports)
             for name, body in _STRUCT.findall(text):
                 self.raw.append((package, name, body, imports))
@@ -76,8 +104,7 @@ class Types:
             fields: Message = {}
             for _, type_, tag, number in _FIELD.findall(body):
                 fields[number] = self.field(qualify(type_, package, imports), tag)
-            if fields:
-                self.structs[f"{package}.{name}"] = fields
+            self.structs[f"{package}.{name}"] = fields
         return self.structs
 
     def field(self, type_: str, tag: str) -> Field:
@@ -126,25 +153,31 @@ def module(name: str) -> Path:
 
 
 def kinds() -> dict[str, str]:
-    """Return the message of each API version and kind that is served."""
+    """Return the message of each API version and kind that is served, and of their lists."""
     found: dict[str, str] = {}
     for kind in BUILTINS:
-        head, _, name = kind.schema_name.rpartition(".")
-        if head.startswith("io.k8s.api."):
-            version = f"{kind.group}/{kind.version}" if kind.group else kind.version
-            found[f"{version} {name}"] = f"{head.removeprefix('io.k8s.api.')}.{name}"
+        *_, group, version, name = kind.schema_name.split(".")
+        for each in (name, f"{name}List"):
+            found[f"{kind.api_version} {each}"] = f"{group}.{version}.{each}"
     return found
+
+
+def read(types: Types, packages: set[str]) -> None:
+    """Take in the Go packages of those names, such as ``core.v1``."""
+    modules: dict[str, Path] = {}
+    for package in sorted(packages):
+        name, folder = PACKAGES.get(package, ("k8s.io/api", package.replace(".", "/")))
+        if name not in modules:
+            modules[name] = module(name)
+        types.read(package, modules[name] / folder)
 
 
 def main() -> int:
     """Fetch, reduce and write."""
-    types, api = Types(), module("k8s.io/api")
-    types.read(META, module("k8s.io/apimachinery") / "pkg" / "apis" / "meta" / "v1")
-    packages = {message.rpartition(".")[0] for message in kinds().values()}
-    packages |= {"authentication.v1", "authorization.v1", "autoscaling.v1"}
-    for package in sorted(packages):
-        types.read(package, api / package.replace(".", "/"))
-    messages, roots = types.resolve(), kinds()
+    types, roots = Types(), kinds() | ANSWERS
+    packages = {message.rpartition(".")[0] for message in roots.values()}
+    read(types, packages | {"authentication.v1", "authorization.v1", "autoscaling.v1"})
+    messages = types.resolve()
     for version in REVIEWS:
         package = version.replace(".k8s.io", "").replace("/", ".")
         for message in messages:
@@ -164,9 +197,9 @@ def main() -> int:
 
 
 def closure(messages: dict[str, Message], roots: set[str]) -> dict[str, Message]:
-    """Return the messages reachable from *roots* and from DeleteOptions."""
+    """Return the messages reachable from *roots* and from what bodies and codes name."""
     kept: dict[str, Message] = {}
-    todo = [*roots, f"{META}.DeleteOptions"]
+    todo = [*roots, f"{META}.DeleteOptions", f"{EXTENSIONS}.JSONSchemaProps"]
     while todo:
         name = todo.pop()
         if name in kept:

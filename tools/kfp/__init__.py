@@ -1,0 +1,1 @@
+"""The environment with the kfp SDK, and compiling with it."""
