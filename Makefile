@@ -1,14 +1,15 @@
-# make install | install-train | test | conformance | demo | lint | bench | docs | kube | lock
+# make install | install-train | native | test | soak | soak-sample | conformance | demo | lint | bench | docs | kube | helm | s3 | clients | lock
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # Tests wait for processes more than they compute.
+SOAK_SAMPLE ?= test_durability
 JOBS   ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 
 # Where Python keeps no bytecode, as in many containers, each process compiles Lockstep anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install install-train test conformance demo lint format bench docs kube helm lock manifests clean
+.PHONY: install install-train native test soak soak-sample conformance demo lint format bench docs kube helm s3 clients kfp lock manifests clean
 
 install: $(VENV)/.installed
 
@@ -30,11 +31,21 @@ install-train: install
 	    | grep --line-buffered -E '^(Downloading|Installing|Successfully)' | cut -c1-100; \
 	  $(BIN)/python -c 'import torch, sklearn'; }
 
-# What runs on real Kubernetes is skipped, and the summary says so, where its programs cannot be had.
+# The stub drivers that tests load; they need a C compiler, and tests of GPUs are skipped without.
+native:
+	@$(MAKE) --silent -C native
+
+# What needs programs that this machine lacks is skipped; the end of the output says what it was.
 test: install-train
-	@test -n "$$KUBEBUILDER_ASSETS$$USE_EXISTING_CLUSTER" || $(PYTHON) tools/kube/build.py || \
-	  echo "kube: going on without; the summary of the tests says what was skipped"
-	@$(BIN)/python -m pytest -n $(JOBS) -m "not soak"
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10 -m "not soak"
+
+# Every call of every crash story, long runs, and random search with new seeds: hours.
+soak: install-train
+	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10
+
+# A few of the long runs, for the gate: five minutes.
+soak-sample: install-train
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10 -m soak -k "$(SOAK_SAMPLE)"
 
 # Compares the embedded server with kube-apiserver; renews the table in docs/conformance.md.
 conformance: install
@@ -67,6 +78,18 @@ kube:
 helm:
 	@$(PYTHON) tools/helm/build.py
 
+# Needs Go, two minutes at first: the S3 server that tests of datasets read from.
+s3:
+	@$(PYTHON) -m tools.s3.build
+
+# Needs Go, two minutes at first: typed clients in Go, as tests of the API server use them.
+clients:
+	@$(PYTHON) -m tools.clients.build
+
+# An environment with the SDK of Kubeflow Pipelines, which tests of pipelines run components in.
+kfp:
+	@$(PYTHON) -m tools.kfp.build
+
 # What deploy/ holds of the program: CRDs, permissions, and the manifest rendered from the chart.
 manifests: install
 	@$(BIN)/python -m tools.deploy.generate
@@ -74,7 +97,8 @@ manifests: install
 # Needs uv; rewrites all lock files to the newest versions that fit.
 lock:
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-annotate --no-header -q \
-	  pyproject.toml --group dev --extra gpu -o requirements.lock
+	  pyproject.toml --group dev --extra gpu --extra agent --extra data --extra serve --extra insight --extra notebooks \
+	  -o requirements.lock
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-annotate --no-header -q \
 	  pyproject.toml -c requirements.lock -o requirements-run.lock
 	uv pip compile --universal --generate-hashes --python-version 3.11 --no-annotate --no-header -q \
