@@ -314,7 +314,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
         ),
         namespaced={
             SYSTEM_NAMESPACE: (
-                rule(GROUP, "routers", "create", "delete"),
+                rule(GROUP, "routers", "create", "delete", "patch"),
                 rule(GROUP, "routers/status", "patch"),
             )
         },

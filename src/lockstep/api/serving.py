@@ -21,6 +21,9 @@ class Backend(Wire, frozen=True):
     revision: Annotated[str, Meta(description="Revision label of the pods.")]
     weight: Annotated[int, Meta(ge=0, le=100, description="Per cent of the requests.")] = 100
     port: Annotated[int, Meta(ge=1, le=65535, description="Port of the pods.")] = 8080
+    grpc_port: Annotated[
+        int, Meta(ge=0, le=65535, description="Port at which they speak gRPC; 0 is none.")
+    ] = 0
 
 
 class HoldQueue(Wire, frozen=True):
@@ -95,6 +98,9 @@ class RouterSpec(Wire, frozen=True):
         str, Meta(description="Address to which the names of services lead inside pods.")
     ] = ""
     port: Annotated[int, Meta(description="Port of that address.")] = 80
+    grpc_address: Annotated[
+        str, Meta(description="HOST:PORT at which it takes gRPC; empty until a service has it.")
+    ] = ""
     scheme: Annotated[
         Literal["http", "https"], Meta(description="How its services are called from outside.")
     ] = "http"

@@ -54,7 +54,8 @@ def test_a_stock_runtime_serves_without_any_object() -> None:
     assert container(found)["image"] == "kserve/sklearnserver:latest"
     assert "--model_name=iris" in container(found)["args"]
     assert (found.port, found.probe) == (8080, "/v1/models/iris")
-    assert container(found)["ports"] == [{"containerPort": 8080, "protocol": "TCP"}]
+    assert [one["containerPort"] for one in container(found)["ports"]] == [8080, 8081]
+    assert found.grpc_port == 8081
     assert container(found)["readinessProbe"]["httpGet"]["path"] == "/v1/models/iris"
 
 

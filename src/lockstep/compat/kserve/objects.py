@@ -34,6 +34,7 @@ class ComponentStatus(Wire, frozen=True):
     """How far a release in steps is."""
     url: str = ""
     rest_url: str = ""
+    grpc_url: str = ""
 
 
 class Status(Wire, frozen=True):

@@ -18,12 +18,16 @@ def _stock(name: str, image: str, formats: Iterable[SupportedFormat]) -> Serving
         "name": "kserve-container",
         "image": image,
         "args": ["--model_name={{.Name}}", "--model_dir=/mnt/models", "--http_port=8080"],
+        "ports": [
+            {"name": "http", "containerPort": 8080, "protocol": "TCP"},
+            {"name": "h2c", "containerPort": 8081, "protocol": "TCP"},
+        ],
         "securityContext": {"runAsNonRoot": True},
         "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
     }
     spec = RuntimeSpec(
         supported_model_formats=list(formats),
-        protocol_versions=["v1", "v2"],
+        protocol_versions=["v1", "v2", "grpc-v2"],
         containers=[container],
     )
     return ServingRuntime(metadata=ObjectMeta(name=name), spec=spec)
@@ -34,6 +38,24 @@ STOCK: Final = (
         "kserve-sklearnserver",
         "kserve/sklearnserver:latest",
         [SupportedFormat(name="sklearn", version="1", auto_select=True, priority=1)],
+    ),
+    _stock(
+        "kserve-tritonserver",
+        "nvcr.io/nvidia/tritonserver:latest",
+        [
+            SupportedFormat(name="onnx", version="1", auto_select=True, priority=1),
+            SupportedFormat(name="pytorch", version="1"),
+        ],
+    ),
+    _stock(
+        "kserve-torchserve",
+        "pytorch/torchserve-kfs:latest",
+        [SupportedFormat(name="pytorch", version="1", auto_select=True, priority=2)],
+    ),
+    _stock(
+        "kserve-mlserver",
+        "docker.io/seldonio/mlserver:latest",
+        [SupportedFormat(name="sklearn", version="1")],
     ),
 )
 """Runtimes that are there unless the cluster has others of their names."""

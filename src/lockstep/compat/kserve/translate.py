@@ -85,6 +85,8 @@ class Component:
     template: Json
     """Labels, annotations and spec of its pods; what a revision is made of."""
     port: int
+    grpc_port: int
+    """0 where none is declared."""
     probe: str
     model: str
     protocol: str
@@ -124,11 +126,12 @@ def predictor(service: InferenceService, runtimes: list[ServingRuntime]) -> Comp
     elif not pod.get("containers"):
         raise Problem("spec.predictor", "...", f"model, containers or {FRAMEWORKS[0]} is needed")
     container = _server(pod)
-    port = _port(container)
+    port, grpc_port = _ports(container)
     probe = _probe(container, port, service.metadata.name if model else "", protocol)
     return Component(
         template=_template(service, spec, pod, runtime),
         port=port,
+        grpc_port=grpc_port,
         probe=probe,
         model=service.metadata.name,
         protocol=protocol,
@@ -230,12 +233,17 @@ def _server(pod: Json) -> Json:
     return containers[0]
 
 
-def _port(container: Json) -> int:
-    """Return the port that takes requests; declare it, so that the pod has it for itself."""
+def _ports(container: Json) -> tuple[int, int]:
+    """Return the ports that take HTTP and gRPC; declare one, so that the pod has it for itself.
+
+    As with Knative, a port is for gRPC where its name is ``h2c`` or begins with ``grpc``.
+    """
     ports = container.setdefault("ports", [])
     if not ports:
         ports.append({"containerPort": _PORT, "protocol": "TCP"})
-    return int(ports[0]["containerPort"])
+    grpc = [one for one in ports if str(one.get("name", "")).startswith(("h2c", "grpc"))]
+    plain = [one for one in ports if one not in grpc] or grpc
+    return int(plain[0]["containerPort"]), int(grpc[0]["containerPort"]) if grpc else 0
 
 
 def _probe(container: Json, port: int, model: str, protocol: str) -> str:
@@ -243,7 +251,7 @@ def _probe(container: Json, port: int, model: str, protocol: str) -> str:
     stated = container.get("readinessProbe")
     if stated:
         return str((stated.get("httpGet") or {}).get("path", ""))
-    if not model:
+    if not model or (protocol.startswith("grpc") and _ports(container)[0] == _ports(container)[1]):
         container["readinessProbe"] = {"tcpSocket": {"port": port}, "periodSeconds": 1}
         return ""
     path = f"/v2/models/{model}/ready" if protocol.endswith("v2") else f"/v1/models/{model}"

@@ -21,7 +21,12 @@ KEPT: Final = 10
 
 def content(component: Component) -> Json:
     """Return what makes a revision: the pods, and how they are asked whether they can serve."""
-    return {"template": component.template, "port": component.port, "probe": component.probe}
+    return {
+        "template": component.template,
+        "port": component.port,
+        "grpcPort": component.grpc_port,
+        "probe": component.probe,
+    }
 
 
 def digest(data: Json) -> str:

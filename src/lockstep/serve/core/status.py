@@ -13,7 +13,7 @@ from lockstep.compat.kserve.objects import ComponentStatus, Status
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.translate import Component
 from lockstep.serve.core import pods
-from lockstep.serve.core.surroundings import address, url
+from lockstep.serve.core.surroundings import address, grpc_url, url
 from lockstep.serve.core.traffic import Split
 from lockstep.serve.core.world import Seen
 
@@ -49,6 +49,8 @@ def status(seen: Seen, standing: Standing, now: float) -> Status:
         ],
         release=standing.release,
         url=url(seen),
+        rest_url=url(seen),
+        grpc_url=grpc_url(seen, standing.component.grpc_port),
     )
     told = _conditions(seen, standing, proven=proven)
     return structs.replace(

@@ -42,6 +42,12 @@ def url(seen: Seen) -> str:
     return f"{router.spec.url}/serving/{about.namespace}/{about.name}"
 
 
+def grpc_url(seen: Seen, port: int) -> str:
+    """Return where the service is reached by gRPC; empty where its replicas do not speak it."""
+    router = first(seen.routers)
+    return router.spec.grpc_address if router is not None and port else ""
+
+
 def address(seen: Seen) -> str:
     """Return where the service is reached from inside the cluster."""
     about, router = seen.service.metadata, first(seen.routers)
@@ -57,10 +63,15 @@ def first(routers: list[Router]) -> Router | None:
 def route(seen: Seen, component: Component, traffic: Split, closing: str) -> Iterator[Action]:
     """Yield what makes the route say how requests are split."""
     name = seen.service.metadata.name
-    ports = {one.metadata.name: int(one.data.get("port", 8080)) for one in seen.revisions}
+    known = {one.metadata.name: one.data for one in seen.revisions}
     spec = RouteSpec(
         backends=[
-            Backend(revision=revision, weight=weight, port=ports.get(revision, component.port))
+            Backend(
+                revision=revision,
+                weight=weight,
+                port=int(known.get(revision, {}).get("port", component.port)),
+                grpc_port=int(known.get(revision, {}).get("grpcPort", 0)),
+            )
             for revision, weight in sorted(traffic.weights.items())
         ],
         concurrency=component.concurrency,

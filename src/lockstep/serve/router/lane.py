@@ -22,6 +22,7 @@ class Replica:
     pool: Pool
     in_flight: int = 0
     gone: bool = False
+    grpc_port: int = 0
 
 
 class Waiting(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import re
 import socket
 from collections.abc import Callable
@@ -14,7 +15,8 @@ from typing import Final
 
 from lockstep.api.core import PODS
 from lockstep.api.names import ROUTE_LABEL
-from lockstep.api.serving import ROUTES, RouterSpec
+from lockstep.api.serving import ROUTES, Route, RouterSpec
+from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds
@@ -25,6 +27,10 @@ from lockstep.serve.router.protocol import ClientSide
 from lockstep.serve.router.reporter import Reporter
 from lockstep.serve.router.table import Table
 
+log = logging.getLogger(__name__)
+
+FORGET_EVERY: Final = 60.0
+"""Seconds between two looks for connections to replicas that are gone."""
 INSIDE: Final = tuple(f"127.0.0.{number}" for number in range(80, 120))
 """Addresses of the host on one of which the names of services lead to the router."""
 INSIDE_PORT: Final = 80
@@ -69,6 +75,7 @@ class _Router:
         self.prober = Prober(self.table)
         self.reporter: Reporter | None = None
         self.clients: set[ClientSide] = set()
+        self.grpc_wanted = asyncio.Event()
 
     def _changed(self, lane: Lane, urgent: bool) -> None:
         if self.reporter is not None:
@@ -94,17 +101,47 @@ class _Router:
         replicas.subscribe(self.table.on_pod)
         async with asyncio.TaskGroup() as group:
             following = [group.create_task(one.run()) for one in (routes, replicas)]
+            routes.subscribe(self._has_grpc)
             await asyncio.gather(routes.wait_synced(), replicas.wait_synced())
             gc.freeze()
             spec = await self._listen(stack, host, port)
             self.reporter = Reporter(self.client, name or _host(), spec)
             ready(f"ready {spec.url}")
+            following.append(group.create_task(self._grpc(host, spec)))
             try:
                 await self.reporter.run()
             finally:
                 self.prober.close()
                 for task in following:
                     task.cancel()
+
+    def _has_grpc(self, change: Change[Route]) -> None:
+        if change.new is not None and any(one.grpc_port for one in change.new.spec.backends):
+            self.grpc_wanted.set()
+
+    async def _grpc(self, host: str, spec: RouterSpec) -> None:
+        """Take gRPC once a service speaks it; until then its library takes no memory."""
+        await self.grpc_wanted.wait()
+        try:
+            from lockstep.serve.router.grpc_calls import GrpcCalls, find
+        except ImportError:
+            log.warning("gRPC is not carried: pip install 'lockstep[serve]'")
+            return
+        calls = GrpcCalls(lambda stated, name: find(self.table.lanes, stated, name))
+        beside = int(spec.url.rpartition(":")[2]) + 1
+        server, port = await calls.listen(host, beside)
+        try:
+            if self.reporter is not None:
+                await self.reporter.change({"grpcAddress": f"{host}:{port}"})
+            while True:
+                await asyncio.sleep(FORGET_EVERY)
+                await calls.forget(
+                    (one.pool.host, one.grpc_port)
+                    for lane in self.table.lanes.values()
+                    for one in lane.replicas.values()
+                )
+        finally:
+            await server.stop(1.0)
 
     async def _listen(self, stack: contextlib.AsyncExitStack, host: str, port: int) -> RouterSpec:
         loop = asyncio.get_running_loop()

@@ -13,7 +13,7 @@ from lockstep.api.merge import difference
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.serving import ROUTERS, RouteLoad, RouterSpec
 from lockstep.api.timestamp import show
-from lockstep.api.wire import to_builtins
+from lockstep.api.wire import convert, to_builtins
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.serve.router.lane import Lane
@@ -44,6 +44,12 @@ class Reporter:
         self._dirty = True
         if urgent:
             self._urgent.set()
+
+    async def change(self, spec: dict[str, Any]) -> None:
+        """Say in the router's object that fields of its *spec* are others now."""
+        self._spec = convert({**to_builtins(self._spec), **spec}, RouterSpec)
+        with contextlib.suppress(NotFound):
+            await self._client.patch(ROUTERS, self._name, {"spec": spec}, SYSTEM_NAMESPACE)
 
     async def run(self) -> None:
         """Write reports until cancelled; then take the router's object away."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from lockstep.api.core import Pod
-from lockstep.api.names import REVISION_LABEL, ROUTE_LABEL
-from lockstep.api.serving import Route
+from lockstep.api.names import REVISION_LABEL
+from lockstep.api.serving import Backend, Route, RouteSpec
 from lockstep.kube.cache import Change
 from lockstep.serve.core import pods
 from lockstep.serve.router.exchange import answer
@@ -29,6 +29,9 @@ class Table:
         self.lanes: dict[str, Lane] = {}
         self._hosts: dict[bytes, str] = {}
         self._pods: dict[str, dict[str, Pod]] = {}
+        """Replicas by namespace and revision."""
+        self._users: dict[str, set[str]] = {}
+        """Lanes by the revisions that they send to."""
         self._proven: set[str] = set()
         """Pods of which the router itself has found that they answer."""
 
@@ -81,12 +84,22 @@ class Table:
             self._hosts[host] = key
         if lane.spec.closing != before.closing:
             self._changed(lane, True)
+        self._use(key, (change.old.spec if change.old else before), lane.spec)
         self._replicas(lane)
+
+    def _use(self, key: str, before: RouteSpec, after: RouteSpec) -> None:
+        """Note which revisions the lane *key* sends to."""
+        namespace = key.partition("/")[0]
+        for one in before.backends:
+            self._users.get(f"{namespace}/{one.revision}", set()).discard(key)
+        for one in after.backends:
+            self._users.setdefault(f"{namespace}/{one.revision}", set()).add(key)
 
     def _remove(self, key: str, host: bytes) -> None:
         self._hosts.pop(host, None)
         lane = self.lanes.pop(key, None)
         if lane is not None:
+            self._use(key, lane.spec, RouteSpec())
             for _, request in list(lane.waiting):
                 request.refuse(404, f"service {key} is gone", 0)
             lane.waiting.clear()
@@ -96,18 +109,20 @@ class Table:
     def on_pod(self, change: Change[Pod]) -> None:
         """Take a replica that came, changed or went."""
         pod = change.object
-        key = f"{pod.metadata.namespace}/{pod.metadata.labels[ROUTE_LABEL]}"
+        key = f"{pod.metadata.namespace}/{pod.metadata.labels.get(REVISION_LABEL, '')}"
         there = self._pods.setdefault(key, {})
         if change.new is None:
             there.pop(pod.metadata.uid, None)
             self._proven.discard(pod.metadata.uid)
+            if not there:
+                del self._pods[key]
         else:
             there[pod.metadata.uid] = change.new
             if _was_ready(change):
                 self._proven.discard(pod.metadata.uid)
-        lane = self.lanes.get(key)
-        if lane is not None:
-            self._replicas(lane)
+        for user in self._users.get(key, ()):
+            if user in self.lanes:
+                self._replicas(self.lanes[user])
 
     def proven(self, lane: Lane, uid: str) -> None:
         """Note that the replica *uid* answers, before the server says that it is ready."""
@@ -116,23 +131,29 @@ class Table:
 
     def unproven(self, lane: Lane) -> Iterator[tuple[str, str, int, str]]:
         """Yield uid, address, port and path of the replicas that may answer already."""
-        ports = {one.revision: one.port for one in lane.spec.backends}
-        for uid, pod in self._pods.get(lane.key, {}).items():
-            revision = pod.metadata.labels.get(REVISION_LABEL, "")
-            asked = uid not in lane.replicas and revision in ports and bool(lane.spec.probe)
+        for uid, pod, backend in self._of(lane):
+            asked = uid not in lane.replicas and bool(lane.spec.probe)
             if asked and pod.status.pod_ip and not pods.going(pod):
-                yield uid, pod.status.pod_ip, ports[revision], lane.spec.probe
+                yield uid, pod.status.pod_ip, backend.port, lane.spec.probe
+
+    def _of(self, lane: Lane) -> Iterator[tuple[str, Pod, Backend]]:
+        """Yield the pods of a lane with the backend that each belongs to."""
+        namespace = lane.key.partition("/")[0]
+        for backend in lane.spec.backends:
+            for uid, pod in self._pods.get(f"{namespace}/{backend.revision}", {}).items():
+                yield uid, pod, backend
 
     def _replicas(self, lane: Lane) -> None:
         """Make a lane's replicas those that take requests now, and send what waits."""
-        ports = {one.revision: one.port for one in lane.spec.backends}
         serving: dict[str, Replica] = {}
-        for uid, pod in self._pods.get(lane.key, {}).items():
-            revision = pod.metadata.labels.get(REVISION_LABEL, "")
+        for uid, pod, backend in self._of(lane):
             answers = pods.ready(pod) or (uid in self._proven and not pods.going(pod))
-            if revision in ports and answers and pod.status.pod_ip:
+            if answers and pod.status.pod_ip:
                 serving[uid] = lane.replicas.get(uid) or Replica(
-                    uid, revision, Pool(pod.status.pod_ip, ports[revision])
+                    uid,
+                    backend.revision,
+                    Pool(pod.status.pod_ip, backend.port),
+                    grpc_port=backend.grpc_port,
                 )
         for uid, replica in lane.replicas.items():
             if uid not in serving:

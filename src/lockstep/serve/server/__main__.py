@@ -1,4 +1,4 @@
-"""``python -m lockstep.serve.server``: serve one model."""
+"""``python -m lockstep.serve.server``: serve a model, or a directory of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from lockstep.serve.server.frameworks import FRAMEWORKS, LoadError, load
+from lockstep.serve.server.frameworks import FRAMEWORKS, LoadError, Model, find, load
 from lockstep.serve.server.http import Connection
 from lockstep.serve.server.repository import Repository
 
@@ -19,10 +22,16 @@ LAST_ANSWERS = 5.0
 def arguments(argv: list[str]) -> argparse.Namespace:
     """Return what the server was asked for; of KServe's options it skips those it has not."""
     parser = argparse.ArgumentParser(prog="lockstep.serve.server", allow_abbrev=False)
-    parser.add_argument("--framework", choices=FRAMEWORKS, required=True)
+    parser.add_argument("--framework", choices=("any", *FRAMEWORKS), default="any")
     parser.add_argument("--model_name", "--model-name", default="model")
     parser.add_argument("--model_dir", "--model-dir", default="/mnt/models")
     parser.add_argument("--http_port", "--http-port", type=int, default=8080)
+    parser.add_argument("--grpc_port", "--grpc-port", type=int, default=8081)
+    parser.add_argument(
+        "--many",
+        action="store_true",
+        help="serve each directory below --model_dir as a model of its name, as asked for",
+    )
     parser.add_argument("--host", default="0.0.0.0")  # noqa: S104 - the pod's own address
     found, unknown = parser.parse_known_args(argv)
     for one in unknown:
@@ -32,7 +41,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 
 async def run(options: argparse.Namespace) -> None:
     """Load the model, then serve it until SIGTERM."""
-    repository = Repository()
+    repository = Repository(_loader(options) if options.many else None)
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -44,14 +53,46 @@ async def run(options: argparse.Namespace) -> None:
         options.http_port,
         backlog=4096,
     )
-    model = await asyncio.to_thread(load, options.framework, options.model_name, options.model_dir)
-    repository.add(model)
-    logging.info("model %s is ready on port %d", options.model_name, options.http_port)
+    grpc_server = await _grpc(repository, options)
+    if not options.many:
+        framework = options.framework
+        if framework == "any":
+            framework = find(options.model_dir)
+        name, place = options.model_name, options.model_dir
+        repository.add(await asyncio.to_thread(load, framework, name, place))
+        logging.info("model %s is ready on port %d", name, options.http_port)
     await ended.wait()
     server.close()
+    if grpc_server is not None:
+        await grpc_server.stop(LAST_ANSWERS)
     answers = [one.idle() for one in connections]
     if answers:
         await asyncio.wait([asyncio.ensure_future(one) for one in answers], timeout=LAST_ANSWERS)
+
+
+def _loader(options: argparse.Namespace) -> Callable[[str], Model]:
+    """Return what loads a model by its name below the server's directory."""
+    above = Path(options.model_dir).resolve()
+
+    def loaded(name: str) -> Model:
+        place = (above / name).resolve()
+        if place.parent != above or not place.is_dir():
+            raise LoadError(f"there is no directory {name!r} in {options.model_dir}")
+        return load(find(str(place)), name, str(place))
+
+    return loaded
+
+
+async def _grpc(repository: Repository, options: argparse.Namespace) -> Any:
+    """Serve over gRPC as well, where grpcio is installed and a port is given."""
+    if not options.grpc_port:
+        return None
+    try:
+        from lockstep.serve.server.grpc_v2 import serve
+    except ImportError:
+        logging.warning("gRPC is not served: pip install 'lockstep[serve]'")
+        return None
+    return await serve(repository, options.host, options.grpc_port)
 
 
 def main() -> None:

@@ -13,11 +13,13 @@ import msgspec
 
 from lockstep import __version__
 from lockstep.serve.server import v1, v2
-from lockstep.serve.server.repository import Array, Repository, Unfit, Unknown
+from lockstep.serve.server.inputs import Unfit
+from lockstep.serve.server.repository import Arrays, Failed, Repository, Unknown
 
 MOST_BODY: Final = 64 << 20
 _V1: Final = re.compile(r"/v1/models/([^/:]+)(:predict)?")
 _V2: Final = re.compile(r"/v2/models/([^/]+)(?:/versions/[^/]+)?(/ready|/infer)?")
+_REPOSITORY: Final = re.compile(r"/v2/repository/models/([^/]+)/(load|unload)")
 _LINES: Final = {one.value: f"HTTP/1.1 {one.value} {one.phrase}\r\n".encode() for one in HTTPStatus}
 _BINARY: Final = b"inference-header-content-length"
 
@@ -43,6 +45,7 @@ class Connection(asyncio.Protocol):
         self._body: list[bytes] = []
         self._size = 0
         self._answered = asyncio.Event()
+        self._changing: asyncio.Task[None] | None = None
         self.transport: asyncio.Transport
 
     async def idle(self) -> None:
@@ -131,7 +134,7 @@ class Connection(asyncio.Protocol):
     def _handle(self, method: bytes, path: str, body: bytes, slot: list[bytes | None]) -> None:
         if method == b"POST" and (match := _V1.fullmatch(path)) and match[2]:
             model = self._repository.get(match[1])
-            future = self._repository.predict(model, v1.rows(body))
+            future = self._repository.predict(model, v1.inputs(body))
             future.add_done_callback(
                 lambda done: self._predicted(slot, done, lambda got: (v1.answer(got), None))
             )
@@ -142,6 +145,10 @@ class Connection(asyncio.Protocol):
             future.add_done_callback(
                 lambda done: self._predicted(slot, done, lambda got: v2.answer(model, request, got))
             )
+        elif method == b"POST" and (match := _REPOSITORY.fullmatch(path)):
+            self._changing = asyncio.ensure_future(self._change(match[1], match[2], slot))
+        elif method == b"POST" and path == "/v2/repository/index":
+            self._settle(slot, _answer(200, msgspec.json.encode(self._repository.index())))
         elif method in (b"GET", b"HEAD"):
             self._settle(slot, _answer(200, msgspec.json.encode(self._get(path))))
         else:
@@ -150,6 +157,20 @@ class Connection(asyncio.Protocol):
                 f"nothing is at {path}; POST to /v1/models/NAME:predict or /v2/models/NAME/infer",
             )
 
+    async def _change(self, name: str, verb: str, slot: list[bytes | None]) -> None:
+        """Load or unload a model; it is no longer, or newly, served once this is answered."""
+        try:
+            if verb == "load":
+                await self._repository.load(name)
+            else:
+                self._repository.unload(name)
+        except Unknown as error:
+            self._settle(slot, _answer(404, _error(str(error))))
+        except Failed as error:
+            self._settle(slot, _answer(400, _error(str(error))))
+        else:
+            self._settle(slot, _answer(200, msgspec.json.encode({"name": name, verb: True})))
+
     def _binary_length(self) -> int | None:
         if self._json_length is None:
             return None
@@ -157,12 +178,18 @@ class Connection(asyncio.Protocol):
             raise Unfit("Inference-Header-Content-Length: a number is needed")
         return int(self._json_length)
 
-    def _predicted(self, slot: list[bytes | None], done: asyncio.Future[Array], shape: Any) -> None:
+    def _predicted(
+        self, slot: list[bytes | None], done: asyncio.Future[Arrays], shape: Any
+    ) -> None:
         error = done.exception()
         if error is not None:
             self._settle(slot, _answer(400, _error(str(error))))
             return
-        body, json_length = shape(done.result())
+        try:
+            body, json_length = shape(done.result())
+        except (Unfit, ValueError, TypeError) as cause:
+            self._settle(slot, _answer(400, _error(f"the answer cannot be shown: {cause}")))
+            return
         extra = b""
         kind = b"application/json"
         if json_length is not None:
@@ -187,7 +214,7 @@ class Connection(asyncio.Protocol):
             return {
                 "name": "lockstep",
                 "version": __version__,
-                "extensions": ["binary_tensor_data"],
+                "extensions": ["binary_tensor_data", "model_repository"],
             }
         if path in ("/v1/models", "/v2/models"):
             return {"models": names}
