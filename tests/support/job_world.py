@@ -57,6 +57,7 @@ class FakeCluster:
     made: list[tuple[str, str]] = field(default_factory=list)
     """Every pod ever created, with its attempt."""
     silent: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
     _uids: int = 0
 
     # The controller
@@ -74,6 +75,7 @@ class FakeCluster:
             world=self.objects.get(("ConfigMap", f"{name}-world")),
             leases={n: o for (kind, n), o in self.objects.items() if kind == "Lease"},
             silent=frozenset(self.silent),
+            lost=frozenset(self.lost),
             role=self.objects.get(("Role", f"{name}-launcher")),
             binding=self.objects.get(("RoleBinding", f"{name}-launcher")),
         )

@@ -58,7 +58,9 @@ class Programs:
             self.process.wait(20)
 
 
-def controller_manager(server: ApiServer, controllers: Iterable[str] = ("*",)) -> Programs:
+def controller_manager(
+    server: ApiServer, controllers: Iterable[str] = ("*",), **more: object
+) -> Programs:
     """Return kube-controller-manager for *server*, each controller with an account of its own."""
     pki = Pki(server.data / "pki")
     command = [str(kube_binaries.need("kube-controller-manager"))]
@@ -75,6 +77,7 @@ def controller_manager(server: ApiServer, controllers: Iterable[str] = ("*",)) -
         kube_api_content_type="application/json",
         kube_api_qps=500,
         kube_api_burst=1000,
+        **more,
     )
     return Programs([command], server.data / "kube-controller-manager.log")
 

@@ -100,6 +100,7 @@ class Taint(Wire, frozen=True):
     key: str
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
     value: str = ""
+    time_added: str | None = None
 
 
 class SchedulingGate(Wire, frozen=True):

@@ -140,7 +140,7 @@ _POOLS: Final[Rules] = (
 _HEALTH: Final[Rules] = (
     rule(GROUP, "nodehealths", *_FOLLOW),
     rule(GROUP, "nodehealths/status", "patch"),
-    rule("", "nodes", "get", "patch"),
+    rule("", "nodes", "get", "patch", *_FOLLOW),
     rule("", "nodes/status pods/status", "patch"),
 )
 

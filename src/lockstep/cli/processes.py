@@ -136,6 +136,13 @@ def controllers(
             help="Directory of programs that NodePools may name as their provider; none without it."
         ),
     ] = None,
+    node_lifecycle: Annotated[
+        bool,
+        typer.Option(
+            help="Taint nodes that fall silent and evict their pods, where there is no "
+            "kube-controller-manager that does."
+        ),
+    ] = False,
     leashed: Leashed = False,
     verbose: Verbose = False,
 ) -> None:
@@ -164,6 +171,7 @@ def controllers(
             gateway=gateway,
             environments=environments,
             pool_commands=pool_commands,
+            node_lifecycle=node_lifecycle,
             ready=announce,
         ),
         leashed=leashed,

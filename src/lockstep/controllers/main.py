@@ -9,6 +9,7 @@ from typing import Final
 
 from lockstep.api.names import CONTROLLERS_LEASE, SYSTEM_NAMESPACE
 from lockstep.compat import dialects
+from lockstep.health.lifecycle import add_lifecycle
 from lockstep.insight.main import add_history
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
@@ -43,6 +44,7 @@ async def run(
     gateway: str = "",
     environments: str = "",
     pool_commands: Path | None = None,
+    node_lifecycle: bool = False,
     ready: Callable[[str], None],
 ) -> None:
     """Run all controllers until SIGINT or SIGTERM; call *ready* once they are synced.
@@ -51,7 +53,8 @@ async def run(
     recorded in the file *records*, if one is named. *gateway* is the URL at which servers of
     notebooks reach the gateway of kernels, *environments* the directory of each node in which
     packages are built. Node pools may name programs in the directory
-    *pool_commands*.
+    *pool_commands*. With *node_lifecycle* nodes that fall silent are taken care of, which is for
+    servers without kube-controller-manager.
 
     Raises:
         ConfigError: when no cluster is configured.
@@ -72,6 +75,8 @@ async def run(
         add_all(manager)
         add_notebooks(manager, gateway, environments)
         add_pools(manager, pool_commands)
+        if node_lifecycle:
+            add_lifecycle(manager)
         add_history(manager, records)
         await manager.run(ready)
 

@@ -6,11 +6,12 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Final
 
+from lockstep.api import timestamp
 from lockstep.api.core import (
     CONFIG_MAPS,
     EVENTS,
@@ -20,6 +21,7 @@ from lockstep.api.core import (
     SECRETS,
     SERVICES,
     Lease,
+    Node,
     Pod,
     Secret,
 )
@@ -31,12 +33,13 @@ from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import to_builtins
 from lockstep.api.worlds import WORLD_SUFFIX
+from lockstep.health.core.lifecycle import is_lost
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import ssh
 from lockstep.jobs.decide import decide
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import CONFIG_SUFFIX, SSH_SUFFIX, logs_in
-from lockstep.jobs.hearing import Hearing
+from lockstep.jobs.hearing import SILENT_AFTER, Hearing
 from lockstep.jobs.launcher_objects import RIGHTS_SUFFIX
 from lockstep.jobs.reasons import unstarted, waits
 from lockstep.jobs.roster import owns
@@ -66,6 +69,7 @@ class Caches:
     pods: Informer[Pod]
     leases: Informer[Lease]
     healths: Informer[NodeHealth]
+    nodes: Informer[Node]
     others: Mapping[Resource[Any], Informer[Any]]
 
 
@@ -118,9 +122,11 @@ class JobController:
         others = self.caches.others
         leases = self.caches.leases.by_index(JOB_LABEL, f"{namespace}/{name}")
         self._hearing.listen(leases, self.clock())
+        pods = self.caches.pods.by_index(JOB_LABEL, f"{namespace}/{name}")
+        lost = self._lost(pods)
         seen = Seen(
             job,
-            self.caches.pods.by_index(JOB_LABEL, f"{namespace}/{name}"),
+            pods,
             gang=others[GANGS].get(namespace, name),
             service=others[SERVICES].get(namespace, name),
             config_map=others[CONFIG_MAPS].get(namespace, name + CONFIG_SUFFIX),
@@ -128,7 +134,8 @@ class JobController:
             refusals=self._refusals.get((namespace, name), ()),
             world=others[CONFIG_MAPS].get(namespace, name + WORLD_SUFFIX),
             leases={lease.metadata.name: lease for lease in leases},
-            silent=self._hearing.silent(leases),
+            silent=self._silent(leases, lost, pods),
+            lost=lost,
             role=others[ROLES].get(namespace, name + RIGHTS_SUFFIX),
             findings=self._findings(namespace, name),
             binding=others[ROLE_BINDINGS].get(namespace, name + RIGHTS_SUFFIX),
@@ -139,6 +146,25 @@ class JobController:
             return seen
         silent = [p for p in unstarted(seen.pods) if not waits(p)]
         return replace(seen, warnings=await self._warnings(silent[:1])) if silent else seen
+
+    def _lost(self, pods: Iterable[Pod]) -> frozenset[str]:
+        """Return the nodes of *pods* that are not Ready and tainted for it."""
+        names = {pod.spec.node_name for pod in pods} - {""}
+        found = ((name, self.caches.nodes.get("", name)) for name in names)
+        return frozenset(name for name, node in found if node is not None and is_lost(node))
+
+    def _silent(
+        self, leases: Sequence[Lease], lost: frozenset[str], pods: Iterable[Pod]
+    ) -> frozenset[str]:
+        """Return whose launchers are silent: by the others, or on a node that is lost."""
+        on_lost = {pod.metadata.name for pod in pods if pod.spec.node_name in lost}
+        now = self.clock()
+        return self._hearing.silent(leases) | {
+            lease.metadata.name
+            for lease in leases
+            if lease.metadata.name in on_lost
+            and now - (timestamp.read(lease.spec.renew_time) or now) >= SILENT_AFTER
+        }
 
     def _findings(self, namespace: str, name: str) -> dict[str, list[Finding]]:
         """Return what is wrong with the nodes of a job's pods."""

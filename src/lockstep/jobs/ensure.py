@@ -34,7 +34,7 @@ def running(seen: Seen, framework: Framework, roster: Roster, now: float) -> Ite
         for name, pod in roster.current.items()
         if job.status.replacing.get(name) == pod.metadata.uid
     ]
-    yield from removal([*roster.stale, *roster.surplus, *replaced], now)
+    yield from removal(seen, [*roster.stale, *roster.surplus, *replaced], now)
     yield from _surroundings(seen, framework, roster, now)
     waits = job.status.retry_at is not None and timestamp.parse(job.status.retry_at) > now
     if not (roster.stale or roster.foreign or waits):
@@ -45,7 +45,7 @@ def running(seen: Seen, framework: Framework, roster: Roster, now: float) -> Ite
 
 def suspended(seen: Seen, now: float) -> Iterator[Action]:
     """Yield what gives the job's place back."""
-    yield from removal(_own(seen), now)
+    yield from removal(seen, _own(seen), now)
     yield from _without_gang(seen)
 
 
@@ -61,7 +61,7 @@ def ended(seen: Seen, now: float) -> Iterator[Action]:
         "Running": [p for p in own if not finished(p)],
         "All": own,
     }[policy]
-    yield from removal(going, now)
+    yield from removal(seen, going, now)
     if all(finished(p) for p in own):
         yield from _without_gang(seen)
 
@@ -71,11 +71,17 @@ def expired(job: TrainingJob) -> Action:
     return Delete(TRAINING_JOBS, job.metadata.name, job.metadata.uid)
 
 
-def removal(pods: Iterable[Pod], now: float) -> Iterator[Action]:
-    """Yield the deletion of *pods*, without waiting for ever for a node that is gone."""
+def removal(seen: Seen, pods: Iterable[Pod], now: float) -> Iterator[Action]:
+    """Yield the deletion of *pods*, without waiting for ever for a node that is gone.
+
+    A pod whose launcher is silent and whose node is lost is given up at once: nothing new comes
+    to that node, so that no device is handed out twice.
+    """
     for pod in pods:
         meta = pod.metadata
-        if meta.deletion_timestamp is None:
+        if meta.name in seen.silent and pod.spec.node_name in seen.lost:
+            yield Delete(PODS, meta.name, meta.uid, force=True)
+        elif meta.deletion_timestamp is None:
             yield Delete(PODS, meta.name, meta.uid)
         elif now >= timestamp.parse(meta.deletion_timestamp) + FORCE_AFTER:
             yield Delete(PODS, meta.name, meta.uid, force=True)

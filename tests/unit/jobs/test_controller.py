@@ -95,6 +95,7 @@ def shell(world: FakeCluster, client: FakeClient) -> JobController:
         cast(Any, FakeCache(lambda *_: None, lambda: list(world.pods.values()))),
         cast(Any, FakeCache(lambda *_: None, lambda: _leases(world))),
         cast(Any, FakeCache(lambda *_: None)),
+        cast(Any, FakeCache(lambda *_: None)),
         cast(
             Any,
             {res: other(res.kind) for res in (GANGS, SERVICES, CONFIG_MAPS, ROLES, ROLE_BINDINGS)},

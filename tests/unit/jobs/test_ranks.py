@@ -294,6 +294,20 @@ def test_a_pod_whose_launcher_falls_silent_is_replaced_and_not_counted() -> None
     assert (status(world).restarts, world.world().generation) == (0, 2)
 
 
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_silent_pod_is_given_up_at_once_where_its_node_is_lost(lost: bool) -> None:
+    world = running()
+    before = world.pods["digits-worker-1"].metadata.uid
+    world.silent.add("digits-worker-1")
+    if lost:
+        world.lost.add(world.pods["digits-worker-1"].spec.node_name)
+    for _ in range(3):
+        world.reconcile()
+    there = world.pods["digits-worker-1"].metadata
+    assert (there.uid != before) == lost
+    assert (there.deletion_timestamp is None) == lost
+
+
 def test_a_silent_launcher_of_an_earlier_pod_says_nothing_of_this_one() -> None:
     world = FakeCluster(job())
     world.run()

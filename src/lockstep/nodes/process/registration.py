@@ -131,9 +131,11 @@ class Registration:
             await asyncio.sleep(RENEW_EVERY)
             try:
                 # A node that somebody deleted registers again, as a kubelet's does.
-                await self._client.get(NODES, self._node.name)
+                there = await self._client.get(NODES, self._node.name)
                 await self._renew()
-                if time.monotonic() - told > STATUS_EVERY:
+                # One that was silent for a while may have been taken for lost.
+                lost = all((c.type, c.status) != ("Ready", "True") for c in there.status.conditions)
+                if lost or time.monotonic() - told > STATUS_EVERY:
                     await self._tell(ready=True, why="the process node runs")
                     told = time.monotonic()
             except NotFound:
