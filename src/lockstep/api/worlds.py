@@ -89,6 +89,23 @@ class Save(Wire, frozen=True):
     at: float
 
 
+class RankFigures(Wire, frozen=True):
+    """What a rank's telemetry shows; the times are those of its last 128 steps."""
+
+    local: int
+    pid: Annotated[int, Meta(description="Its process, as the pod numbers it.")] = 0
+    steps: Annotated[int, Meta(description="Optimizer steps since the rank was started.")] = 0
+    at: Annotated[float | None, Meta(description="When the last one ended, Unix time.")] = None
+    seconds: Annotated[float, Meta(description="Half of the steps took no longer.")] = 0.0
+    p99: Annotated[float, Meta(description="99 of 100 steps took no longer.")] = 0.0
+    data: Annotated[float, Meta(description="Share of the time that was waited for data.")] = 0.0
+    gpu_memory: Annotated[int, Meta(description="Most bytes that torch held of its GPU.")] = 0
+    served: Annotated[bool, Meta(description="Whether torch's worker server listens.")] = False
+    suspect: Annotated[
+        bool, Meta(description="Whether its present step takes so long that it may hang.")
+    ] = False
+
+
 class Report(Wire, frozen=True):
     """What a launcher tells of itself and of its ranks."""
 
@@ -104,4 +121,5 @@ class Report(Wire, frozen=True):
     trouble: Annotated[str, Meta(description="Why a step could not be saved.")] = ""
     ended: Ended | None = None
     first: list[First] = []
+    ranks: list[RankFigures] = []
     address: Annotated[str, Meta(description="Where it hands over copies, as host:port.")] = ""

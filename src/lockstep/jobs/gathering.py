@@ -34,13 +34,14 @@ def reports(seen: Seen, roster: Roster) -> dict[str, Report]:
     found: dict[str, Report] = {}
     for name, pod in roster.current.items():
         lease = seen.leases.get(name)
-        report = _report(lease) if lease is not None and owns(seen.job, lease.metadata) else None
+        report = report_in(lease) if lease is not None and owns(seen.job, lease.metadata) else None
         if report is not None and report.uid == pod.metadata.uid:
             found[name] = report
     return found
 
 
-def _report(lease: Lease) -> Report | None:
+def report_in(lease: Lease) -> Report | None:
+    """Return what a launcher reports in *lease*; nothing where that is no report."""
     text = lease.metadata.annotations.get(REPORT_ANNOTATION, "")
     if not text or len(text) > LONGEST_REPORT:
         return None

@@ -24,6 +24,7 @@ from lockstep.api.node_health import NODE_HEALTHS
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.health.core.lifecycle import is_lost
 from lockstep.jobs.controller import Caches, JobController
+from lockstep.jobs.metrics import RankMetrics
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
 from lockstep.kube.manager import Manager
@@ -42,6 +43,7 @@ def add_jobs(manager: Manager) -> None:
         res: manager.informer(res, label_selector=JOB_LABEL)
         for res in (GANGS, SERVICES, CONFIG_MAPS, ROLES, ROLE_BINDINGS)
     }
+    manager.metrics.registry.register(RankMetrics(jobs, leases))
     caches = Caches(jobs, pods, leases, manager.informer(NODE_HEALTHS), nodes, others)
     shell = JobController(manager.client, caches, manager.recorder())
     controller = Controller("trainingjob", shell.reconcile, workers=4)

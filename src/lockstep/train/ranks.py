@@ -222,7 +222,8 @@ def torchrun_directory(directory: Path) -> Path:
     script = made / "torchrun"
     home = str(Path(__file__).resolve().parents[2])
     script.write_text(
-        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {home!r})\n"
+        # Without site: it is no rank, though it may have a rank's variables.
+        f"#!{sys.executable} -SE\nimport sys\nsys.path.insert(0, {home!r})\n"
         "from lockstep.train.torchrun import main\nsys.exit(main(sys.argv[1:]))\n"
     )
     script.chmod(0o700)

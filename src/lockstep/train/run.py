@@ -22,6 +22,7 @@ from typing import Any
 from lockstep.train import ranks as processes
 from lockstep.train.member import Action, Exit, Member, Start, Stop
 from lockstep.train.memory import Counter, Memory, TooLittleMemory
+from lockstep.train.meters import Meters
 from lockstep.train.peers import NoCopy, Peers, fetch
 from lockstep.train.place import NoPlace, Place, key, runtime_directory
 from lockstep.train.saving import Saving
@@ -61,6 +62,7 @@ class Launcher:
         self.member, self.memory = Member(), Memory()
         self.directory = runtime_directory()
         self.saving = Saving(os.environ, self.memory)
+        self.meters = Meters(self.directory)
         self.counter = Counter(self.directory, self.memory, self.saving.save)
         self.bin = processes.torchrun_directory(self.directory)
         self.ranks: processes.Ranks | None = None
@@ -164,7 +166,9 @@ class Launcher:
         own = processes.node_variables(self.place, world, self.counter.path)
         path = f"{self.bin}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         note = self.directory / f"ended-{self.member.generation}"
+        own |= self.meters.variables(dict(os.environ))
         self._variables = {**os.environ, **own, "PATH": path, "LOCKSTEP_NOTE": str(note)}
+        self.meters.begin(self.member.generation)
         generation, which = self.member.generation, object()
 
         def ended(local: int, code: int, line: str) -> None:
@@ -227,6 +231,8 @@ class Launcher:
             if (step := self.memory.progress()) is not None:
                 said["step"] = step
             said |= self.saving.told()
+            if ranks := self.meters.told(self.place.processes):
+                said["ranks"] = ranks
             if self.memory.first:
                 said["first"] = [one for _, one in sorted(self.memory.first.items())]
             try:

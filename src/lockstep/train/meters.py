@@ -1,0 +1,112 @@
+"""What the launcher knows of its ranks by their telemetry: read from their meters, reported.
+
+A rank is suspected to hang once its present step takes three times as long as nearly all of its
+last ones did, and at least ten seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import os
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from lockstep.train.telemetry import SIZE, Meter, Reading, meter_path, server_path
+
+Json = dict[str, Any]
+
+SUSPECT_AFTER = 10.0
+_TIMES = 3.0
+_LEAST_STEPS = 3
+_LONGEST_ANSWER = 16 << 20
+
+
+class Meters:
+    """The meters of a pod's ranks, in one generation at a time."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = str(directory)
+        self._generation = 0
+        self._open: dict[int, Meter] = {}
+
+    def variables(self, env: dict[str, str]) -> Json:
+        """Return what ranks are told so that their figures come to be known."""
+        site = str(Path(__file__).resolve().parent / "site")
+        others = [one for one in env.get("PYTHONPATH", "").split(os.pathsep) if one and one != site]
+        return {
+            "LOCKSTEP_TELEMETRY": self._directory,
+            "PYTHONPATH": os.pathsep.join([site, *others]),
+            "TORCH_FR_BUFFER_SIZE": env.get("TORCH_FR_BUFFER_SIZE", "2000"),
+        }
+
+    def begin(self, generation: int) -> None:
+        """Follow the ranks of *generation* from now on, and forget those of earlier ones."""
+        for path in Path(self._directory).glob("rank-*.*"):
+            path.unlink(missing_ok=True)
+        self._generation, self._open = generation, {}
+
+    def read(self, count: int) -> dict[int, Reading]:
+        """Return what the meters of the *count* local ranks show, as far as there are any."""
+        found = {}
+        for local in range(count):
+            meter = self._open.get(local) or self._find(local)
+            if meter is not None:
+                self._open[local] = meter
+                found[local] = meter.read()
+        return found
+
+    def told(self, count: int) -> list[Json]:
+        """Return the figures of the local ranks as they are reported."""
+        now, clock = time.monotonic(), time.time()
+        return [_words(local, one, now, clock) for local, one in self.read(count).items()]
+
+    def _find(self, local: int) -> Meter | None:
+        path = meter_path(self._directory, self._generation, local)
+        with contextlib.suppress(OSError):
+            fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                if os.fstat(fd).st_size >= SIZE:
+                    return Meter.open(fd)
+            finally:
+                os.close(fd)
+        return None
+
+    def ask(self, local: int, handler: str, timeout: float = 3.0) -> bytes:
+        """Return what the worker server of a rank answers to *handler*, such as ``fr_trace_json``.
+
+        Raises:
+            OSError, http.client.HTTPException: when it does not answer in *timeout* seconds.
+        """
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(timeout)
+            connection.connect(server_path(self._directory, self._generation, local))
+            asking = http.client.HTTPConnection("localhost")
+            asking.sock = connection
+            asking.request("POST", f"/handler/{handler}", b"")
+            return asking.getresponse().read(_LONGEST_ANSWER)
+
+
+def suspected(reading: Reading, now: float) -> bool:
+    """Say whether a rank seems to hang at *now*, on the monotonic clock."""
+    if reading.steps < _LEAST_STEPS:
+        return False
+    return now - reading.last > max(_TIMES * reading.quantile(0.99), SUSPECT_AFTER)
+
+
+def _words(local: int, reading: Reading, now: float, clock: float) -> Json:
+    said: Json = {"local": local, "pid": reading.pid, "steps": reading.steps}
+    if reading.steps:
+        said["at"] = round(clock - (now - reading.last), 3)
+        said["seconds"] = round(reading.quantile(0.5), 6)
+        said["p99"] = round(reading.quantile(0.99), 6)
+        said["data"] = round(reading.data, 4)
+    if reading.memory:
+        said["gpuMemory"] = reading.memory
+    if reading.served:
+        said["served"] = True
+    if suspected(reading, now):
+        said["suspect"] = True
+    return said

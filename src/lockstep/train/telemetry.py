@@ -1,0 +1,245 @@
+"""What a rank tells of itself without a change of its code: steps, waits for data, its threads.
+
+Loaded by its file in the rank's own Python (``site/sitecustomize.py``), so that it imports the
+standard library alone. Once the program has imported torch, the end of each optimizer step and the
+data loader's waits are noted in a small file that the launcher reads; torch's worker server, which
+tells the rank's stacks and its collectives, listens on a Unix socket beside it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import mmap
+import os
+import struct
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+RING = 128
+"""Steps whose times are kept."""
+_HEAD = struct.Struct("<QQddQQ")
+"""Sequence, steps, end of the last one, begin of the program, process, GPU memory in bytes."""
+_SEQUENCE = struct.Struct("<Q")
+_STEP = struct.Struct("<dd")
+"""Seconds of a step, and of those what was waited for data."""
+_RING_AT = 64
+_SERVED_AT = 56
+SIZE = _RING_AT + RING * _STEP.size
+_LONGEST_SOCKET = 107
+_MEMORY_EVERY = 16
+"""Steps between two looks at the GPU's memory."""
+
+
+def meter_path(directory: str, generation: int, local: int) -> str:
+    """Return the file in which the rank *local* of *generation* notes its steps."""
+    return str(Path(directory) / f"rank-{generation}-{local}.meter")
+
+
+def server_path(directory: str, generation: int, local: int) -> str:
+    """Return the socket of the rank's worker server."""
+    return str(Path(directory) / f"rank-{generation}-{local}.sock")
+
+
+class Meter:
+    """The figures of one rank in a file that is mapped: the rank writes, the launcher reads."""
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+
+    @classmethod
+    def open(cls, fd: int) -> Meter:
+        """Return the meter in the file *fd*, of ``SIZE`` bytes."""
+        return cls(mmap.mmap(fd, SIZE))
+
+    def start(self, now: float) -> None:
+        """Note that the program has begun at *now*, on the monotonic clock."""
+        _HEAD.pack_into(self._memory, 0, 0, 0, 0.0, now, os.getpid(), 0)
+
+    def served(self) -> None:
+        """Note that the worker server listens."""
+        self._memory[_SERVED_AT] = 1
+
+    def step(self, now: float, seconds: float, waited: float, memory: int) -> None:
+        """Note a step that ended at *now*."""
+        sequence, steps, _, began, pid, _ = _HEAD.unpack_from(self._memory, 0)
+        _SEQUENCE.pack_into(self._memory, 0, sequence + 1)
+        at = _RING_AT + steps % RING * _STEP.size
+        _STEP.pack_into(self._memory, at, seconds, waited)
+        _HEAD.pack_into(self._memory, 0, sequence + 1, steps + 1, now, began, pid, memory)
+        _SEQUENCE.pack_into(self._memory, 0, sequence + 2)
+
+    def read(self) -> Reading:
+        """Return what is noted; it may be that of a moment ago while a step is being noted."""
+        for _ in range(100):
+            raw = bytes(self._memory[:SIZE])
+            after = _SEQUENCE.unpack_from(self._memory, 0)[0]
+            sequence, steps, last, began, pid, memory = _HEAD.unpack_from(raw, 0)
+            if sequence == after and sequence % 2 == 0:
+                break
+        count = min(int(steps), RING)
+        # The first one has no begin.
+        kept = [_STEP.unpack_from(raw, _RING_AT + i * _STEP.size) for i in range(count)]
+        pairs = [(seconds, waited) for seconds, waited in kept if seconds > 0]
+        return Reading(int(steps), last, began, int(pid), int(memory), bool(raw[_SERVED_AT]), pairs)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a meter shows."""
+
+    steps: int
+    last: float
+    """End of the last step, on the monotonic clock."""
+    began: float
+    pid: int
+    memory: int
+    served: bool
+    kept: Sequence[tuple[float, float]]
+    """Seconds of the last steps, and of those what was waited for data."""
+
+    @property
+    def data(self) -> float:
+        """Share of the last steps' time that was waited for data."""
+        total = sum(seconds for seconds, _ in self.kept)
+        return sum(waited for _, waited in self.kept) / total if total else 0.0
+
+    def quantile(self, share: float) -> float:
+        """Return the seconds that *share* of the last steps took at most; 0 without steps."""
+        ordered = sorted(seconds for seconds, _ in self.kept)
+        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+def observe(env: Mapping[str, str]) -> None:
+    """Note what this process does, if it is the rank that *env* describes and no child of it."""
+    directory = env["LOCKSTEP_TELEMETRY"]
+    which = directory, int(env["LOCKSTEP_GENERATION"]), int(env.get("LOCAL_RANK", "0"))
+    fd = os.open(meter_path(*which), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        # Whatever the rank starts inherits its variables; the first that runs is the rank.
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(fd)
+        return
+    os.ftruncate(fd, SIZE)
+    meter = Meter.open(fd)
+    meter.start(time.monotonic())
+    watch = _Watch(meter, server_path(*which))
+    # The file stays open: with it goes the lock.
+    watch.fd = fd
+    sys.meta_path.insert(0, _WhenImported("torch", watch.torch_there))
+
+
+class _WhenImported(importlib.abc.MetaPathFinder):
+    """Calls a function with a module once that has been imported."""
+
+    def __init__(self, name: str, then: Callable[[Any], None]) -> None:
+        self._name, self._then = name, then
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: Any = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Find nothing, but wait for the end of the module's import."""
+        if name != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.loader is None:
+            return None
+        run, then = spec.loader.exec_module, self._then
+
+        def run_and_tell(module: Any) -> None:
+            run(module)
+            try:
+                then(module)
+            except Exception as error:
+                sys.stderr.write(f"lockstep: this rank has no telemetry: {error}\n")
+
+        spec.loader.exec_module = run_and_tell  # type: ignore[method-assign]
+        return spec
+
+
+class _Watch:
+    """What is observed in the program."""
+
+    def __init__(self, meter: Meter, socket: str) -> None:
+        self._meter, self._socket = meter, socket
+        self._optimizer: Callable[[], Any] = lambda: None
+        self._last, self._waited, self._steps, self._memory = 0.0, 0.0, 0, 0
+        self._torch: Any = None
+        self._server: Any = None
+        self.fd = -1
+
+    def torch_there(self, torch: Any) -> None:
+        """Put the hooks into *torch*, which has just been imported."""
+        self._torch = torch
+        # By their names: torch hides some of its modules behind functions of the same name.
+        optimizers = importlib.import_module("torch.optim.optimizer")
+        optimizers.register_optimizer_step_post_hook(self._stepped)
+        loaders = importlib.import_module("torch.utils.data.dataloader")
+        self._time_loader(loaders._BaseDataLoaderIter)
+        self._serve(torch)
+
+    def _stepped(self, optimizer: Any, args: Any, kwargs: Any) -> None:
+        first = self._optimizer()
+        if first is None:
+            self._optimizer = weakref.ref(optimizer)
+        elif first is not optimizer:
+            # A program with several optimizers steps as often as the first of them.
+            return
+        now = time.monotonic()
+        if self._steps % _MEMORY_EVERY == 1 and self._torch.cuda.is_initialized():
+            self._memory = int(self._torch.cuda.max_memory_reserved())
+        seconds = now - self._last if self._last else 0.0
+        self._meter.step(now, seconds, self._waited, self._memory)
+        self._last, self._waited, self._steps = now, 0.0, self._steps + 1
+
+    def _time_loader(self, iterator: Any) -> None:
+        following, watch = iterator.__next__, self
+
+        def timed(loader: Any) -> Any:
+            began = time.monotonic()
+            try:
+                return following(loader)
+            finally:
+                watch._waited += time.monotonic() - began
+
+        iterator.__next__ = timed
+
+    def _serve(self, torch: Any) -> None:
+        if not torch.distributed.is_available() or len(self._socket) > _LONGEST_SOCKET:
+            return
+        server = getattr(torch._C._distributed_c10d, "_WorkerServer", None)
+        if server is None:
+            return
+        with _silent():
+            self._server = server(self._socket)
+        self._meter.served()
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        with _silent():
+            self._server.shutdown()
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keep what the worker server says of itself off standard error, which is the user's."""
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nothing, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
