@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # Tests wait for processes more than they compute.
-SOAK_SAMPLE ?= test_durability
+SOAK_SAMPLE ?= test_durability or test_rights
 JOBS   ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 
 # Where Python keeps no bytecode, as in many containers, each process compiles Lockstep anew.
@@ -43,7 +43,7 @@ test: install-train
 soak: install-train
 	@HYPOTHESIS_PROFILE=search $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10
 
-# A few of the long runs, for the gate: five minutes.
+# A few of the long runs, for the gate: acknowledged writes, and the rights that each part uses.
 soak-sample: install-train
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10 -m soak -k "$(SOAK_SAMPLE)"
 

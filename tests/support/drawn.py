@@ -21,7 +21,7 @@ from lockstep.api.wire import convert
 from lockstep.scheduler.core.state.cluster import Cluster
 
 NODE = re.compile(
-    r"(?P<name>[\w-]+):(?P<gpus>\d+)(-(?P<used>\d+))?(!(?P<taint>[\w-]+))?(%(?P<soft>[\w-]+))?"
+    r"(?P<name>[\w-]+):(?P<gpus>\d+)(-(?P<used>\d+))?(!(?P<taint>[\w./-]+))?(%(?P<soft>[\w-]+))?"
     r"(?P<cordoned>~)?(?P<unready>\?)?"
 )
 GROUP = re.compile(

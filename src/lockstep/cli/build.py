@@ -9,12 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from lockstep.api import duration, names, quantity
+from lockstep.api.imageless import NO_IMAGE, keep_off_kubelets
 from lockstep.cli.flags import Flags
 
 Json = dict[str, Any]
 
-NO_IMAGE = "none"
-"""What a job without an image names; only nodes that Lockstep runs itself need none."""
 _ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _LABEL = re.compile(r"[^=\s]+=[^=\s]*")
 
@@ -138,18 +137,10 @@ def _pod(flags: Flags, command: list[str], *, devices: bool = True) -> Json:
         spec["volumes"] = [volume for volume, _ in parsed]
         container["volumeMounts"] = [mount for _, mount in parsed]
     if not flags.image:
-        spec["affinity"] = _own_nodes()
+        keep_off_kubelets(spec)
     if labels := dict(_label(given) for given in flags.node_labels or ()):
         spec["nodeSelector"] = labels
     return spec
-
-
-def _own_nodes() -> Json:
-    """Return what keeps a pod without an image off kubelets, which would try to pull one."""
-    runs_itself = {"key": names.NODE_KIND_LABEL, "operator": "Exists"}
-    terms = [{"matchExpressions": [runs_itself]}]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    return {"nodeAffinity": required}
 
 
 def _resources(flags: Flags, *, devices: bool) -> Json:

@@ -51,7 +51,7 @@ async def follow_job(session: Session, request: Request, *, from_start: bool = F
 
 async def _follow_job(session: Session, request: Request, *, from_start: bool) -> None:
     following = _Following(session, request, from_start=from_start)
-    said = ""
+    said, silent = "", False
     give_up = time.monotonic() + PATIENCE
     async with asyncio.TaskGroup() as group:
         while True:
@@ -67,8 +67,9 @@ async def _follow_job(session: Session, request: Request, *, from_start: bool) -
             if ended(job):
                 return
             news = f"job {request.name} is {job.status.phase}: {job.status.message}".rstrip(": ")
-            if job.spec.simulated and not said:
+            if job.spec.simulated and not silent:
                 note(no_log(job))
+                silent = True
             if job.status.phase != "Running" and news != said:
                 note(news)
                 said = news

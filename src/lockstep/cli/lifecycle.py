@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from lockstep.api import duration
-from lockstep.api.names import RESTART_ANNOTATION
+from lockstep.api import duration, timestamp
+from lockstep.api.core import PODS
+from lockstep.api.names import JOB_LABEL, RESTART_ANNOTATION
 from lockstep.api.queue import QUEUES
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.cli import kinds
@@ -206,6 +207,19 @@ async def delete_all(
         )
 
 
+async def _what_holds(session: Session, ref: kinds.Reference) -> str:
+    """Return what an object waits for that is being deleted: of a job, its pods' grace."""
+    hint = f"`lockstep describe {ref}` shows what holds it"
+    if ref.resource is not TRAINING_JOBS:
+        return hint
+    label = f"{JOB_LABEL}={ref.name}"
+    listed = await session.client.list(PODS, session.namespace, label_selector=label)
+    ends = [pod.metadata.deletion_timestamp for pod in listed.items]
+    last = max((timestamp.parse(end) for end in ends if end), default=0.0)
+    left = last - time.time()
+    return f"what still runs is killed in {duration.show(left)}; {hint}" if left > 0 else hint
+
+
 async def _gone(session: Session, ref: kinds.Reference, end: float) -> None:
     said = time.monotonic() + 1
     while True:
@@ -216,7 +230,7 @@ async def _gone(session: Session, ref: kinds.Reference, end: float) -> None:
         now = time.monotonic()
         if now > end:
             raise CommandFailed(
-                f"{ref} is still there", f"`lockstep describe {ref}` shows what holds it"
+                f"{ref} is still there; its deletion goes on", await _what_holds(session, ref)
             )
         if now > said:
             note(f"waiting for the end of {ref}")

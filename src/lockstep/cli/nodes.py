@@ -118,17 +118,21 @@ async def _empty(session: Session, node: str, end: float) -> None:
     said = -1
     while pods := await _held(session, node):
         if len(pods) != said:
-            note(f"node {node}: {len(pods)} pods left")
+            note(f"node {node}: {_pods(len(pods))} left")
             said = len(pods)
         if time.monotonic() > end:
             raise CommandFailed(
-                f"{len(pods)} pods are still on {node}",
+                f"{_pods(len(pods))} still there on {node}",
                 f"`lockstep describe node/{node}` shows them; budgets may forbid their eviction",
             )
         for pod in pods:
             if pod.metadata.uid not in evicted and await _evict(session, pod):
                 evicted.add(pod.metadata.uid)
         await asyncio.sleep(0.2)
+
+
+def _pods(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"
 
 
 async def _held(session: Session, node: str) -> list[Pod]:

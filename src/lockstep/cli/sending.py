@@ -65,18 +65,17 @@ async def send(
             jobs.append((obj["metadata"].get("namespace") or session.namespace, name))
             if pretends(convert(obj, TrainingJob)):
                 note(f"job {name} is {NOT_EXECUTED}")
-    await tell_doubts(session, sent)
-    if follow or wait:
-        with told_when_left([name for _, name in jobs]):
-            failed = [
-                name
-                for namespace, name in jobs
-                if not await _ended_well(replace(session, namespace=namespace), name, follow=follow)
-            ]
-        if failed:
-            raise CommandFailed(
-                f"job {', '.join(failed)} failed", f"lockstep describe {failed[0]} shows how"
-            )
+    with told_when_left([name for _, name in jobs]):
+        await tell_doubts(session, sent)
+        failed = [
+            name
+            for namespace, name in (jobs if follow or wait else ())
+            if not await _ended_well(replace(session, namespace=namespace), name, follow=follow)
+        ]
+    if failed:
+        raise CommandFailed(
+            f"job {', '.join(failed)} failed", f"lockstep describe {failed[0]} shows how"
+        )
 
 
 @contextmanager

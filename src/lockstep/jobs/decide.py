@@ -54,7 +54,8 @@ def _deleting(seen: Seen) -> TrainingJobStatus:
     if seen.job.status.phase in TERMINAL:
         return seen.job.status
     left = sum(owns(seen.job, p.metadata) and not finished(p) for p in seen.pods)
-    text = f"being deleted; {left} of its pods still run" if left else "being deleted"
+    run = "pod still runs" if left == 1 else "pods still run"
+    text = f"being deleted; {left} {run}" if left else "being deleted"
     return structs.replace(seen.job.status, phase="Deleting", message=text)
 
 
@@ -210,7 +211,9 @@ def _suspended(seen: Seen, status: TrainingJobStatus, now: float) -> Decision:
         status = cond.clear(status, cond.RESTARTING, cond.Why("Suspended"), now)
         status = cond.drop(status, cond.PLACED)
     left = sum(not finished(p) for p in own)
-    text = f"suspended; {left} pods are ending" if left else "suspended"
+    text = (
+        f"suspended; {left} {'pod is' if left == 1 else 'pods are'} ending" if left else "suspended"
+    )
     status = structs.replace(status, message=text)
     after = _with(seen, status)
     return Decision(

@@ -31,6 +31,7 @@ PERMANENT_START_ERROR: Final = re.compile(
 """What a node says of a command that no restart can start."""
 
 DISRUPTION: Final = "DisruptionTarget"
+PREEMPTED: Final = "PreemptionByScheduler"
 """The condition of pods that Kubernetes, or a node, ends for reasons that are not their own."""
 
 STABLE_AFTER: Final = 600.0
@@ -89,7 +90,7 @@ def find(
 
 
 def _of_missing(name: str, preempted: bool) -> Failure:
-    why = f"{name} was taken away: its place went to others" if preempted else f"{name} was deleted"
+    why = f"{name} was preempted: its place went to others" if preempted else f"{name} was deleted"
     return Failure(name, "", why, disrupted=preempted)
 
 
@@ -98,7 +99,8 @@ def _taken_away(pod: Pod) -> Failure | None:
     name = pod.metadata.name
     for one in pod.status.conditions:
         if one.type == DISRUPTION and one.status == "True":
-            why = f"{name} was taken away: {one.message or one.reason}"
+            lost = "preempted" if one.reason == PREEMPTED else "taken away"
+            why = f"{name} was {lost}: {one.message or one.reason}"
             return Failure(name, pod.metadata.uid, why, disrupted=True)
     return None
 

@@ -12,11 +12,17 @@ _ERROR: Final = re.compile(
     r"(?:\[\w-]+\]:\s*)?(?:[\w.]*(?:Error|Exception|Interrupt)|\S*python\S*): \S.*"
 )
 _ROOT_CAUSE: Final = "Root Cause (first observed failure):"
+_BLOCK: Final = re.compile(r"^-{40,}\n(\S.*?)\n-{40,}\s*\Z", re.MULTILINE | re.DOTALL)
+"""What Open MPI ends with when it gives up: a text between two lines of dashes."""
 _FACT: Final = re.compile(r"\s*(rank|exitcode)\s*: (-?\d+)", re.MULTILINE)
 
 
 def last_words(log: str) -> str:
-    """Return the line of *log*'s end that says most: of torchrun's report, the root cause."""
+    """Return the line of *log*'s end that says most: of torchrun's report the root
+    cause, of Open MPI's the first paragraph.
+    """
+    if block := _BLOCK.search(log):
+        return " ".join(block[1].split("\n\n")[0].split())[:_LONGEST]
     lines = [line.strip() for line in log.splitlines() if not _RULE.fullmatch(line)]
     before, cause, after = log.partition(_ROOT_CAUSE)
     if not cause:

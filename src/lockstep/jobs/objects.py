@@ -9,6 +9,7 @@ from typing import Any
 from lockstep.api import duration
 from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from lockstep.api.gang import GANGS, Gang, GangGroup, GangSpec
+from lockstep.api.imageless import fill_in
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import (
     API_VERSION,
@@ -59,6 +60,7 @@ def pod(job: TrainingJob, framework: Framework, member: Member, everyone: Sequen
     if job.spec.simulated:
         send_to_simulated(spec)
     framework.shape(job, member, spec)
+    fill_in(spec)
     if job.spec.ssh and not framework.logs_in:
         ssh.mount(job, spec)
     variables = environment(job, framework, member, everyone)

@@ -60,12 +60,12 @@ def _unplaced(roster: Roster, gang: Gang | None) -> str:
     if gang is not None and gang.status.message:
         return gang.status.message
     if missing := roster.missing():
-        return f"{len(missing)} of {len(roster.wanted)} pods are yet to be created"
+        return f"{len(missing)} of {_pods(len(roster.wanted))} yet to be created"
     for pod in roster.current.values():
         for condition in pod.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
                 return f"{pod.metadata.name}: {condition.message or condition.reason}"
-    return f"waits for the scheduler to place {len(roster.wanted)} pods"
+    return f"waits for the scheduler to place {_pods(len(roster.wanted))}"
 
 
 def _unstarted(roster: Roster, warnings: Mapping[str, str]) -> str:
@@ -83,6 +83,10 @@ def _unstarted(roster: Roster, warnings: Mapping[str, str]) -> str:
 
 def _replacing(status: TrainingJobStatus) -> str:
     return f"replaces {', '.join(sorted(status.replacing))}" if status.replacing else ""
+
+
+def _pods(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"
 
 
 def _names(pods: Sequence[Pod]) -> str:

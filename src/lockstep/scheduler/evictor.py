@@ -17,6 +17,7 @@ from lockstep.kube.events import Recorder
 from lockstep.scheduler.core.defrag.migration import Rearrangement
 from lockstep.scheduler.core.model.decisions import Eviction, Note
 from lockstep.scheduler.core.model.workload import Member, WorkloadKey
+from lockstep.scheduler.core.resources.wording import count
 from lockstep.scheduler.core.runtime.gang_status import in_full
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.status_patch import write as write_gang_status
@@ -158,7 +159,8 @@ class Evictor:
         for key, number in hit.items():
             words = f"{number} of its pods end: {eviction.message}"
             self.tell(Note(key, "Preempted", words, "Warning"))
-        words = f"{len(eviction.victims)} pods of {len(hit)} gangs or pods end to make room"
+        pods, whose = count(len(eviction.victims), "pod"), count(len(hit), "gang or pod")
+        words = f"{pods} of {whose} end to make room"
         self.tell(Note(eviction.workload, "Preempting", words))
 
     def tell(self, note: Note) -> None:

@@ -22,6 +22,7 @@ from lockstep.scheduler.core.model.decisions import Estimate, Verdict
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
 from lockstep.scheduler.core.placement.preconditions import passed_over
 from lockstep.scheduler.core.reservations.reserved_quota import promised
+from lockstep.scheduler.core.resources.wording import count
 from lockstep.scheduler.core.runtime.gang_status import (
     Json,
     SeenEstimate,
@@ -286,7 +287,7 @@ class StatusPlan:
             writes.events.append(Event(gang, "Warning", "FailedScheduling", verdict.message))
         elif change.get("placedAt"):
             where = ", ".join(f"{tier} {name}" for tier, name in (status["domain"] or {}).items())
-            words = f"{status['bound']} pods placed" + (f" under {where}" if where else "")
+            words = f"{count(status['bound'], 'pod')} placed" + (f" under {where}" if where else "")
             writes.events.append(Event(gang, "Normal", "Placed", words))
 
     def _plan_pods(self, writes: Batch, workload: Workload, verdict: Verdict | None) -> None:

@@ -100,7 +100,8 @@ def options(log: Path, policy: Path) -> str:
     )
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_each_part_may_do_what_it_does_and_no_more(tmp_path: Path) -> None:
     kube_binaries.need("kube-apiserver")
     logs, policy = tmp_path / "logs", tmp_path / "policy.json"

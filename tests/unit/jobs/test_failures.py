@@ -291,6 +291,17 @@ Root Cause (first observed failure):
 """
 
 
+OPEN_MPI = f"""\
+{"-" * 74}
+mpirun has detected an attempt to run as root.
+
+Running as root is *strongly* discouraged as any mistake can destroy files.
+
+We reiterate our advice against doing so - please proceed at your own risk.
+{"-" * 74}
+"""
+
+
 @pytest.mark.parametrize(
     ("ended", "expected"),
     [
@@ -310,6 +321,10 @@ Root Cause (first observed failure):
             {"exitCode": 1, "message": TORCHRUN},
             "failed with exit code 1: rank 1 ended with exit code 2: "
             "python: can't open file '/missing.py'",
+        ),
+        (
+            {"exitCode": 1, "message": OPEN_MPI},
+            "failed with exit code 1: mpirun has detected an attempt to run as root.",
         ),
     ],
 )

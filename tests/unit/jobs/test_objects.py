@@ -12,6 +12,9 @@ from lockstep.jobs import objects
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import members
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+ONE = [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]
+
 
 def built(given: TrainingJob, rank: int = 0) -> dict[str, Any]:
     everyone = members(given)
@@ -157,3 +160,14 @@ def test_a_launcher_stands_before_the_command_where_it_has_use(
     assert main.get("command") == (["lockstep-run", "--", *own] if launched else own)
     mounts = [mount["name"] for mount in main.get("volumeMounts", [])]
     assert ("lockstep-launcher" in mounts) == launched
+
+
+def test_a_container_without_an_image_stays_on_nodes_that_need_none() -> None:
+    bare = role()
+    del bare["template"]["spec"]["containers"][0]["image"]
+    bare["template"]["spec"]["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": ONE}}}
+    spec = built(job(bare))["spec"]
+    assert spec["containers"][0]["image"] == "none"
+    (term,) = spec["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert [one["key"] for one in term["matchExpressions"]] == ["zone", "lockstep.dev/node"]
+    assert "affinity" not in built(job())["spec"]

@@ -108,6 +108,14 @@ GANGS = [
         [],
     ),
     ("", ["g: 2x8"], "NoNodes", ["no nodes"], []),
+    # What a node does not execute, it does not help.
+    (
+        "s1/l1: a:8-8 b:8!lockstep.dev/simulated",
+        ["g: 1x8"],
+        "NotEnoughRoom",
+        ["1 node is simulated, for jobs that say `simulated: true`", "8 of 8 GPUs in use"],
+        ["which would be enough", "have room for"],
+    ),
 ]
 
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from lockstep.api import duration, names, quantity
+from lockstep.api.imageless import NO_IMAGE, keep_off_kubelets
 
 Json = dict[str, Any]
 FRAMEWORKS = ("pytorch", "mpi", "plain")
-NO_IMAGE = "none"
 MOST_WORKERS = 100_000
 TEXTS = ("name", "namespace", "queue", "framework", "image", "command", "environment", "priority")
 FIELDS = frozenset({*TEXTS, "workers", "gpus", "cpu", "memory", "maxWait", "simulated"})
@@ -83,15 +83,8 @@ def _pod(form: Mapping[str, Any], command: list[str], gpus: int) -> Json:
         container["resources"] = {**({"requests": amounts} if amounts else {}), "limits": limits}
     spec: Json = {"containers": [container]}
     if not image:
-        spec["affinity"] = _own_nodes()
+        keep_off_kubelets(spec)
     return spec
-
-
-def _own_nodes() -> Json:
-    """Return what keeps a pod without an image off kubelets, which would try to pull one."""
-    runs_itself = {"key": names.NODE_KIND_LABEL, "operator": "Exists"}
-    required = {"nodeSelectorTerms": [{"matchExpressions": [runs_itself]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
 def _command(form: Mapping[str, Any]) -> list[str]:

@@ -19,7 +19,13 @@ from lockstep.scheduler.core.placement.problem import Bounds, Problem
 from lockstep.scheduler.core.placement.search import EVERYWHERE, Domain, Search
 from lockstep.scheduler.core.quota.supposed import alone
 from lockstep.scheduler.core.resources import wording
-from lockstep.scheduler.core.scoring.feasibility import FixedFit, lifted, members_fit, unaligned
+from lockstep.scheduler.core.scoring.feasibility import (
+    SIMULATED,
+    FixedFit,
+    lifted,
+    members_fit,
+    unaligned,
+)
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.state.node_usage import held_by
 from lockstep.scheduler.core.util.array_types import IntArray
@@ -251,6 +257,9 @@ class Remedies:
 
 
 def _roomiest(view: FilterResults) -> FailedFilter | None:
-    """Return the requirement that alone keeps the most room away."""
-    found = [one for one in view.barred if one.would_hold]
+    """Return the requirement that alone keeps the most room away.
+
+    Nodes that are simulated would take the workload and execute nothing: they help it in no way.
+    """
+    found = [one for one in view.barred if one.would_hold and one.words != SIMULATED]
     return max(found, key=lambda one: one.would_hold, default=None)

@@ -42,6 +42,7 @@ from lockstep.scheduler.core.util.unique import distinct
 
 HARD_EFFECTS = ("NoSchedule", "NoExecute")
 UNSCHEDULABLE_TAINT = (("node.kubernetes.io/unschedulable", "", "NoSchedule"),)
+SIMULATED = "simulated, for jobs that say `simulated: true`"
 PREFERENCE_WEIGHT = 1e4
 """What one step of preference weighs in the liking of a node, beside how full it is."""
 WISH_STEPS, TAINT_STEPS = 2, 200
@@ -158,7 +159,7 @@ def _taints(table: NodeTable, shape: PodShape) -> Iterator[Filter]:
 
 def _taint_words(taint: tuple[str, str, str]) -> str:
     if taint[0] == SIMULATED_TAINT:
-        return "simulated, for jobs that say `simulated: true`"
+        return SIMULATED
     return f"tainted {format_taint(taint)}"
 
 
