@@ -19,6 +19,7 @@ app = typer.Typer(rich_markup_mode=None)
 
 MOST_FILES: Final = 4096
 LONGEST_FILE: Final = 64 << 20
+_MOST_TOLD: Final = 5
 LONGEST_ALL: Final = 512 << 20
 """Bytes that are read of all files; of a file that is longer, its beginning and its end."""
 
@@ -27,8 +28,20 @@ LONGEST_ALL: Final = 512 << 20
 def diagnose(
     *,
     logs: Annotated[
-        list[Path], typer.Option("--logs", help="A log, or a folder of logs; may be repeated.")
-    ],
+        list[Path] | None,
+        typer.Option("--logs", help="A log, or a folder of logs; may be repeated."),
+    ] = None,
+    dumps: Annotated[
+        Path | None,
+        typer.Option(
+            "--dumps",
+            help="Folder with dumps of torch's flight recorder, one a rank, whose names end with "
+            "the number of the rank.",
+        ),
+    ] = None,
+    world: Annotated[
+        int, typer.Option(min=0, help="Number of all ranks; as the dumps say by default.")
+    ] = 0,
     more: Annotated[list[Path] | None, typer.Argument(help="Further logs.")] = None,
     output: Output = Format.TABLE,
 ) -> None:
@@ -41,19 +54,41 @@ def diagnose(
     Examples:
       lockstep diagnose --logs train.log -o json
       lockstep diagnose --logs logs/ --logs dmesg.txt
+      lockstep diagnose --dumps /tmp/nccl_trace --logs logs/
     """
     from lockstep.api.wire import to_builtins
     from lockstep.health.core.diagnose import diagnose as judge
     from lockstep.health.core.reading import lines_of
 
-    files = sorted({file for path in (*logs, *(more or ())) for file in _files(path)})
+    if not (logs or more or dumps):
+        raise BadInput("--logs or --dumps: say what to look at")
+    paths = (*(logs or ()), *(more or ()))
+    files = sorted({file for path in paths for file in _files(path)})
     if len(files) > MOST_FILES:
         raise BadInput(f"--logs: {len(files)} files; at most {MOST_FILES} are read")
     verdict = judge(line for name, data in _read(files) for line in lines_of(name, data))
+    if dumps is not None:
+        verdict = _with_dumps(verdict, dumps, world)
     if structured(output):
         print(encode(_whole(to_builtins(verdict)), output), end="")
         return
     print_lines(list(_words(verdict)))
+
+
+def _with_dumps(verdict: Diagnosis, folder: Path, world: int) -> Diagnosis:
+    """Return the surer of what the logs say and of what the dumps say."""
+    from lockstep.health.core.hang import verdict as of_hang
+    from lockstep.health.dumps import read
+
+    if not folder.is_dir():
+        raise BadInput(f"--dumps: {folder} is no folder")
+    found = read(sorted(one for one in folder.iterdir() if one.is_file()))
+    for path, why in list(found.refused.items())[:_MOST_TOLD]:
+        typer.echo(f"{path} is left out: {why}", err=True)
+    if not found.seen:
+        raise BadInput(f"--dumps: {folder} holds no dump of a flight recorder")
+    hang = of_hang(found.seen, world)
+    return verdict if verdict.confidence > hang.confidence else hang
 
 
 def _files(path: Path) -> Iterator[Path]:

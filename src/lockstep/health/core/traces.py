@@ -1,0 +1,162 @@
+"""From a dump of torch's flight recorder, as plain values, to what is known of the rank.
+
+The recorder is a ring: what has been overwritten is known from ``pg_status`` alone, which names
+groups by their number in the process; entries, and else the order of ``pg_config``, name them.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any, Final
+
+from lockstep.api.rank_evidence import GroupSeen, RankSeen, Work, ranges
+
+Json = Mapping[str, Any]
+
+MOST_ENTRIES: Final = 100_000
+MOST_WAITING: Final = 64
+LONGEST: Final = 200
+_DONE: Final = "completed"
+
+
+class NoDump(ValueError):
+    """These values are no dump of a flight recorder."""
+
+
+def rank_seen(dump: object, rank: int, node: str = "") -> RankSeen:
+    """Return what *dump* says of *rank*.
+
+    Raises:
+        NoDump: when it is none, or one that contradicts itself.
+    """
+    if not isinstance(dump, Mapping) or not isinstance(dump.get("entries"), list):
+        raise NoDump("no entries of a flight recorder")
+    entries = [one for one in dump["entries"][-MOST_ENTRIES:] if isinstance(one, Mapping)]
+    names = _names(dump, entries)
+    status = dump.get("pg_status")
+    far = _far(status if isinstance(status, Mapping) else {}, names, entries)
+    config = dump.get("pg_config")
+    of = _ranks(config if isinstance(config, Mapping) else {})
+    told = status if isinstance(status, Mapping) else {}
+    waiting = _waiting(entries, far, {n: _begun(told, names, n) for n in far})
+    groups = [
+        GroupSeen(name, enqueued, completed, of.get(name, ""))
+        for name, (enqueued, completed) in sorted({**dict.fromkeys(of, (0, 0)), **far}.items())
+    ]
+    return RankSeen(rank=rank, groups=groups, waiting=waiting, node=node)
+
+
+def _names(dump: Json, entries: list[Json]) -> dict[str, str]:
+    """Return the name of each group by its number in the process."""
+    found = {str(one.get("pg_id")): _group(one) for one in entries}
+    config, status = dump.get("pg_config"), dump.get("pg_status")
+    if isinstance(config, Mapping) and isinstance(status, Mapping) and len(config) == len(status):
+        order = sorted(config, key=lambda name: (len(str(name)), str(name)))
+        numbers = sorted(status, key=lambda number: (len(str(number)), str(number)))
+        pairs = {str(k): str(v) for k, v in zip(numbers, order, strict=True)}
+        if all(pairs.get(number) == name for number, name in found.items()):
+            return {**pairs, **found}
+    return found
+
+
+def _group(entry: Json) -> str:
+    named = entry.get("process_group")
+    if isinstance(named, list | tuple) and named:
+        return str(named[0])[:LONGEST]
+    return ""
+
+
+def _far(status: Json, names: Mapping[str, str], entries: list[Json]) -> dict[str, tuple[int, int]]:
+    """Return how far the rank has come in each group: enqueued, completed."""
+    far: dict[str, tuple[int, int]] = {}
+    for number, told in status.items():
+        if isinstance(told, Mapping) and str(number) in names:
+            enqueued = _int(told.get("last_enqueued_collective"))
+            far[names[str(number)]] = enqueued, max(0, _int(told.get("last_completed_collective")))
+    for one in entries:
+        if one.get("is_p2p"):
+            continue
+        name, seq = _group(one), _int(one.get("collective_seq_id"))
+        enqueued, completed = far.get(name, (0, 0))
+        far[name] = max(enqueued, seq), max(completed, seq if _done(one) else 0)
+    return far
+
+
+def _waiting(
+    entries: list[Json],
+    far: Mapping[str, tuple[int, int]],
+    begun: Mapping[str, bool | None],
+) -> list[Work]:
+    """Return the oldest unfinished collective of each group, and unfinished exchanges."""
+    oldest: dict[str, Work] = {}
+    exchanges: list[Work] = []
+    for one in entries:
+        if _done(one):
+            continue
+        work = _work(one)
+        if work.p2p:
+            exchanges.append(work)
+        elif work.group not in oldest or work.seq < oldest[work.group].seq:
+            oldest[work.group] = work
+    for name, (enqueued, completed) in far.items():
+        there = oldest.get(name)
+        if enqueued > completed and (there is None or there.seq > completed + 1):
+            # Begun before what the ring still holds.
+            oldest[name] = Work(name, completed + 1, "", started=begun[name])
+        elif there is not None and there.seq <= completed:
+            del oldest[name]
+    return [*oldest.values(), *exchanges][:MOST_WAITING]
+
+
+def _begun(status: Json, names: Mapping[str, str], group: str) -> bool | None:
+    """Say whether the device has begun what it has not completed; None where nothing tells it."""
+    for number, told in status.items():
+        if names.get(str(number)) == group and isinstance(told, Mapping):
+            started = _int(told.get("last_started_collective"))
+            return None if started < 0 else started > _int(told.get("last_completed_collective"))
+    return None
+
+
+def _work(entry: Json) -> Work:
+    p2p = bool(entry.get("is_p2p"))
+    state = entry.get("state")
+    op = str(entry.get("profiling_name", "")).partition(":")[2] or str(
+        entry.get("profiling_name", "")
+    )
+    shape = f"{entry.get('input_dtypes', '')}{entry.get('input_sizes', '')}"
+    on_device = not str(entry.get("profiling_name", "")).startswith(("gloo", "mpi", "ucc"))
+    return Work(
+        group=_group(entry),
+        seq=_int(entry.get("p2p_seq_id" if p2p else "collective_seq_id")),
+        op=op[:LONGEST],
+        shape=shape[:LONGEST],
+        started=state == "started" if on_device else None,
+        p2p=p2p,
+    )
+
+
+def _done(entry: Json) -> bool:
+    return entry.get("state") == _DONE or bool(entry.get("retired"))
+
+
+def _ranks(config: Json) -> dict[str, str]:
+    """Return the members of each group; a text in Python's way of writing lists, or a list."""
+    found: dict[str, str] = {}
+    for name, told in config.items():
+        ranks = told.get("ranks") if isinstance(told, Mapping) else None
+        if isinstance(ranks, str) and len(ranks) < 1 << 20:
+            try:
+                ranks = ast.literal_eval(ranks)
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                continue
+        if isinstance(ranks, list) and ranks and all(isinstance(r, int) and r >= 0 for r in ranks):
+            found[str(name)] = ranges(ranks)
+    return found
+
+
+def _int(value: object) -> int:
+    try:
+        return int(value)  # type: ignore[call-overload,no-any-return]
+    except (TypeError, ValueError):
+        return 0
