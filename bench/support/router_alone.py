@@ -13,6 +13,7 @@ from lockstep.api.names import REVISION_LABEL, ROUTE_LABEL
 from lockstep.api.serving import Backend, Route, RouteSpec
 from lockstep.kube.cache import Change
 from lockstep.serve.router.protocol import ClientSide
+from lockstep.serve.router.sorting import Sorting
 from lockstep.serve.router.table import Table
 
 
@@ -27,9 +28,12 @@ async def main(upstream: int) -> None:
     status = PodStatus(phase="Running", pod_ip="127.0.0.1", conditions=[ready])
     meta = ObjectMeta(name="iris-0", namespace="n", uid="p", labels=labels)
     table.on_pod(Change(None, Pod(metadata=meta, status=status)))
-    loop = asyncio.get_running_loop()
+    loop, sorting = asyncio.get_running_loop(), Sorting(table.lanes)
     server = await loop.create_server(
-        lambda: ClientSide(table.find, table.unknown, clients), "127.0.0.1", 0, backlog=4096
+        lambda: ClientSide(table.find, table.unknown, clients, sorting),
+        "127.0.0.1",
+        0,
+        backlog=4096,
     )
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.Event().wait()

@@ -146,10 +146,12 @@ _HEALTH: Final[Rules] = (
 
 _SERVICES: Final[Rules] = (
     rule("apps", "controllerrevisions", "create", "delete", *_FOLLOW),
-    rule(GROUP, "routes", "create", "patch", *_FOLLOW),
+    rule(GROUP, "routes", "create", "delete", "patch", *_FOLLOW),
+    rule(GROUP, "gangs", "create", "delete", *_FOLLOW),
+    rule("", "services", "delete"),
     rule(GROUP, "routers", *_FOLLOW),
-    rule("serving.kserve.io", "inferenceservices", *_FOLLOW),
-    rule("serving.kserve.io", "inferenceservices/status", "patch"),
+    rule("serving.kserve.io", "inferenceservices inferencegraphs", *_FOLLOW),
+    rule("serving.kserve.io", "inferenceservices/status inferencegraphs/status", "patch"),
     rule("serving.kserve.io", "servingruntimes clusterservingruntimes", *_FOLLOW),
 )
 

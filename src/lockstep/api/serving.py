@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -34,6 +34,39 @@ class HoldQueue(Wire, frozen=True):
     seconds: Annotated[int, Meta(ge=1, description="Longest time that one waits.")] = 120
 
 
+class Match(Wire, frozen=True):
+    """Which requests one revision gets, whatever the weights say."""
+
+    revision: Annotated[str, Meta(description="Revision that gets them.")]
+    header: Annotated[str, Meta(description="Header that they bear.")] = ""
+    cookie: Annotated[str, Meta(description="Cookie that they bear, in place of a header.")] = ""
+    value: Annotated[str, Meta(description="Its value; any where left out.")] = ""
+
+
+class Mirror(Wire, frozen=True):
+    """A revision that gets copies of requests; its answers are dropped, but counted."""
+
+    revision: str = ""
+    percent: Annotated[int, Meta(ge=0, le=100, description="Of the requests.")] = 0
+
+
+class Logger(Wire, frozen=True):
+    """Where requests and answers are sent as CloudEvents."""
+
+    url: str = ""
+    mode: Literal["all", "request", "response"] = "all"
+    metadata_headers: Annotated[
+        list[str], Meta(description="Headers of the request that go with them.")
+    ] = []
+
+
+class Batcher(Wire, frozen=True):
+    """How requests of the v1 protocol are joined; none are where the size is 0."""
+
+    size: Annotated[int, Meta(ge=0, description="Instances with which one is sent.")] = 0
+    latency: Annotated[int, Meta(ge=0, description="Milliseconds after which it is.")] = 5000
+
+
 class RouteSpec(Wire, frozen=True):
     """Where requests of a service go."""
 
@@ -47,6 +80,26 @@ class RouteSpec(Wire, frozen=True):
     probe: Annotated[
         str, Meta(description="Path on which a replica answers 200 once it can serve.")
     ] = ""
+    matches: Annotated[
+        list[Match], Meta(description="Requests that one revision gets; the first that fits.")
+    ] = []
+    mirror: Annotated[Mirror, Meta(description="What copies of requests go to.")] = Mirror()
+    logger: Annotated[Logger, Meta(description="Where they are logged.")] = Logger()
+    batcher: Annotated[Batcher, Meta(description="How they are joined.")] = Batcher()
+    choice: Annotated[
+        Literal["load", "prefix"],
+        Meta(description="What chooses a replica: its load, or also what it holds of the prompt."),
+    ] = "load"
+    session: Annotated[
+        str, Meta(description="Header whose value keeps requests at one replica.")
+    ] = ""
+    predict: Annotated[str, Meta(description="Path at which graphs ask for predictions.")] = ""
+    models: Annotated[
+        list[str], Meta(description="Names of models by which OpenAI's clients choose it.")
+    ] = []
+    graph: Annotated[
+        dict[str, Any], Meta(description="Nodes of an InferenceGraph that is gone through.")
+    ] = {}
     hold: Annotated[HoldQueue, Meta(description="What may wait while no replica takes it.")] = (
         HoldQueue()
     )

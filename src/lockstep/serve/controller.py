@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES
+from lockstep.api.gang import GANGS
 from lockstep.api.merge import difference
 from lockstep.api.names import ROUTE_LABEL
 from lockstep.api.resource import Resource
@@ -25,20 +26,22 @@ from lockstep.compat.kserve.runtimes import known
 from lockstep.compat.kserve.translate import Component
 from lockstep.kube.client import Client
 from lockstep.kube.controller import Key
-from lockstep.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from lockstep.kube.errors import Conflict, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
+from lockstep.serve.carrying_out import carry_out
 from lockstep.serve.core import pods
 from lockstep.serve.core.autoscale import Autoscaler, Policy, policy
 from lockstep.serve.core.decide import decide, translate
+from lockstep.serve.core.gangs import is_worker
 from lockstep.serve.core.load import Meter, alive
-from lockstep.serve.core.world import Action, Change, Create, Delete, Seen
+from lockstep.serve.core.surroundings import peers_of
+from lockstep.serve.core.world import Seen
 
 log = logging.getLogger(__name__)
 
 TICK: Final = 1.0
 """Seconds between two looks at the load of a service that has replicas."""
-_REFUSALS: Final = frozenset({400, 403, 405, 413, 422})
 
 
 @dataclass
@@ -58,7 +61,7 @@ class ServingController:
     caches: Mapping[Resource[Any], Informer[Any]]
     recorder: Recorder
     clock: Callable[[], float] = time.time
-    _scales: dict[Key, Scale] = field(default_factory=dict)
+    _scales: dict[tuple[str, str, str], Scale] = field(default_factory=dict)
 
     async def reconcile(self, key: Key) -> float | None:
         """Take the next step for the service at *key*; return when to look again.
@@ -68,20 +71,28 @@ class ServingController:
         """
         seen = self._see(key)
         if seen is None or seen.service.metadata.deletion_timestamp is not None:
-            self._scales.pop(key, None)
+            for name in ("predictor", "transformer"):
+                self._scales.pop((*key, name), None)
             return None
         now = self.clock()
         component = translate(seen)
-        wanted = self._wanted(key, seen, component, now)
-        decision = decide(seen, component, wanted, now)
+        wanted, transformers = 0, 0
+        if not isinstance(component, Problem):
+            front = component.transformer
+            behind = seen.predictor(transformed=front is not None)
+            wanted = self._wanted((*key, "predictor"), behind, component, now)
+            if front is not None:
+                view = seen.of("transformer")
+                transformers = self._wanted((*key, "transformer"), view, front, now)
+        decision = decide(seen, component, wanted, now, transformers=transformers)
         try:
             for action in decision.actions:
-                await self._carry_out(key[0], action)
+                await carry_out(self.client, key[0], action)
             await self._write_status(seen, decision.status)
         except (Conflict, NotFound) as error:
             log.debug("%s: %s", key, error)
             return 0.1
-        return TICK if seen.pods or wanted else None
+        return TICK if seen.pods or wanted or transformers else None
 
     def _see(self, key: Key) -> Seen | None:
         namespace, name = key
@@ -96,7 +107,7 @@ class ServingController:
                 for one in self.caches[res].by_index(ROUTE_LABEL, label)
                 if any(o.uid == service.metadata.uid for o in one.metadata.owner_references)
             ]
-            for res in (PODS, CONTROLLER_REVISIONS)
+            for res in (PODS, CONTROLLER_REVISIONS, GANGS)
         }
         return Seen(
             service,
@@ -106,12 +117,16 @@ class ServingController:
             route=self.caches[ROUTES].get(namespace, name),
             name=self.caches[SERVICES].get(namespace, name),
             routers=alive(self.caches[ROUTERS], self.clock()),
+            behind=self.caches[ROUTES].get(namespace, f"{name}-predictor"),
+            behind_name=self.caches[SERVICES].get(namespace, f"{name}-predictor"),
+            gangs=owned[GANGS],
+            peers=self.caches[SERVICES].get(namespace, peers_of(name)),
         )
 
-    def _wanted(self, key: Key, seen: Seen, component: Component | Problem, now: float) -> int:
-        """Return how many replicas the load of a service needs."""
-        if isinstance(component, Problem):
-            return 0
+    def _wanted(
+        self, key: tuple[str, str, str], seen: Seen, component: Component, now: float
+    ) -> int:
+        """Return how many replicas the load of a component needs."""
         scaling = component.scaling
         asked = policy(
             component.annotations,
@@ -123,9 +138,11 @@ class ServingController:
         )
         scale = self._scales.setdefault(key, Scale(Autoscaler(since=now)))
         held = any(load.held for load in seen.loads.values())
-        there = [pod for pod in seen.pods if not pods.going(pod)]
+        there = [pod for pod in seen.pods if not (pods.going(pod) or is_worker(pod))]
         if scale.desired is None:
-            scale.desired = len(there) if seen.service.status.components else max(1, asked.minimum)
+            scale.desired = (
+                len(there) if seen.service.status.components.get(key[2]) else max(1, asked.minimum)
+            )
         self._measure(scale, seen, scaling.metric, asked, now)
         if scale.desired == 0 and not held and asked.minimum == 0:
             return 0
@@ -159,25 +176,3 @@ class ServingController:
                 meta.namespace,
                 subresource="status",
             )
-
-    async def _carry_out(self, namespace: str, action: Action) -> None:
-        try:
-            if isinstance(action, Create):
-                await self.client.create(action.resource, action.body, namespace)
-            elif isinstance(action, Delete):
-                await self.client.delete(
-                    action.resource,
-                    action.name,
-                    namespace,
-                    uid=action.uid,
-                    propagation="Background",
-                )
-            elif isinstance(action, Change):
-                await self.client.patch(action.resource, action.name, action.patch, namespace)
-        except AlreadyExists:
-            # Made a moment ago, and not in the cache yet.
-            return
-        except ApiError as error:
-            if error.status not in _REFUSALS:
-                raise
-            log.warning("%s %s was refused: %s", action.resource.kind, namespace, error.message)

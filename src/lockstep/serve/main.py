@@ -6,11 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES
+from lockstep.api.gang import GANGS
 from lockstep.api.names import ROUTE_LABEL
 from lockstep.api.resource import Resource
 from lockstep.api.serving import ROUTERS, ROUTES, Router
 from lockstep.compat.kserve.objects import (
     CLUSTER_SERVING_RUNTIMES,
+    INFERENCE_GRAPHS,
     INFERENCE_SERVICES,
     SERVING_RUNTIMES,
     ServingRuntime,
@@ -19,6 +21,7 @@ from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
 from lockstep.kube.manager import Manager
 from lockstep.serve.controller import ServingController
+from lockstep.serve.graph_controller import GraphController
 
 
 def add_serving(manager: Manager) -> None:
@@ -26,15 +29,17 @@ def add_serving(manager: Manager) -> None:
     services = manager.informer(INFERENCE_SERVICES)
     labelled = {
         res: manager.informer(res, label_selector=ROUTE_LABEL, indices={ROUTE_LABEL: _route_of})
-        for res in (PODS, CONTROLLER_REVISIONS, SERVICES)
+        for res in (PODS, CONTROLLER_REVISIONS, SERVICES, GANGS)
     }
     routes, routers = manager.informer(ROUTES), manager.informer(ROUTERS)
     runtimes = {res: manager.informer(res) for res in (SERVING_RUNTIMES, CLUSTER_SERVING_RUNTIMES)}
-    services.optional = True
+    graphs = manager.informer(INFERENCE_GRAPHS)
+    services.optional = graphs.optional = True
     for runtime in runtimes.values():
         runtime.optional = True
     caches: dict[Resource[Any], Informer[Any]] = {
         INFERENCE_SERVICES: services,
+        INFERENCE_GRAPHS: graphs,
         ROUTES: routes,
         ROUTERS: routers,
         **labelled,
@@ -49,16 +54,44 @@ def add_serving(manager: Manager) -> None:
         if not router.status.renewed_at:
             return everyone(ServingRuntime(metadata=router.metadata))
         keys = (name.partition("/") for name in router.status.routes)
-        return [(namespace, name) for namespace, _, name in keys]
+        return [(namespace, _service(namespace, name)) for namespace, _, name in keys]
+
+    def _service(namespace: str, route: str) -> str:
+        """Return the service of a route, which may be that of the predictor alone."""
+        name = route.removesuffix("-predictor")
+        return name if services.get(namespace, name) is not None else route
 
     controller = Controller("inferenceservice", shell.reconcile, workers=4)
     controller.follow(services)
-    controller.follow(routes)
+    controller.follow(routes, _key)
     controller.follow(routers, reported)
     for informer in labelled.values():
         controller.follow(informer, _key)
     for informer in runtimes.values():
         controller.follow(informer, everyone)
+    manager.add(controller)
+    _add_graphs(manager, caches)
+
+
+def _add_graphs(manager: Manager, caches: dict[Resource[Any], Informer[Any]]) -> None:
+    """Run the controller of InferenceGraphs."""
+    graphs = caches[INFERENCE_GRAPHS]
+
+    def every(_: Any) -> Iterable[Key]:
+        return [(one.metadata.namespace, one.metadata.name) for one in graphs]
+
+    def here(service: Any) -> Iterable[Key]:
+        return [key for key in every(service) if key[0] == service.metadata.namespace]
+
+    def began(router: Router) -> Iterable[Key]:
+        return [] if router.status.renewed_at else every(router)
+
+    shell = GraphController(manager.client, caches)
+    controller = Controller("inferencegraph", shell.reconcile)
+    controller.follow(graphs)
+    controller.follow(caches[INFERENCE_SERVICES], here)
+    controller.follow(caches[ROUTES])
+    controller.follow(caches[ROUTERS], began)
     manager.add(controller)
 
 
@@ -67,4 +100,5 @@ def _route_of(obj: Any) -> Iterable[str]:
 
 
 def _key(obj: Any) -> Iterable[Key]:
-    return [(obj.metadata.namespace, obj.metadata.labels[ROUTE_LABEL])]
+    meta = obj.metadata
+    return [(meta.namespace, meta.labels.get(ROUTE_LABEL, meta.name))]

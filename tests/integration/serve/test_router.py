@@ -15,6 +15,7 @@ from lockstep.api.names import REVISION_LABEL, ROUTE_LABEL
 from lockstep.api.serving import Backend, HoldQueue, Route, RouteSpec
 from lockstep.kube.cache import Change
 from lockstep.serve.router.protocol import ClientSide
+from lockstep.serve.router.sorting import Sorting
 from lockstep.serve.router.table import Table
 
 READ = 20.0
@@ -86,7 +87,11 @@ async def running() -> AsyncIterator[Router]:
     echo = await loop.create_server(Echo, "127.0.0.1", 0)
     router.replica_port = echo.sockets[0].getsockname()[1]
     server = await loop.create_server(
-        lambda: ClientSide(router.table.find, router.table.unknown, clients), "127.0.0.1", 0
+        lambda: ClientSide(
+            router.table.find, router.table.unknown, clients, Sorting(router.table.lanes)
+        ),
+        "127.0.0.1",
+        0,
     )
     router.port = server.sockets[0].getsockname()[1]
     try:

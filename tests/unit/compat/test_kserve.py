@@ -29,6 +29,10 @@ def service(annotations: dict[str, str] | None = None, **spec: Any) -> Inference
     )
 
 
+def canary(name: str, percent: int, **predictor: Any) -> dict[str, Any]:
+    return {"predictor": {"name": name, "model": IRIS, **predictor}, "trafficPercent": percent}
+
+
 def runtime(name: str, priority: int = 1, **spec: Any) -> ServingRuntime:
     form = SupportedFormat(name="sklearn", version="1", auto_select=True, priority=priority)
     fields: dict[str, Any] = {
@@ -122,8 +126,33 @@ def test_a_model_comes_to_its_usual_place(
         ({"model": IRIS, "timeout": 0}, "timeout", "from 1"),
         ({"model": IRIS, "scaleMetric": "moon"}, "scaleMetric", "concurrency"),
         ({"model": IRIS, "scaleTarget": 0}, "scaleTarget", "from 1"),
-        ({"model": IRIS, "workerSpec": {"a": 1}}, "workerSpec", "leave it out"),
-        ({"model": IRIS, "transformer": {"a": 1}}, "spec.transformer", "leave it out"),
+        ({"model": IRIS, "workerSpec": {"pipelineParallelSize": 1}}, "pipelineP", "from 2"),
+        ({"model": IRIS, "transformer": {"a": 1}}, "spec.transformer", "its own container"),
+        ({"model": IRIS, "logger": {"url": "ftp://x"}}, "logger.url", "http URL"),
+        ({"model": IRIS, "logger": {"url": "http://x", "mode": "x"}}, "logger.mode", "all"),
+        ({"model": IRIS, "batcher": {"maxBatchSize": 0}}, "batcher.maxBatchSize", "from 1"),
+        ({"model": IRIS, "canary": [canary("A", 5)]}, "canary[0].predictor.name", "a name"),
+        ({"model": IRIS, "canary": [canary("a", 101)]}, "canary[0].trafficPercent", "0 to 100"),
+        (
+            {"model": IRIS, "canary": [canary("a", 60), canary("b", 50)]},
+            "canary[].trafficPercent",
+            "100 at most",
+        ),
+        (
+            {"model": IRIS, "canary": [canary("a", 5, minReplicas=-1)]},
+            "spec.canary[0].predictor.minReplicas",
+            "from 0",
+        ),
+        (
+            {"model": IRIS, "canary": [canary("a", 5, workerSpec={"x": 1})]},
+            "spec.canary[0].predictor.workerSpec",
+            "in steps instead",
+        ),
+        (
+            {"model": IRIS, "canary": [canary("a", 5)], "canaryTrafficPercent": 3},
+            "canaryTrafficPercent",
+            "leave one",
+        ),
         ({"model": {**IRIS, "storageUri": "ftp://x/y"}}, "storageUri", "s3"),
         ({"model": {**IRIS, "storageUri": "model"}}, "storageUri", "s3://"),
         ({"model": {**IRIS, "storageUri": "file:///a/../b"}}, "storageUri", "climb"),

@@ -24,6 +24,17 @@ KINDS: Final[tuple[ForeignKind, ...]] = (
     ForeignKind(
         GROUP,
         "v1alpha1",
+        "InferenceGraph",
+        "inferencegraphs",
+        short_names=("ig",),
+        columns=(
+            ("URL", "string", ".status.url"),
+            ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
+        ),
+    ),
+    ForeignKind(
+        GROUP,
+        "v1alpha1",
         "ServingRuntime",
         "servingruntimes",
         columns=(("Disabled", "boolean", ".spec.disabled"),),

@@ -49,6 +49,7 @@ class Status(Wire, frozen=True):
     deployment_mode: str = ""
     serving_runtime_name: str = ""
     cluster_serving_runtime_name: str = ""
+    canary_statuses: list[Json] = []
 
 
 class InferenceService(Wire, frozen=True):
@@ -59,6 +60,32 @@ class InferenceService(Wire, frozen=True):
     status: Status = Status()
     api_version: str = f"{GROUP}/v1beta1"
     kind: str = "InferenceService"
+
+
+class GraphSpec(Wire, frozen=True):
+    """What a graph does with a request."""
+
+    nodes: dict[str, Json] = {}
+    timeout: int | None = None
+
+
+class GraphStatus(Wire, frozen=True):
+    """How a graph is."""
+
+    conditions: list[Condition] = []
+    url: str = ""
+    observed_generation: int = 0
+    deployment_mode: str = ""
+
+
+class InferenceGraph(Wire, frozen=True):
+    """Services that answer a request together."""
+
+    metadata: ObjectMeta
+    spec: GraphSpec = GraphSpec()
+    status: GraphStatus = GraphStatus()
+    api_version: str = f"{GROUP}/v1alpha1"
+    kind: str = "InferenceGraph"
 
 
 class SupportedFormat(Wire, frozen=True):
@@ -99,6 +126,9 @@ class ServingRuntime(Wire, frozen=True):
 
 INFERENCE_SERVICES = Resource(
     GROUP, "v1beta1", "inferenceservices", "InferenceService", True, InferenceService
+)
+INFERENCE_GRAPHS = Resource(
+    GROUP, "v1alpha1", "inferencegraphs", "InferenceGraph", True, InferenceGraph
 )
 SERVING_RUNTIMES = Resource(
     GROUP, "v1alpha1", "servingruntimes", "ServingRuntime", True, ServingRuntime

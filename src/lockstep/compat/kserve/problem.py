@@ -10,5 +10,10 @@ class Problem(ValueError):
 
     def __init__(self, field: str, value: Any, remedy: str, reason: str = "InvalidSpec") -> None:
         super().__init__(f"{field}: {value!r}: {remedy}")
-        self.field = field
+        self.field, self.value, self.remedy = field, value, remedy
         self.reason = reason
+
+    def moved(self, before: str, after: str) -> Problem:
+        """Return the same problem of a field that stands at *after* in place of *before*."""
+        field = self.field.replace(before, after, 1)
+        return Problem(field, self.value, self.remedy, self.reason)

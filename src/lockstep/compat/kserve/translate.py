@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from lockstep.compat.kserve import storage
+from lockstep.compat.kserve import nodes, storage
 from lockstep.compat.kserve.objects import InferenceService, ServingRuntime
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.runtimes import choose
+from lockstep.compat.kserve.way import Way, way
 
 Json = dict[str, Any]
 
@@ -61,8 +63,8 @@ _MODEL: Final = frozenset(
         "confidential",
     )
 )
-_LATER: Final = ("transformer", "explainer", "canary")
 _PORT: Final = 8080
+_NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,18}[a-z0-9])?")
 _METRICS: Final = ("concurrency", "rps")
 _TEMPLATE: Final = re.compile(r"\{\{\s*\.(\w+)(?:\.([\w./-]+))?\s*\}\}")
 
@@ -97,6 +99,17 @@ class Component:
     runtime: str = ""
     runtime_of_cluster: bool = True
     annotations: Mapping[str, str] = field(default_factory=dict)
+    way: Way = field(default_factory=Way)
+    name: str = "predictor"
+    """Which component it is: predictor, transformer, or ``canary-NAME``."""
+    workers: int = 0
+    """Pods of each replica beside the one that answers requests."""
+    worker: Json = field(default_factory=dict)
+    """Labels, annotations and spec of those."""
+    transformer: Component | None = None
+    """What requests come to before the predictor."""
+    canaries: tuple[tuple[int, Component], ...] = ()
+    """Predictors beside this one, each with its per cent of the requests."""
 
 
 def predictor(service: InferenceService, runtimes: list[ServingRuntime]) -> Component:
@@ -105,14 +118,87 @@ def predictor(service: InferenceService, runtimes: list[ServingRuntime]) -> Comp
     Raises:
         Problem: when something in it cannot be served; nothing of it is served then.
     """
-    for name in _LATER:
-        if getattr(service.spec, name):
-            raise Problem(f"spec.{name}", "...", "this part is not served yet; leave it out")
+    if service.spec.explainer:
+        raise Problem("spec.explainer", "...", "explainers are not served; leave it out")
     spec = service.spec.predictor
     if not spec:
         raise Problem("spec.predictor", spec, "a model or containers are needed")
+    found = _component(service, spec, runtimes)
+    transformer = None
+    if service.spec.transformer:
+        with _at("spec.predictor", "spec.transformer"):
+            transformer = _transformer(service, found, service.spec.transformer)
+    return replace(found, transformer=transformer, canaries=_canaries(service, found, runtimes))
+
+
+def _transformer(service: InferenceService, behind: Component, spec: Json) -> Component:
+    """Return the transformer; it is told where the predictor is, as KServe tells it."""
+    if not spec.get("containers") or _model(spec) is not None:
+        raise Problem("spec.predictor.containers", "", "a transformer brings its own container")
     if spec.get("workerSpec"):
-        raise Problem("spec.predictor.workerSpec", "...", "not served yet; leave it out")
+        raise Problem("spec.predictor.workerSpec", "...", "a transformer is one pod; leave it out")
+    spec = copy.deepcopy(spec)
+    meta, container = service.metadata, _server(spec)
+    told = {
+        "--model_name": meta.name,
+        "--predictor_host": f"{meta.name}-predictor.{meta.namespace}",
+        "--predictor_protocol": behind.protocol,
+        "--http_port": str(_PORT),
+    }
+    args = list(container.get("args", []))
+    for name, value in told.items():
+        if not any(str(one).partition("=")[0] == name for one in args):
+            args += [name, value]
+    container["args"] = args
+    return replace(_component(service, spec, []), name="transformer")
+
+
+def _canaries(
+    service: InferenceService, stable: Component, runtimes: list[ServingRuntime]
+) -> tuple[tuple[int, Component], ...]:
+    found: dict[str, tuple[int, Component]] = {}
+    for number, one in enumerate(service.spec.canary):
+        where = f"spec.canary[{number}]"
+        spec = dict(one.get("predictor") or {})
+        name, percent = str(spec.pop("name", "")), one.get("trafficPercent", 0)
+        if not _NAME.fullmatch(name) or name in found:
+            raise Problem(
+                f"{where}.predictor.name", name, "a name of its own is needed: up to 20 of a-z0-9-"
+            )
+        if not isinstance(percent, int) or isinstance(percent, bool) or not 0 <= percent <= 100:
+            raise Problem(f"{where}.trafficPercent", percent, "a whole number from 0 to 100")
+        if spec.get("workerSpec"):
+            raise Problem(
+                f"{where}.predictor.workerSpec",
+                "...",
+                "a canary has replicas of one pod; release a new version in steps instead: "
+                "annotation lockstep.dev/release",
+            )
+        with _at("spec.predictor", f"{where}.predictor"):
+            made = _component(service, spec, runtimes)
+        found[name] = (percent, replace(made, name=f"canary-{name}"))
+    total = sum(percent for percent, _ in found.values())
+    if total > 100:
+        raise Problem("spec.canary[].trafficPercent", total, "together they may be 100 at most")
+    if found and stable.canary_percent is not None:
+        raise Problem(
+            "spec.predictor.canaryTrafficPercent",
+            stable.canary_percent,
+            "spec.canary says how much each version gets; leave one of them out",
+        )
+    return tuple(found.values())
+
+
+@contextlib.contextmanager
+def _at(before: str, after: str) -> Iterator[None]:
+    """Let problems inside name the field where their user wrote it."""
+    try:
+        yield
+    except Problem as problem:
+        raise problem.moved(before, after) from None
+
+
+def _component(service: InferenceService, spec: Json, runtimes: list[ServingRuntime]) -> Component:
     model = _model(spec)
     annotations = {**service.metadata.annotations, **(spec.get("annotations") or {})}
     pod = {key: copy.deepcopy(value) for key, value in spec.items() if key not in _EXTENSION}
@@ -125,6 +211,10 @@ def predictor(service: InferenceService, runtimes: list[ServingRuntime]) -> Comp
         pod = _filled(pod, service)
     elif not pod.get("containers"):
         raise Problem("spec.predictor", "...", f"model, containers or {FRAMEWORKS[0]} is needed")
+    workers, worker = 0, dict[str, Any]()
+    if stated := spec.get("workerSpec"):
+        workers, worker = nodes.split(pod, stated, runtime)
+        worker = _filled(worker, service)
     container = _server(pod)
     port, grpc_port = _ports(container)
     probe = _probe(container, port, service.metadata.name if model else "", protocol)
@@ -142,6 +232,9 @@ def predictor(service: InferenceService, runtimes: list[ServingRuntime]) -> Comp
         runtime=runtime.metadata.name if runtime else "",
         runtime_of_cluster=runtime is None or not runtime.metadata.namespace,
         annotations=annotations,
+        way=way(service, spec, model, protocol),
+        workers=workers,
+        worker=worker,
     )
 
 

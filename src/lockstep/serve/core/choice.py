@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, TypeVar
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from lockstep.api.serving import Match
+from lockstep.serve.core.prefix import Prefixes
 
 
 class Loaded(Protocol):
@@ -12,7 +17,14 @@ class Loaded(Protocol):
     in_flight: int
 
 
+class Named(Loaded, Protocol):
+    """What has an identity beside its load."""
+
+    uid: str
+
+
 R = TypeVar("R", bound=Loaded)
+N = TypeVar("N", bound=Named)
 
 
 class Turns:
@@ -52,3 +64,58 @@ def least_loaded(replicas: Sequence[R], limit: int, turn: int) -> R | None:
         ):
             best = one
     return best
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What is known of a request beside its route."""
+
+    revision: str = ""
+    """The revision that its headers choose; empty where the weights do."""
+    session: str = ""
+    """Requests with the same one go to the same replica."""
+    keys: tuple[int, ...] = ()
+    """Blocks of its prompt, as ``prefix.blocks`` gives them."""
+
+
+NO_HINTS: Final = Hints()
+
+
+def by_session(replicas: Sequence[N], session: str, limit: int) -> N | None:
+    """Return the replica that *session* has; of those with room, the same as long as it is there.
+
+    Where a replica comes or goes, only the sessions that it gets or had move.
+    """
+    free = [one for one in replicas if limit == 0 or one.in_flight < limit]
+
+    def rank(one: N) -> bytes:
+        return hashlib.blake2b(f"{session}\0{one.uid}".encode(), digest_size=8).digest()
+
+    return max(free, key=rank, default=None)
+
+
+def by_prefix(
+    replicas: Sequence[N], keys: Sequence[int], prefixes: Prefixes, limit: int
+) -> N | None:
+    """Return the replica at which a prompt is answered first, by what it holds and has to do."""
+    free = [one for one in replicas if limit == 0 or one.in_flight < limit]
+    return min(
+        free,
+        key=lambda one: (prefixes.cost(one.uid, keys, one.in_flight), one.in_flight, one.uid),
+        default=None,
+    )
+
+
+def revision_of(matches: Sequence[Match], headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """Return the revision that the first fitting match chooses; empty where none fits."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        found.setdefault(name.decode("latin-1").lower(), value.decode("latin-1"))
+    cookies = dict(
+        part.strip().partition("=")[::2] for part in found.get("cookie", "").split(";") if part
+    )
+    for one in matches:
+        there = cookies.get(one.cookie) if one.cookie else found.get(one.header.lower())
+        if there is not None and (not one.value or there.strip() == one.value):
+            return one.revision
+    return ""

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from typing import Final
 
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, ControllerRevision, Pod
-from lockstep.api.names import QUEUE_LABEL
+from lockstep.api.names import GANG_LABEL, QUEUE_LABEL
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.translate import Component, predictor
-from lockstep.serve.core import pods, release, revisions, surroundings
+from lockstep.serve.core import gangs, pods, release, revisions, surroundings
 from lockstep.serve.core.release import Release
-from lockstep.serve.core.status import Standing, status, troubled
+from lockstep.serve.core.status import Standing, status, troubled, with_transformer
 from lockstep.serve.core.traffic import Split, replicas, split
 from lockstep.serve.core.world import Action, Create, Decision, Delete, Seen
+
+STOP_ANNOTATION: Final = "serving.kserve.io/stop"
+"""With ``true``: the service has no replicas until this goes."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A service as it is to be."""
+    """A component as it is to be."""
 
     component: Component
     latest: ControllerRevision
@@ -27,31 +32,89 @@ class _Plan:
     """Replicas by revision."""
     closing: str
     release: Release | None
+    canaries: tuple[tuple[str, int, str, bool], ...] = ()
+    """Name, per cent, revision and readiness of each."""
 
 
-def decide(seen: Seen, component: Component | Problem, wanted: int, now: float) -> Decision:
+def decide(
+    seen: Seen,
+    component: Component | Problem,
+    wanted: int,
+    now: float,
+    *,
+    transformers: int = 0,
+) -> Decision:
     """Return what *seen* needs to serve *component* with *wanted* replicas.
 
-    A spec that cannot be served leaves everything as it is: the revision before goes on.
+    *transformers* is how many replicas its transformer needs. A spec that cannot be served leaves
+    everything as it is: the revision before goes on.
     """
     if isinstance(component, Problem):
         return Decision(troubled(seen, component, now), [])
-    data = revisions.content(component)
-    latest = revisions.find(seen.revisions, data)
-    if latest is None:
-        name, written = seen.service.metadata.name, seen.service.spec.predictor
-        made = revisions.make(name, seen.revisions, data, _meta(seen), written)
-        return Decision(seen.service.status, [Create(CONTROLLER_REVISIONS, made)])
-    plan = _plan(seen, component, latest, wanted, now)
-    actions = [
-        *surroundings.route(seen, component, plan.traffic, plan.closing),
-        *surroundings.name(seen, _meta(seen)),
+    made = _missing_revision(seen, component)
+    if made is not None:
+        return Decision(seen.service.status, [made])
+    meta = surroundings.meta(seen)
+    transformer = component.transformer
+    view = seen.predictor(transformed=transformer is not None)
+    latest = _latest(view, component)
+    plan = _plan(view, component, latest, wanted, now)
+    actions = [*surroundings.peers(seen, component), *_serve(view, plan, meta)]
+    told = asdict(plan.release) if plan.release is not None else {}
+    standing = Standing(
+        component, latest.metadata.name, plan.traffic, wanted, plan.closing, told, plan.canaries
+    )
+    found = status(view, standing, now)
+    front = seen.of("transformer")
+    if transformer is not None:
+        plan = _plan(front, transformer, _latest(front, transformer), transformers, now)
+        actions += _serve(front, plan, meta)
+        standing = Standing(
+            transformer, plan.latest.metadata.name, plan.traffic, transformers, plan.closing, {}
+        )
+        found = with_transformer(found, front, standing, now)
+    elif _leads(seen, plan):
+        actions += [Delete(PODS, one.metadata.name, one.metadata.uid) for one in front.pods]
+        actions += surroundings.leftover(seen)
+    return Decision(found, actions)
+
+
+def _leads(seen: Seen, plan: _Plan) -> bool:
+    """Return whether the service's route sends to the predictor itself."""
+    backends = seen.route.spec.backends if seen.route is not None else []
+    return bool(backends) and {one.revision for one in backends} <= set(plan.traffic.weights)
+
+
+def _missing_revision(seen: Seen, component: Component) -> Create | None:
+    """Return the revision to be made first; none where there is one of each component."""
+    several = [component, *(one for _, one in component.canaries)]
+    if component.transformer is not None:
+        several.append(component.transformer)
+    for one in several:
+        chain = seen.of(one.name).revisions
+        data = revisions.content(one)
+        if revisions.find(chain, data) is None:
+            name, spec = seen.service.metadata.name, seen.service.spec
+            written = spec.predictor if one.name == "predictor" else {}
+            meta = surroundings.meta(seen)
+            body = revisions.make(name, chain, data, meta, written, component=one.name)
+            return Create(CONTROLLER_REVISIONS, body)
+    return None
+
+
+def _latest(seen: Seen, component: Component) -> ControllerRevision:
+    chain = seen.of(component.name).revisions
+    return max(chain, key=lambda one: one.revision)
+
+
+def _serve(seen: Seen, plan: _Plan, meta: surroundings.Json) -> list[Action]:
+    """Return what brings one component and its route to what they are to be."""
+    return [
+        *surroundings.route(seen, plan.component, plan.traffic, plan.closing),
+        *surroundings.name(seen, meta),
         *_pods(seen, plan),
         *_old_revisions(seen, plan),
     ]
-    told = asdict(plan.release) if plan.release is not None else {}
-    standing = Standing(component, latest.metadata.name, plan.traffic, wanted, plan.closing, told)
-    return Decision(status(seen, standing, now), actions)
 
 
 def translate(seen: Seen) -> Component | Problem:
@@ -62,19 +125,28 @@ def translate(seen: Seen) -> Component | Problem:
             field = "spec.predictor.canaryTrafficPercent"
             text = f"the steps in {release.STEPS_ANNOTATION} say how much; leave one of them out"
             raise Problem(field, component.canary_percent, text)
-        return component
     except Problem as problem:
         return problem
+    router = surroundings.first(seen.routers)
+    if component.transformer is not None and router is not None and router.spec.port != 80:
+        return replace(component, transformer=_at_port(component.transformer, router.spec.port))
+    return component
 
 
-def _meta(seen: Seen) -> surroundings.Json:
-    return surroundings.meta(seen)
+def _at_port(transformer: Component, port: int) -> Component:
+    """Return a transformer that asks for its predictor at the router's *port*."""
+    template = copy.deepcopy(transformer.template)
+    for container in template["spec"]["containers"]:
+        args = container.get("args", [])
+        if "--predictor_host" in args:
+            args[args.index("--predictor_host") + 1] += f":{port}"
+    return replace(transformer, template=template)
 
 
 def _plan(
     seen: Seen, component: Component, latest: ControllerRevision, wanted: int, now: float
 ) -> _Plan:
-    before = seen.service.status.components.get("predictor")
+    before = seen.service.status.components.get(component.name)
     name = latest.metadata.name
     rolled_out = _rolled_out(seen, before.latest_rolledout_revision if before else "", name)
     was_ready = before is not None and before.latest_ready_revision == name
@@ -83,12 +155,16 @@ def _plan(
     if not rolled_out or (rolled_out == name and released and released.phase != "Completed"):
         # The first revision of a service gets all requests at once.
         released = None
+    way = component.way
     traffic = split(
         name,
         latest_ready=was_ready or is_ready,
         rolled_out=rolled_out,
         percent=released.weight if released is not None else component.canary_percent,
+        asked_for=bool(way.rules or way.mirror or way.tags),
     )
+    canaries = _canaries(seen, component)
+    traffic = traffic.beside({rev: percent for _, percent, rev, good in canaries if good})
     # A revision that never served starts once, whatever the load: only then is it known good.
     proof = 0 if was_ready or is_ready else max(1, component.scaling.minimum)
     counts = replicas(wanted, traffic.weights)
@@ -96,7 +172,26 @@ def _plan(
         # What is being released stays up, even while no request is sent to it.
         proof = max(proof, 1)
     counts[name] = max(counts.get(name, 0), proof)
-    return _Plan(component, latest, traffic, counts, _closing(seen, counts, now), released)
+    for (_, _, revision, good), (_, canary) in zip(canaries, component.canaries, strict=True):
+        least = canary.scaling.minimum if good else max(1, canary.scaling.minimum)
+        counts[revision] = max(counts.get(revision, 0), least)
+    if STOP_ANNOTATION in component.annotations and _stopped(component):
+        counts = dict.fromkeys(counts, 0)
+    closing = _closing(seen, counts, now)
+    return _Plan(component, latest, traffic, counts, closing, released, canaries)
+
+
+def _stopped(component: Component) -> bool:
+    return component.annotations[STOP_ANNOTATION] == "true"
+
+
+def _canaries(seen: Seen, component: Component) -> tuple[tuple[str, int, str, bool], ...]:
+    found = []
+    for percent, one in component.canaries:
+        revision = _latest(seen, one).metadata.name
+        good = any(pods.ready(pod) for pod in _of(seen, revision))
+        found.append((one.name.removeprefix("canary-"), percent, revision, good))
+    return tuple(found)
 
 
 def _released(
@@ -106,7 +201,7 @@ def _released(
     plan = release.steps(component.annotations)
     if not plan:
         return None
-    before = seen.service.status.components.get("predictor")
+    before = seen.service.status.components.get(component.name)
     state = release.recorded(before.release if before is not None else {}, name)
     counts = release.count(seen.loads.values(), name)
     go_on = component.annotations.get(release.CONTINUE_ANNOTATION, "")
@@ -144,7 +239,7 @@ def _closed(seen: Seen, token: str) -> bool:
 
 
 def _of(seen: Seen, revision: str) -> list[Pod]:
-    return [pod for pod in seen.pods if pods.revision(pod) == revision]
+    return [pod for pod in seen.pods if pods.revision(pod) == revision and not gangs.is_worker(pod)]
 
 
 def _pods(seen: Seen, plan: _Plan) -> Iterator[Action]:
@@ -153,20 +248,22 @@ def _pods(seen: Seen, plan: _Plan) -> Iterator[Action]:
     serving = set(plan.traffic.weights)
     queue = seen.service.metadata.labels.get(QUEUE_LABEL, pods.DEFAULT_QUEUE)
     for pod in seen.pods:
-        if pods.over(pod) and pod.metadata.deletion_timestamp is None:
+        alone = GANG_LABEL not in pod.metadata.labels
+        if alone and pods.over(pod) and pod.metadata.deletion_timestamp is None:
             yield Delete(PODS, pod.metadata.name, pod.metadata.uid)
+    yield from gangs.mend(seen, by_name, queue)
+    parts = gangs.replicas(seen)
     for name, count in plan.wanted.items():
         there = _of(seen, name)
         missing = count - sum(not pods.going(pod) for pod in there)
-        for number in pods.free_ordinals(there, max(0, missing)):
-            body = pods.make(
-                seen.service.metadata.name, by_name[name], number, surroundings.meta(seen), queue
-            )
-            yield Create(PODS, body)
+        # The pods of one that went are gone before it is made anew.
+        taken = {int(one.rpartition("-")[2]) for one in parts if one.rpartition("-")[0] == name}
+        for number in pods.free_ordinals(there, max(0, missing), taken):
+            yield from gangs.make(seen, by_name[name], number, queue)
     zero = not any(plan.wanted.values())
     if zero and not _closed(seen, plan.closing):
         return
-    for name in {pods.revision(pod) for pod in seen.pods}:
+    for name in {pods.revision(pod) for pod in seen.pods if not gangs.is_worker(pod)}:
         alive = sorted(
             (pod for pod in _of(seen, name) if not pods.going(pod)),
             key=lambda pod: (pods.ready(pod), -pods.ordinal(pod)),
@@ -188,6 +285,6 @@ def _taken_over(seen: Seen, plan: _Plan) -> bool:
 
 def _old_revisions(seen: Seen, plan: _Plan) -> Iterator[Action]:
     keep = {*plan.traffic.weights, plan.latest.metadata.name, plan.traffic.rolled_out}
-    keep |= {pods.revision(pod) for pod in seen.pods}
+    keep |= {pods.revision(pod) for pod in seen.pods} | {one for _, _, one, _ in plan.canaries}
     for one in revisions.surplus(seen.revisions, keep):
         yield Delete(CONTROLLER_REVISIONS, one.metadata.name, one.metadata.uid)

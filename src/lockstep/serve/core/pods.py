@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ _WAITS: Final = ("ContainerCreating", "PodInitializing", "")
 
 
 def make(service: str, revision: ControllerRevision, ordinal: int, meta: Json, queue: str) -> Json:
-    """Return replica number *ordinal* of *revision* as it is sent to the server."""
+    """Return replica number *ordinal* of *revision*, or its head, as it is sent to the server."""
     template = revision.data["template"]
     spec = copy.deepcopy(template["spec"])
     spec["schedulerName"] = SCHEDULER_NAME
@@ -33,7 +33,7 @@ def make(service: str, revision: ControllerRevision, ordinal: int, meta: Json, q
         ROUTE_LABEL: service,
         REVISION_LABEL: name,
         "serving.kserve.io/inferenceservice": service,
-        "component": "predictor",
+        "component": component(name, service),
     }
     return {
         "apiVersion": PODS.api_version,
@@ -46,6 +46,11 @@ def make(service: str, revision: ControllerRevision, ordinal: int, meta: Json, q
         },
         "spec": spec,
     }
+
+
+def component(revision: str, service: str) -> str:
+    """Return the component that a revision is of."""
+    return revision.removeprefix(f"{service}-").rpartition("-")[0]
 
 
 def ready(pod: Pod) -> bool:
@@ -70,9 +75,11 @@ def ordinal(pod: Pod) -> int:
     return int(pod.metadata.name.rpartition("-")[2])
 
 
-def free_ordinals(there: Iterable[Pod], count: int) -> list[int]:
-    """Return the lowest *count* numbers that none of *there* bears."""
-    taken = {ordinal(pod) for pod in there}
+def free_ordinals(
+    there: Iterable[Pod], count: int, more: Collection[int] = frozenset()
+) -> list[int]:
+    """Return the lowest *count* numbers that none of *there* bears, and that are none of *more*."""
+    taken = {*more, *(ordinal(pod) for pod in there)}
     found: list[int] = []
     number = 0
     while len(found) < count:

@@ -21,11 +21,13 @@ KEPT: Final = 10
 
 def content(component: Component) -> Json:
     """Return what makes a revision: the pods, and how they are asked whether they can serve."""
+    several = {"workers": component.workers, "worker": component.worker}
     return {
         "template": component.template,
         "port": component.port,
         "grpcPort": component.grpc_port,
         "probe": component.probe,
+        **(several if component.workers else {}),
     }
 
 
@@ -48,8 +50,10 @@ def make(
     data: Json,
     meta: Json,
     written: Json | None = None,
+    *,
+    component: str = "predictor",
 ) -> Json:
-    """Return the next revision of a service as it is sent to the server.
+    """Return the next revision of a service's *component* as it is sent to the server.
 
     *written* is the predictor as its user wrote it, to which the service may be rolled back.
     """
@@ -59,7 +63,7 @@ def make(
         "kind": CONTROLLER_REVISIONS.kind,
         "metadata": {
             **meta,
-            "name": f"{service}-predictor-{number:05d}",
+            "name": f"{service}-{component}-{number:05d}",
             "labels": {ROUTE_LABEL: service},
             "annotations": {WRITTEN_ANNOTATION: json.dumps(written or {}, sort_keys=True)},
         },

@@ -31,6 +31,8 @@ class Standing:
     closing: str
     release: Json
     """How far a release in steps is; empty where there is none."""
+    canaries: tuple[tuple[str, int, str, bool], ...] = ()
+    """Name, per cent, revision and readiness of each."""
 
 
 def status(seen: Seen, standing: Standing, now: float) -> Status:
@@ -39,7 +41,29 @@ def status(seen: Seen, standing: Standing, now: float) -> Status:
     old = before.components.get("predictor", ComponentStatus())
     latest = [pod for pod in seen.pods if pods.revision(pod) == standing.latest]
     proven = old.latest_ready_revision == standing.latest or any(map(pods.ready, latest))
-    component = ComponentStatus(
+    component = _component(seen, standing, old, proven=proven)
+    told = _conditions(seen, standing, proven=proven)
+    return structs.replace(
+        before,
+        conditions=dated(before.conditions, told, seen.service.metadata.generation, now),
+        components={**before.components, "predictor": component},
+        model_status=_model(seen, standing, proven=proven),
+        url=url(seen),
+        address={"url": address(seen)},
+        observed_generation=seen.service.metadata.generation,
+        deployment_mode="Standard",
+        canary_statuses=[
+            {"name": name, "trafficPercent": percent, "revisionName": revision, "ready": good}
+            for name, percent, revision, good in standing.canaries
+        ],
+        **_runtime(standing.component),
+    )
+
+
+def _component(
+    seen: Seen, standing: Standing, old: ComponentStatus, *, proven: bool
+) -> ComponentStatus:
+    return ComponentStatus(
         latest_created_revision=standing.latest,
         latest_ready_revision=standing.latest if proven else old.latest_ready_revision,
         latest_rolledout_revision=standing.traffic.rolled_out,
@@ -52,17 +76,34 @@ def status(seen: Seen, standing: Standing, now: float) -> Status:
         rest_url=url(seen),
         grpc_url=grpc_url(seen, standing.component.grpc_port),
     )
-    told = _conditions(seen, standing, proven=proven)
+
+
+def with_transformer(told: Status, seen: Seen, standing: Standing, now: float) -> Status:
+    """Return the status *told* with that of the transformer, without which none is ready."""
+    old = seen.service.status.components.get("transformer", ComponentStatus())
+    latest = [pod for pod in seen.pods if pods.revision(pod) == standing.latest]
+    proven = old.latest_ready_revision == standing.latest or any(map(pods.ready, latest))
+    _, good, reason, message = next(
+        one for one in _conditions(seen, standing, proven=proven) if one[0] == "PredictorReady"
+    )
+    before = {one.type: one for one in told.conditions}
+    ready = before["Ready"]
+    shown = [("TransformerReady", good, reason, message)]
+    if ready.status == "True" and not good:
+        shown.append(("Ready", False, reason, f"the transformer: {message}"))
+    kept = [one for one in told.conditions if one.type not in {kind for kind, *_ in shown}]
+    generation = seen.service.metadata.generation
+    old_ones = seen.service.status.conditions
+    known = [one for one in old_ones if one.type in ("TransformerReady", "Ready")]
+    fresh = dated(known, shown, generation, now)
+    made = [one for one in fresh if one.type in {kind for kind, *_ in shown}]
+    component = _component(seen, standing, old, proven=proven)
     return structs.replace(
-        before,
-        conditions=_dated(before.conditions, told, seen.service.metadata.generation, now),
-        components={**before.components, "predictor": component},
-        model_status=_model(seen, standing, proven=proven),
+        told,
         url=url(seen),
         address={"url": address(seen)},
-        observed_generation=seen.service.metadata.generation,
-        deployment_mode="Standard",
-        **_runtime(standing.component),
+        conditions=sorted([*kept, *made], key=lambda one: one.type),
+        components={**told.components, "transformer": component},
     )
 
 
@@ -80,7 +121,7 @@ def troubled(seen: Seen, problem: Problem, now: float) -> Status:
     failed = {"reason": problem.reason, "message": text}
     return structs.replace(
         before,
-        conditions=_dated(before.conditions, told, seen.service.metadata.generation, now),
+        conditions=dated(before.conditions, told, seen.service.metadata.generation, now),
         model_status={
             "transitionStatus": "InvalidSpec",
             "states": {
@@ -128,11 +169,17 @@ def _conditions(
     if release := standing.release:
         done = release["phase"] == "Completed"
         parts.append(("ReleaseCompleted", done, release["phase"], release["message"]))
+    if standing.canaries:
+        late = [name for name, _, _, good in standing.canaries if not good]
+        words = f"no replica of {', '.join(late)} has answered" if late else ""
+        parts.append(("CanaryPredictorReady", not late, "NotReady" if late else "", words))
+    if stopped := standing.component.annotations.get("serving.kserve.io/stop") == "true":
+        parts.append(("Stopped", stopped, "", ""))
     ok = serving and routed
     return [*parts, ("Ready", ok, why or ("" if routed else "NoRouter"), text or no_router)]
 
 
-def _dated(
+def dated(
     before: list[Condition],
     told: list[tuple[str, bool, str, str]],
     generation: int,

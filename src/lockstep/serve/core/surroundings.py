@@ -8,13 +8,19 @@ from typing import Any
 from lockstep.api.core import SERVICES
 from lockstep.api.merge import difference
 from lockstep.api.names import LEADS_TO_ANNOTATION, ROUTE_LABEL, SYSTEM_NAMESPACE
-from lockstep.api.serving import ROUTER_SERVICE, ROUTES, Backend, Router, RouteSpec
+from lockstep.api.serving import ROUTER_SERVICE, ROUTES, Backend, Match, Mirror, Router, RouteSpec
 from lockstep.api.wire import to_builtins
 from lockstep.compat.kserve.translate import Component
+from lockstep.compat.kserve.way import TAG_HEADER, Way
 from lockstep.serve.core.traffic import Split
-from lockstep.serve.core.world import Action, Change, Create, Seen
+from lockstep.serve.core.world import Action, Change, Create, Delete, Seen
 
 Json = dict[str, Any]
+
+
+def peers_of(service: str) -> str:
+    """Return the name of the Service through which pods of a replica find each other."""
+    return f"{service}-peers"
 
 
 def meta(seen: Seen) -> Json:
@@ -35,11 +41,11 @@ def url(seen: Seen) -> str:
     router = first(seen.routers)
     if router is None:
         return ""
-    about = seen.service.metadata
+    namespace = seen.service.metadata.namespace
     if router.spec.domain:
         scheme = router.spec.scheme
-        return f"{scheme}://{about.name}-{about.namespace}.{router.spec.domain}"
-    return f"{router.spec.url}/serving/{about.namespace}/{about.name}"
+        return f"{scheme}://{seen.route_name}-{namespace}.{router.spec.domain}"
+    return f"{router.spec.url}/serving/{namespace}/{seen.route_name}"
 
 
 def grpc_url(seen: Seen, port: int) -> str:
@@ -62,7 +68,8 @@ def first(routers: list[Router]) -> Router | None:
 
 def route(seen: Seen, component: Component, traffic: Split, closing: str) -> Iterator[Action]:
     """Yield what makes the route say how requests are split."""
-    name = seen.service.metadata.name
+    name, way = seen.route_name, component.way
+    latest = traffic.latest
     known = {one.metadata.name: one.data for one in seen.revisions}
     spec = RouteSpec(
         backends=[
@@ -79,18 +86,63 @@ def route(seen: Seen, component: Component, traffic: Split, closing: str) -> Ite
         probe=component.probe,
         url=url(seen),
         closing=closing,
+        matches=_matches(way, traffic) if latest else [],
+        mirror=Mirror(revision=latest, percent=way.mirror) if way.mirror and latest else Mirror(),
+        logger=way.logger,
+        batcher=way.batcher,
+        choice="prefix" if way.choice == "prefix" else "load",
+        session=way.session,
+        predict=way.predict,
+        models=list(way.models),
     )
     wanted = to_builtins(spec)
     if seen.route is None:
-        about = {**meta(seen), "name": name, "labels": {ROUTE_LABEL: name}}
+        about = {**meta(seen), "name": name, "labels": {ROUTE_LABEL: seen.service.metadata.name}}
         yield Create(ROUTES, {"metadata": about, "spec": wanted})
     elif patch := difference(to_builtins(seen.route.spec), wanted):
         yield Change(ROUTES, name, {"spec": patch})
 
 
+def _matches(way: Way, traffic: Split) -> list[Match]:
+    """Return which requests go to one revision, whatever the weights say."""
+    found = [
+        Match(revision=traffic.latest, header=one.header, cookie=one.cookie, value=one.value)
+        for one in way.rules
+    ]
+    if way.tags:
+        tagged = {"latest": traffic.latest, "prev": traffic.rolled_out}
+        found += [
+            Match(revision=revision, header=TAG_HEADER, value=tag)
+            for tag, revision in tagged.items()
+        ]
+    return found
+
+
+def peers(seen: Seen, component: Component) -> Iterator[Action]:
+    """Yield what gives names to the pods of replicas that are several."""
+    if component.workers and seen.peers is None:
+        service = seen.service.metadata.name
+        labels = {ROUTE_LABEL: service}
+        body = {
+            "metadata": {**meta(seen), "name": peers_of(service), "labels": labels},
+            "spec": {"clusterIP": "None", "selector": labels, "publishNotReadyAddresses": True},
+        }
+        yield Create(SERVICES, body)
+
+
+def leftover(seen: Seen) -> Iterator[Action]:
+    """Yield what takes away the route of a predictor that no transformer is before any more."""
+    if seen.behind is not None:
+        about = seen.behind.metadata
+        yield Delete(ROUTES, about.name, about.uid)
+    if seen.behind_name is not None:
+        about = seen.behind_name.metadata
+        yield Delete(SERVICES, about.name, about.uid)
+
+
 def name(seen: Seen, about: Json) -> Iterator[Action]:
     """Yield what makes the service's name lead to the routers."""
-    service = seen.service.metadata.name
+    service = seen.route_name
     router = first(seen.routers)
     address = router.spec.address if router is not None else ""
     leads = {LEADS_TO_ANNOTATION: address} if address else {}
@@ -100,7 +152,7 @@ def name(seen: Seen, about: Json) -> Iterator[Action]:
             "metadata": {
                 **about,
                 "name": service,
-                "labels": {ROUTE_LABEL: service},
+                "labels": {ROUTE_LABEL: seen.service.metadata.name},
                 "annotations": leads,
             },
             "spec": {"type": "ExternalName", "externalName": target},

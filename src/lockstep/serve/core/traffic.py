@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,13 +13,36 @@ class Split:
 
     weights: dict[str, int]
     rolled_out: str
+    latest: str = ""
+    """The newest revision where it serves beside the one before, even without a weight."""
+
+    def beside(self, canaries: Mapping[str, int]) -> Split:
+        """Return the split when *canaries* get their per cent, and the rest as before."""
+        if not canaries:
+            return self
+        left, given = 100 - sum(canaries.values()), 0
+        weights = dict(canaries)
+        for name, weight in sorted(self.weights.items(), key=lambda one: one[1]):
+            weights[name] = weight * left // 100
+            given += weights[name]
+        if self.weights:
+            weights[max(self.weights, key=lambda one: self.weights[one])] += left - given
+        return replace(self, weights=weights)
 
 
-def split(latest: str, *, latest_ready: bool, rolled_out: str, percent: int | None) -> Split:
+def split(
+    latest: str,
+    *,
+    latest_ready: bool,
+    rolled_out: str,
+    percent: int | None,
+    asked_for: bool = False,
+) -> Split:
     """Return how requests are split.
 
     A revision gets requests only once it was ready; until then the one before keeps all of them.
-    *percent* is what the latest gets beside the one that was *rolled_out* before.
+    *percent* is what the latest gets beside the one that was *rolled_out* before. Where it is
+    *asked_for* by requests themselves, or gets copies, it serves even without a share.
     """
     if not rolled_out or rolled_out == latest:
         return Split({latest: 100}, latest if latest_ready else rolled_out)
@@ -27,7 +51,10 @@ def split(latest: str, *, latest_ready: bool, rolled_out: str, percent: int | No
     if percent is None or percent == 100:
         return Split({latest: 100}, latest)
     weights = {latest: percent, rolled_out: 100 - percent}
-    return Split({name: weight for name, weight in weights.items() if weight}, rolled_out)
+    kept = {name: weight for name, weight in weights.items() if weight}
+    if asked_for:
+        kept.setdefault(latest, 0)
+    return Split(kept, rolled_out, latest if latest in kept else "")
 
 
 def replicas(wanted: int, weights: dict[str, int]) -> dict[str, int]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from http import HTTPStatus
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
+from lockstep.serve.core.choice import NO_HINTS, Hints
 from lockstep.serve.router.lane import Lane, Replica
 from lockstep.serve.router.upstream import Upstream
 
@@ -48,9 +49,27 @@ class Client(Protocol):
         """Tell whether it speaks HTTP/1.0."""
 
 
+class Tap(Protocol):
+    """What sees requests and answers pass: logs and mirrors."""
+
+    def request(self, head: bytes, body: bytes, *, whole: bool) -> None:
+        """Take a request, or its beginning where it is not *whole*."""
+
+    def answer(self, status: int) -> None:
+        """Take the status of the answer."""
+
+    def piece(self, data: bytes) -> None:
+        """Take a piece of the answer."""
+
+    def end(self) -> None:
+        """Take the end of the answer."""
+
+
 class Exchange:
     """A request and its answer."""
 
+    waits: ClassVar = False
+    """Whether its body, up to a limit, is needed to choose a replica."""
     __slots__ = (
         "_answered",
         "_chunked",
@@ -59,6 +78,7 @@ class Exchange:
         "_replica",
         "_retriable",
         "_sent",
+        "_tap",
         "_timer",
         "_tries",
         "_upstream",
@@ -66,6 +86,7 @@ class Exchange:
         "complete",
         "head",
         "held_bytes",
+        "hints",
         "lane",
         "length",
         "method",
@@ -73,9 +94,19 @@ class Exchange:
     )
 
     def __init__(
-        self, client: Client, lane: Lane, method: bytes, head: bytes, length: int | None
+        self,
+        client: Client,
+        lane: Lane,
+        method: bytes,
+        head: bytes,
+        length: int | None,
+        *,
+        hints: Hints = NO_HINTS,
+        tap: Tap | None = None,
     ) -> None:
         self._client, self.lane, self.method = client, lane, method
+        self.hints = hints
+        self._tap = tap
         self.head = head
         """The request's head for the replica, without what says how long its body is."""
         self.length = length
@@ -94,6 +125,10 @@ class Exchange:
         self._sent = False
         """Whether parts of the body went out that are not kept."""
         self._retriable = method in _IDEMPOTENT
+
+    def start(self) -> None:
+        """Ask the lane for a replica."""
+        self.lane.admit(self)
 
     # --- from the client ---
 
@@ -167,6 +202,8 @@ class Exchange:
         upstream.begin(self, head_only=self.method == b"HEAD")
         body = b"".join(self.body)
         whole = self.complete
+        if self._tap is not None:
+            self._tap.request(self.head, body, whole=whole)
         if whole:
             head = self.head + (b"Content-Length: %d\r\n\r\n" % len(body) if body else b"\r\n")
             if self.length == 0 and self.method not in _IDEMPOTENT:
@@ -203,6 +240,8 @@ class Exchange:
         """Send the head of the answer on."""
         self._answered = True
         self._stop_timer()
+        if self._tap is not None:
+            self._tap.answer(status)
         if self._replica is not None:
             self.lane.answered(self._replica, status)
         lines = [STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status]
@@ -222,11 +261,15 @@ class Exchange:
 
     def on_body(self, data: bytes) -> None:
         """Send a piece of the answer on."""
+        if self._tap is not None:
+            self._tap.piece(data)
         self._client.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     def on_complete(self) -> None:
         """Finish the answer."""
         self.over = True
+        if self._tap is not None:
+            self._tap.end()
         self._upstream = None
         self._stop_timer()
         if self._chunked:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import grpc
 
+from lockstep.serve.core.choice import NO_HINTS
 from lockstep.serve.router.lane import Lane, Replica
 
 SERVICE: Final = "lockstep-service"
@@ -206,6 +207,7 @@ class _Wait:
     def __init__(self, lane: Lane, first: bytes) -> None:
         self._lane = lane
         self.held_bytes = len(first)
+        self.hints = NO_HINTS
         self.replica: asyncio.Future[Replica] = asyncio.get_running_loop().create_future()
 
     def go(self, replica: Replica) -> None:

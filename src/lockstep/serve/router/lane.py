@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from lockstep.api.serving import RouteLoad, RouteSpec
-from lockstep.serve.core.choice import Turns, least_loaded
+from lockstep.serve.core.choice import Hints, Turns, by_prefix, by_session, least_loaded
+from lockstep.serve.core.prefix import Prefixes
 from lockstep.serve.router.upstream import Pool
 
 
@@ -29,6 +30,7 @@ class Waiting(Protocol):
     """A request that waits for a replica."""
 
     held_bytes: int
+    hints: Hints
 
     def go(self, replica: Replica) -> None:
         """Send it to *replica*."""
@@ -48,6 +50,8 @@ class Lane:
     replicas: dict[str, Replica] = field(default_factory=dict)
     waiting: deque[tuple[float, Waiting]] = field(default_factory=deque)
     turns: Turns = field(default_factory=Turns)
+    mirrored: Turns = field(default_factory=Turns)
+    prefixes: Prefixes = field(default_factory=Prefixes)
     turn: int = 0
     requests: int = 0
     refused: int = 0
@@ -81,7 +85,7 @@ class Lane:
         """Send a new request to a replica, hold it until there is one, or refuse it."""
         self._account()
         self.requests += 1
-        replica = None if self.waiting else self._choose()
+        replica = None if self.waiting else self._choose(request.hints)
         if replica is not None:
             self._send(request, replica)
             return
@@ -132,14 +136,26 @@ class Lane:
     def dispatch(self) -> None:
         """Send what waits, in its order, as far as there are replicas for it."""
         while self.waiting:
-            replica = self._choose()
+            replica = self._choose(self.waiting[0][1].hints)
             if replica is None:
-                return
+                break
             self._account()
             _, request = self.waiting.popleft()
             self.held_bytes -= request.held_bytes
             self._send(request, replica)
+        if self.waiting and self.spec.matches:
+            self._pass_by()
         self.changed(self, False)
+
+    def _pass_by(self) -> None:
+        """Send what waits behind a request whose own revision has no room."""
+        for one in list(self.waiting)[1:]:
+            replica = self._choose(one[1].hints)
+            if replica is not None:
+                self._account()
+                self.waiting.remove(one)
+                self.held_bytes -= one[1].held_bytes
+                self._send(one[1], replica)
 
     def expire(self) -> None:
         """Refuse what has waited too long."""
@@ -152,22 +168,48 @@ class Lane:
             request.refuse(503, f"no replica of {self.key} took the request in time", 5)
             self.changed(self, False)
 
-    def _send(self, request: Waiting, replica: Replica) -> None:
+    def begin(self, replica: Replica) -> None:
+        """Note that *replica* gets a request; ``done`` ends it."""
+        self._account()
         self.in_flight += 1
         replica.in_flight += 1
         self.changed(self, False)
+
+    def _send(self, request: Waiting, replica: Replica) -> None:
+        self.begin(replica)
+        if request.hints.keys:
+            self.prefixes.took(replica.uid, request.hints.keys)
         request.go(replica)
 
-    def _choose(self) -> Replica | None:
+    def mirror(self) -> Replica | None:
+        """Return the replica that gets a copy of the next request; none where it gets none."""
+        wish = self.spec.mirror
+        if not wish.percent or self.spec.closing:
+            return None
+        if self.mirrored.take({"copied": wish.percent, "not": 100 - wish.percent}) != "copied":
+            return None
+        there = [one for one in self.replicas.values() if one.revision == wish.revision]
+        return least_loaded(there, self.spec.concurrency, self.turn) if there else None
+
+    def _choose(self, hints: Hints) -> Replica | None:
         """Return the replica for the next request; none while the route is closed or all full."""
         if self.spec.closing or not self.replicas:
             return None
         by_revision: dict[str, list[Replica]] = {}
         for one in self.replicas.values():
             by_revision.setdefault(one.revision, []).append(one)
-        weights = {b.revision: b.weight for b in self.spec.backends if b.revision in by_revision}
-        revision = self.turns.take(weights)
+        revision: str | None = hints.revision
+        if revision not in by_revision:
+            weights = {
+                b.revision: b.weight for b in self.spec.backends if b.revision in by_revision
+            }
+            revision = self.turns.take(weights)
         if revision is None:
             return None
         self.turn += 1
-        return least_loaded(by_revision[revision], self.spec.concurrency, self.turn)
+        there, limit = by_revision[revision], self.spec.concurrency
+        if hints.session:
+            return by_session(there, hints.session, limit)
+        if hints.keys:
+            return by_prefix(there, hints.keys, self.prefixes, limit)
+        return least_loaded(there, limit, self.turn)

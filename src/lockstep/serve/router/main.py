@@ -25,6 +25,7 @@ from lockstep.serve.router.lane import Lane
 from lockstep.serve.router.prober import Prober
 from lockstep.serve.router.protocol import ClientSide
 from lockstep.serve.router.reporter import Reporter
+from lockstep.serve.router.sorting import Sorting
 from lockstep.serve.router.table import Table
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class _Router:
         self.client, self.domain = client, domain
         self.table = Table(domain, self._changed)
         self.prober = Prober(self.table)
+        self.sorting = Sorting(self.table.lanes)
         self.reporter: Reporter | None = None
         self.clients: set[ClientSide] = set()
         self.grpc_wanted = asyncio.Event()
@@ -84,7 +86,7 @@ class _Router:
             self.prober.look(lane)
 
     def _client_side(self) -> ClientSide:
-        return ClientSide(self.table.find, self.table.unknown, self.clients)
+        return ClientSide(self.table.find, self.table.unknown, self.clients, self.sorting)
 
     async def run(
         self,
@@ -112,6 +114,7 @@ class _Router:
                 await self.reporter.run()
             finally:
                 self.prober.close()
+                self.sorting.close()
                 for task in following:
                     task.cancel()
 

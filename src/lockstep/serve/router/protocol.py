@@ -9,13 +9,17 @@ from typing import Final, cast
 
 import httptools
 
+from lockstep.serve.router.calls import Asked
 from lockstep.serve.router.exchange import HOP_BY_HOP, WHOLE, Exchange, answer
+from lockstep.serve.router.handled import Handled
 from lockstep.serve.router.lane import Lane
+from lockstep.serve.router.sorting import OPENAI, Sorting
 
 MOST_HEAD: Final = 64 << 10
 MOST_BODY: Final = 1 << 30
 PIPELINED: Final = 32
 
+Request = Exchange | Handled
 Find = Callable[[bytes, bytes], tuple[Lane, bytes] | None]
 """From host and target the lane, and the target at the replica; none where there is no service."""
 
@@ -32,14 +36,19 @@ class ClientSide(asyncio.Protocol):
     """One client's connection."""
 
     def __init__(
-        self, find: Find, unknown: Callable[[bytes, bytes], bytes], everyone: set[ClientSide]
+        self,
+        find: Find,
+        unknown: Callable[[bytes, bytes], bytes],
+        everyone: set[ClientSide],
+        sorting: Sorting,
     ) -> None:
         self._find, self._unknown, self._everyone = find, unknown, everyone
+        self._sorting = sorting
         self._parser = httptools.HttpRequestParser(self)
-        self._queue: deque[Exchange | bytes] = deque()
+        self._queue: deque[Request | bytes] = deque()
         """Requests that came before the one before them was answered; or answers of our own."""
-        self._present: Exchange | None = None
-        self._reading: Exchange | None = None
+        self._present: Request | None = None
+        self._reading: Request | None = None
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
         self._seen = self._body = 0
@@ -60,7 +69,7 @@ class ClientSide(asyncio.Protocol):
         self._broken = True
         self._everyone.discard(self)
         for one in (self._present, *self._queue):
-            if isinstance(one, Exchange):
+            if one is not None and not isinstance(one, bytes):
                 one.abandon()
 
     def data_received(self, data: bytes) -> None:
@@ -118,25 +127,33 @@ class ClientSide(asyncio.Protocol):
         host, length, chunked, expects = self._framing()
         if length is not None and length > MOST_BODY:
             raise BadRequest(413, f"the body is larger than {MOST_BODY} bytes")
-        found = self._find(host, self._url)
-        if found is None:
-            self._line_up(self._unknown(host, self._url))
-            return
-        lane, target = found
-        method = self._parser.get_method()
-        head = [b"%b %b HTTP/1.1\r\n" % (method, target)]
-        head += [
-            b"%b: %b\r\n" % (name, value)
-            for name, value in self._headers
-            if name.lower() not in HOP_BY_HOP and name.lower() != b"content-length"
-        ]
-        request = Exchange(self, lane, method, b"".join(head), None if chunked else length or 0)
-        self._reading = request
+        length = None if chunked else length or 0
+        request = self._request(host, length)
         self._line_up(request)
+        if isinstance(request, bytes):
+            return
+        self._reading = request
         if expects:
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if chunked or (length or 0) > WHOLE:
             self._advance_streaming()
+
+    def _request(self, host: bytes, length: int | None) -> Request | bytes:
+        """Return what carries the request that begins, or the answer to it."""
+        kept = [
+            pair
+            for pair in self._headers
+            if pair[0].lower() not in HOP_BY_HOP and pair[0].lower() != b"content-length"
+        ]
+        method = self._parser.get_method()
+        found = self._find(host, self._url)
+        if found is not None:
+            lane, target = found
+            return self._sorting.sort(self, lane, Asked(method, target, kept), length)
+        if self._url.startswith(OPENAI):
+            target = self._url[len(OPENAI) - 1 :]
+            return self._sorting.by_model(self, Asked(method, target, kept), length)
+        return self._unknown(host, self._url)
 
     def _framing(self) -> tuple[bytes, int | None, bool, bool]:
         """Return host, length, whether the body comes in chunks, and whether to say `continue`."""
@@ -183,7 +200,7 @@ class ClientSide(asyncio.Protocol):
 
     # --- one after the other ---
 
-    def _line_up(self, one: Exchange | bytes) -> None:
+    def _line_up(self, one: Request | bytes) -> None:
         self._queue.append(one)
 
     def _advance(self) -> None:
@@ -201,15 +218,17 @@ class ClientSide(asyncio.Protocol):
 
     def _advance_streaming(self) -> None:
         """Begin the next request though it is not whole yet."""
-        if self._present is None and self._queue and isinstance(self._queue[0], Exchange):
+        first = self._queue[0] if self._present is None and self._queue else None
+        # Others are read whole.
+        if isinstance(first, Exchange) and not (first.waits and first.held_bytes < WHOLE):
             self._start()
 
     def _start(self) -> None:
-        first = cast(Exchange, self._queue.popleft())
+        first = cast(Request, self._queue.popleft())
         self._present = first
         if len(self._queue) <= PIPELINED:
             self._pause("pipelined", False)
-        first.lane.admit(first)
+        first.start()
 
     def write(self, data: bytes) -> None:
         """Send bytes to the client."""
@@ -245,7 +264,7 @@ class ClientSide(asyncio.Protocol):
     def _refuse(self, error: BadRequest) -> None:
         """Answer what cannot be read, after what is under way, and close."""
         for one in (self._present, *self._queue):
-            if isinstance(one, Exchange):
+            if one is not None and not isinstance(one, bytes):
                 one.abandon()
         self.transport.write(answer(error.status, str(error), close=True))
         self._broken = True

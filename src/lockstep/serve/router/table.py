@@ -157,6 +157,7 @@ class Table:
                 )
         for uid, replica in lane.replicas.items():
             if uid not in serving:
+                lane.prefixes.forget(uid)
                 replica.gone = True
                 replica.pool.close()
         lane.replicas = serving
