@@ -149,6 +149,7 @@ _SERVICES: Final[Rules] = (
     rule(GROUP, "routes", "create", "delete", "patch", *_FOLLOW),
     rule(GROUP, "gangs", "create", "delete", *_FOLLOW),
     rule("", "services", "delete"),
+    rule(GROUP, "deviceusages", *_FOLLOW),
     rule(GROUP, "routers", *_FOLLOW),
     rule("serving.kserve.io", "inferenceservices inferencegraphs", *_FOLLOW),
     rule("serving.kserve.io", "inferenceservices/status inferencegraphs/status", "patch"),

@@ -23,6 +23,7 @@ from lockstep.compat.kserve.objects import (
 )
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.runtimes import known
+from lockstep.compat.kserve.scaling import Scaling
 from lockstep.compat.kserve.translate import Component
 from lockstep.kube.client import Client
 from lockstep.kube.controller import Key
@@ -35,13 +36,19 @@ from lockstep.serve.core.autoscale import Autoscaler, Policy, policy
 from lockstep.serve.core.decide import decide, translate
 from lockstep.serve.core.gangs import is_worker
 from lockstep.serve.core.load import Meter, alive
+from lockstep.serve.core.metrics import Pace, at_least, wanted
 from lockstep.serve.core.surroundings import peers_of
 from lockstep.serve.core.world import Seen
+from lockstep.serve.readings import Reading, Readings
 
 log = logging.getLogger(__name__)
 
+ScaleKey = tuple[str, str, str]
+"""Namespace, service and component."""
 TICK: Final = 1.0
 """Seconds between two looks at the load of a service that has replicas."""
+SCHEDULE_TICK: Final = 20.0
+"""The same for one at zero that a schedule wakes."""
 
 
 @dataclass
@@ -51,6 +58,7 @@ class Scale:
     autoscaler: Autoscaler
     meter: Meter = field(default_factory=Meter)
     desired: int | None = None
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass
@@ -60,8 +68,9 @@ class ServingController:
     client: Client
     caches: Mapping[Resource[Any], Informer[Any]]
     recorder: Recorder
+    readings: Readings = field(default_factory=Readings)
     clock: Callable[[], float] = time.time
-    _scales: dict[tuple[str, str, str], Scale] = field(default_factory=dict)
+    _scales: dict[ScaleKey, Scale] = field(default_factory=dict)
 
     async def reconcile(self, key: Key) -> float | None:
         """Take the next step for the service at *key*; return when to look again.
@@ -73,18 +82,26 @@ class ServingController:
         if seen is None or seen.service.metadata.deletion_timestamp is not None:
             for name in ("predictor", "transformer"):
                 self._scales.pop((*key, name), None)
+                self.readings.forget((*key, name))
             return None
         now = self.clock()
         component = translate(seen)
-        wanted, transformers = 0, 0
+        count, transformers = 0, 0
         if not isinstance(component, Problem):
             front = component.transformer
             behind = seen.predictor(transformed=front is not None)
-            wanted = self._wanted((*key, "predictor"), behind, component, now)
+            count = self._wanted((*key, "predictor"), behind, component, now)
             if front is not None:
                 view = seen.of("transformer")
                 transformers = self._wanted((*key, "transformer"), view, front, now)
-        decision = decide(seen, component, wanted, now, transformers=transformers)
+        decision = decide(
+            seen,
+            component,
+            count,
+            now,
+            transformers=transformers,
+            unread=self._unread(key, component),
+        )
         try:
             for action in decision.actions:
                 await carry_out(self.client, key[0], action)
@@ -92,7 +109,17 @@ class ServingController:
         except (Conflict, NotFound) as error:
             log.debug("%s: %s", key, error)
             return 0.1
-        return TICK if seen.pods or wanted or transformers else None
+        scheduled = not isinstance(component, Problem) and bool(component.scaling.schedule)
+        if scheduled and not seen.pods:
+            return SCHEDULE_TICK
+        return TICK if seen.pods or count or transformers else None
+
+    def _unread(self, key: Key, component: Component | Problem) -> str:
+        """Return which metrics of the predictor cannot be read, and why; empty where all can."""
+        if isinstance(component, Problem) or not component.scaling.metrics:
+            return ""
+        troubles = self.readings.known((*key, "predictor")).troubles
+        return "; ".join(f"{one.field}: {text}" for one, text in troubles.items())
 
     def _see(self, key: Key) -> Seen | None:
         namespace, name = key
@@ -123,16 +150,14 @@ class ServingController:
             peers=self.caches[SERVICES].get(namespace, peers_of(name)),
         )
 
-    def _wanted(
-        self, key: tuple[str, str, str], seen: Seen, component: Component, now: float
-    ) -> int:
+    def _wanted(self, key: ScaleKey, seen: Seen, component: Component, now: float) -> int:
         """Return how many replicas the load of a component needs."""
         scaling = component.scaling
         asked = policy(
             component.annotations,
             minimum=scaling.minimum,
             maximum=scaling.maximum,
-            metric=scaling.metric,
+            metric=scaling.metric or "concurrency",
             target=scaling.target,
             concurrency=component.concurrency,
         )
@@ -144,7 +169,9 @@ class ServingController:
                 len(there) if seen.service.status.components.get(key[2]) else max(1, asked.minimum)
             )
         self._measure(scale, seen, scaling.metric, asked, now)
-        if scale.desired == 0 and not held and asked.minimum == 0:
+        scheduled = at_least(scaling.schedule, now)
+        least = max(asked.minimum, scheduled)
+        if scale.desired == 0 and not held and least == 0:
             return 0
         if scale.desired == 0:
             # Before the first request it was idle: the wait for the next zero begins now.
@@ -153,9 +180,18 @@ class ServingController:
         if ready == 0:
             # A service that nobody could use yet was not idle.
             scale.autoscaler.idle_since = None
-        scale.desired = max(
-            scale.autoscaler.desired(now, ready, asked), 1 if held else 0, asked.minimum
-        )
+        by_load = scale.autoscaler.desired(now, ready, asked)
+        if scaling.metrics:
+            up = [pod for pod in there if pods.ready(pod)]
+            reading = self.readings.get(key, scaling.metrics, up, component.port)
+            by_load = (
+                _by_metrics(scale, scaling, reading, len(up), now=now, by_load=by_load)
+                if by_load
+                else 0
+            )
+        scale.desired = max(by_load, 1 if held else 0, least)
+        if asked.maximum:
+            scale.desired = min(scale.desired, max(asked.maximum, scheduled))
         return scale.desired
 
     @staticmethod
@@ -176,3 +212,20 @@ class ServingController:
                 meta.namespace,
                 subresource="status",
             )
+
+
+def _by_metrics(
+    scale: Scale, scaling: Scaling, reading: Reading, up: int, *, now: float, by_load: int
+) -> int:
+    """Return how many replicas metrics and load ask for: the largest, no faster than allowed.
+
+    *up* of them answer. A metric that cannot be read asks for as many as there are.
+    """
+    current = scale.desired or up
+    asked = [by_load] if scaling.metric else [1]
+    for metric in scaling.metrics:
+        value = reading.values.get(metric)
+        asked.append(current if value is None else wanted(metric, value, max(1, up)))
+    target = scale.pace.paced(now, current, max(asked), scaling.behavior)
+    scale.pace.note(now, current, target)
+    return max(1, target)

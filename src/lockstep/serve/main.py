@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES
+from lockstep.api.device_usage import DEVICE_USAGES
 from lockstep.api.gang import GANGS
 from lockstep.api.names import ROUTE_LABEL
 from lockstep.api.resource import Resource
@@ -22,6 +23,7 @@ from lockstep.kube.informer import Informer
 from lockstep.kube.manager import Manager
 from lockstep.serve.controller import ServingController
 from lockstep.serve.graph_controller import GraphController
+from lockstep.serve.readings import Readings
 
 
 def add_serving(manager: Manager) -> None:
@@ -45,7 +47,9 @@ def add_serving(manager: Manager) -> None:
         **labelled,
         **runtimes,
     }
-    shell = ServingController(manager.client, caches, manager.recorder())
+    devices = manager.informer(DEVICE_USAGES)
+    readings = Readings(devices)
+    shell = ServingController(manager.client, caches, manager.recorder(), readings)
 
     def everyone(_: ServingRuntime) -> Iterable[Key]:
         return [(one.metadata.namespace, one.metadata.name) for one in services]

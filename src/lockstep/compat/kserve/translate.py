@@ -13,6 +13,7 @@ from lockstep.compat.kserve import nodes, storage
 from lockstep.compat.kserve.objects import InferenceService, ServingRuntime
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.runtimes import choose
+from lockstep.compat.kserve.scaling import Scaling, count, scaling
 from lockstep.compat.kserve.way import Way, way
 
 Json = dict[str, Any]
@@ -65,19 +66,7 @@ _MODEL: Final = frozenset(
 )
 _PORT: Final = 8080
 _NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,18}[a-z0-9])?")
-_METRICS: Final = ("concurrency", "rps")
 _TEMPLATE: Final = re.compile(r"\{\{\s*\.(\w+)(?:\.([\w./-]+))?\s*\}\}")
-
-
-@dataclass(frozen=True, slots=True)
-class Scaling:
-    """How many replicas there may be, and what each is to carry."""
-
-    minimum: int = 1
-    maximum: int = 0
-    """0 is no bound."""
-    metric: str = "concurrency"
-    target: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,9 +214,9 @@ def _component(service: InferenceService, spec: Json, runtimes: list[ServingRunt
         probe=probe,
         model=service.metadata.name,
         protocol=protocol,
-        scaling=_scaling(spec),
-        concurrency=_count(spec, "containerConcurrency", 0),
-        timeout=_count(spec, "timeout", 60, least=1),
+        scaling=scaling(spec, container, annotations),
+        concurrency=count(spec, "containerConcurrency", 0),
+        timeout=count(spec, "timeout", 60, least=1),
         canary_percent=_percent(spec.get("canaryTrafficPercent")),
         runtime=runtime.metadata.name if runtime else "",
         runtime_of_cluster=runtime is None or not runtime.metadata.namespace,
@@ -387,31 +376,6 @@ def _filled(tree: Any, service: InferenceService) -> Any:
         return maps.get(name, {}).get(key or "", "")
 
     return _TEMPLATE.sub(value, tree)
-
-
-def _scaling(spec: Json) -> Scaling:
-    least, most = _count(spec, "minReplicas", 1), _count(spec, "maxReplicas", 0)
-    if most and least > most:
-        raise Problem("spec.predictor.maxReplicas", most, f"it is below minReplicas {least}")
-    metric = str(spec.get("scaleMetric") or "concurrency")
-    if metric not in _METRICS or spec.get("autoScaling"):
-        field = "autoScaling" if spec.get("autoScaling") else "scaleMetric"
-        raise Problem(
-            f"spec.predictor.{field}", metric, f"served are: {', '.join(_METRICS)}", "NoSuchMetric"
-        )
-    target = spec.get("scaleTarget")
-    if target is not None and (not isinstance(target, int) or target < 1):
-        raise Problem("spec.predictor.scaleTarget", target, "a whole number from 1 is needed")
-    return Scaling(least, most, metric, float(target) if target else None)
-
-
-def _count(spec: Json, field: str, default: int, least: int = 0) -> int:
-    value = spec.get(field)
-    if value is None:
-        return default
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise Problem(f"spec.predictor.{field}", value, f"a whole number from {least} is needed")
-    return value
 
 
 def _percent(value: Any) -> int | None:

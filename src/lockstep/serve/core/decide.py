@@ -43,10 +43,12 @@ def decide(
     now: float,
     *,
     transformers: int = 0,
+    unread: str = "",
 ) -> Decision:
     """Return what *seen* needs to serve *component* with *wanted* replicas.
 
-    *transformers* is how many replicas its transformer needs. A spec that cannot be served leaves
+    *transformers* is how many replicas its transformer needs, *unread* which metrics could not be
+    read. A spec that cannot be served leaves
     everything as it is: the revision before goes on.
     """
     if isinstance(component, Problem):
@@ -62,7 +64,14 @@ def decide(
     actions = [*surroundings.peers(seen, component), *_serve(view, plan, meta)]
     told = asdict(plan.release) if plan.release is not None else {}
     standing = Standing(
-        component, latest.metadata.name, plan.traffic, wanted, plan.closing, told, plan.canaries
+        component,
+        latest.metadata.name,
+        plan.traffic,
+        wanted,
+        plan.closing,
+        told,
+        plan.canaries,
+        unread,
     )
     found = status(view, standing, now)
     front = seen.of("transformer")

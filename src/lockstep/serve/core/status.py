@@ -33,6 +33,8 @@ class Standing:
     """How far a release in steps is; empty where there is none."""
     canaries: tuple[tuple[str, int, str, bool], ...] = ()
     """Name, per cent, revision and readiness of each."""
+    unread: str = ""
+    """Metrics that could not be read, and why."""
 
 
 def status(seen: Seen, standing: Standing, now: float) -> Status:
@@ -173,6 +175,9 @@ def _conditions(
         late = [name for name, _, _, good in standing.canaries if not good]
         words = f"no replica of {', '.join(late)} has answered" if late else ""
         parts.append(("CanaryPredictorReady", not late, "NotReady" if late else "", words))
+    if standing.component.scaling.metrics:
+        reason = "FailedGetMetric" if standing.unread else ""
+        parts.append(("ScalingActive", not standing.unread, reason, standing.unread))
     if stopped := standing.component.annotations.get("serving.kserve.io/stop") == "true":
         parts.append(("Stopped", stopped, "", ""))
     ok = serving and routed

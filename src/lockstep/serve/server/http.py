@@ -13,6 +13,7 @@ import msgspec
 
 from lockstep import __version__
 from lockstep.serve.server import v1, v2
+from lockstep.serve.server.figures import page
 from lockstep.serve.server.inputs import Unfit
 from lockstep.serve.server.repository import Arrays, Failed, Repository, Unknown
 
@@ -149,6 +150,8 @@ class Connection(asyncio.Protocol):
             self._changing = asyncio.ensure_future(self._change(match[1], match[2], slot))
         elif method == b"POST" and path == "/v2/repository/index":
             self._settle(slot, _answer(200, msgspec.json.encode(self._repository.index())))
+        elif method == b"GET" and path == "/metrics":
+            self._settle(slot, _answer(200, page(self._repository), b"text/plain; version=0.0.4"))
         elif method in (b"GET", b"HEAD"):
             self._settle(slot, _answer(200, msgspec.json.encode(self._get(path))))
         else:

@@ -43,6 +43,14 @@ class _Lane:
     busy: bool = False
     seconds: float = 0.0
     task: asyncio.Task[None] | None = None
+    requests: int = 0
+    rows: int = 0
+    batches: int = 0
+
+    @property
+    def waiting(self) -> int:
+        """Return how many requests wait for the model."""
+        return sum(len(one) for one in self.due.values())
 
 
 class Repository:
@@ -63,6 +71,18 @@ class Repository:
     def names(self) -> list[str]:
         """Return the names of the models."""
         return sorted(self._lanes)
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Return what each model has done: requests, rows, batches, and requests that wait."""
+        return {
+            name: {
+                "requests_total": lane.requests,
+                "rows_total": lane.rows,
+                "batches_total": lane.batches,
+                "requests_waiting": lane.waiting,
+            }
+            for name, lane in sorted(self._lanes.items())
+        }
 
     def get(self, name: str) -> Model:
         """Return the model called *name*.
@@ -126,6 +146,8 @@ class Repository:
         if any(len(one) != rows for one in inputs.values()) and model.batches:
             raise Unfit("inputs: all need the same number of rows")
         shapes = tuple((one.shape[1:], one.dtype.str) for one in inputs.values())
+        lane.requests += 1
+        lane.rows += rows
         loop = asyncio.get_running_loop()
         answer: Future = loop.create_future()
         # What cannot be joined has a batch of its own.
@@ -149,6 +171,7 @@ class Repository:
             if rest := waiting[count:]:
                 lane.due[key] = rest
             batch = waiting[:count]
+            lane.batches += 1
             if lane.seconds < INLINE:
                 self._settle(lane, batch, _run(lane.model, batch))
             else:
