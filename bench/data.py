@@ -19,10 +19,12 @@ from tools.s3 import build
 
 from bench.figure import Figure, NotMeasured
 from lockstep.api.dataset_cache import CacheMount
-from lockstep.data.cache.fetching import AT_ONCE, Fetcher
 from lockstep.data.cache.sources import Source
+from lockstep.data.cache.stock import Stock
+from lockstep.data.cache.supply import AT_ONCE, Supply, Terms
 from lockstep.data.core.manifest import Manifest
 from lockstep.data.core.manifest import build as manifest_of
+from lockstep.data.core.room import Account
 
 SLOW = True
 SMALL, LARGE = (3000, 4 << 10), (6, 64 << 20)
@@ -85,9 +87,7 @@ def _list(server: S3) -> Figure:
 
 
 def _timed(work: Work, server: S3, bucket: str, manifest: Manifest, target: Path) -> float:
-    # The cache keeps what is not whole yet beside the files.
-    (target.parent / ".parts").mkdir(parents=True)
-    target.mkdir()
+    target.mkdir(parents=True)
     start = time.perf_counter()
     asyncio.run(work(server, bucket, manifest, target))
     seconds = time.perf_counter() - start
@@ -105,7 +105,19 @@ async def _manifest(server: S3, bucket: str) -> Manifest:
 
 
 async def _fetch(server: S3, bucket: str, manifest: Manifest, target: Path) -> None:
-    await Fetcher([_source(server, bucket)], target, lambda entry: None).run(manifest.entries)
+    await supply_of(_source(server, bucket), manifest, target).fill(range(len(manifest.entries)))
+
+
+def supply_of(source: Source, manifest: Manifest, target: Path) -> Supply:
+    """Return a supply as a node has it, below the directory *target*, without other nodes."""
+
+    async def renew() -> None:
+        pass
+
+    stock = Stock(target, manifest)
+    stock.recover()
+    terms = Terms(sources=[source], account=Account(1 << 40, 1 << 40))
+    return Supply(stock, terms, renew=renew, make_room=lambda size: 0, trouble=lambda error: None)
 
 
 def _store(server: S3, bucket: str) -> S3Store:

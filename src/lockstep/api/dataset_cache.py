@@ -50,6 +50,14 @@ class CacheTier(Wire, frozen=True):
     ] = 0.7
 
 
+class CachePeer(Wire, frozen=True):
+    """A node that keeps the dataset too."""
+
+    node: Annotated[str, Meta(description="Name of the node.")]
+    address: Annotated[str, Meta(description="Where its cache listens; empty until it does.")] = ""
+    whole: Annotated[bool, Meta(description="Whether it has all of the bound version.")] = False
+
+
 class DatasetCacheSpec(Wire, frozen=True):
     """What the node is to keep."""
 
@@ -66,6 +74,24 @@ class DatasetCacheSpec(Wire, frozen=True):
     targets: Annotated[
         list[str], Meta(description="Paths in the dataset that are to be on the node.")
     ] = []
+    reading: Annotated[
+        bool, Meta(description="Whether pods of the node mount the dataset; it stays then.")
+    ] = False
+    pin: Annotated[
+        bool, Meta(description="Whether it stays while other datasets need the room.")
+    ] = False
+    rate: Annotated[
+        int, Meta(ge=0, description="Bytes a second that targets may be fetched with; 0: no limit.")
+    ] = 0
+    timeout: Annotated[
+        int, Meta(gt=0, description="Seconds that a read waits for a source that fails.")
+    ] = 60
+    peers: Annotated[
+        list[CachePeer], Meta(description="Nodes of the dataset, this one among them.")
+    ] = []
+    token: Annotated[
+        SecretKey | None, Meta(description="What nodes and clients of the dataset show each other.")
+    ] = None
 
 
 class TargetStatus(Wire, frozen=True):
@@ -107,7 +133,23 @@ class DatasetCacheStatus(Wire, frozen=True):
     fetched_bytes: Annotated[
         int, Meta(description="Bytes asked of the source since the cache started.")
     ] = 0
+    peer_bytes: Annotated[int, Meta(description="Bytes that other nodes gave.")] = 0
+    served_bytes: Annotated[int, Meta(description="Bytes given to other nodes.")] = 0
+    read_bytes: Annotated[
+        int, Meta(description="Bytes that pods read through the cache from the node's disk.")
+    ] = 0
+    evicted_bytes: Annotated[int, Meta(description="Bytes that made room for others.")] = 0
+    waited_seconds: Annotated[
+        float, Meta(description="Seconds that reads of pods waited for bytes that were not here.")
+    ] = 0.0
     rate: Annotated[int, Meta(description="Bytes a second that come in now.")] = 0
+    address: Annotated[str, Meta(description="Where the node's cache listens.")] = ""
+    view: Annotated[
+        str, Meta(description="File system of the version, whatever of it is on the node.")
+    ] = ""
+    bound: Annotated[
+        bool, Meta(description="Whether all files are here and stay: pods may have them directly.")
+    ] = False
     targets: Annotated[dict[str, TargetStatus], Meta(description="By path.")] = {}
     rejected: Annotated[
         list[str], Meta(description="Keys that cannot be files, with the reason; at most 20.")

@@ -186,6 +186,8 @@ _DATA: Final[Rules] = (
     rule("", "nodes", *_FOLLOW),
     rule("", "persistentvolumes persistentvolumeclaims", "create", "delete", *_FOLLOW),
     rule("", "persistentvolumes/status persistentvolumeclaims/status", "patch"),
+    # What the nodes of a dataset show each other; it is never read back.
+    rule("", "secrets", "create"),
     rule(
         "apiextensions.k8s.io",
         "customresourcedefinitions",

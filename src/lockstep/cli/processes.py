@@ -297,6 +297,9 @@ def data_cache(
         list[Path] | None,
         typer.Option(help="Directory that no dataset may show, beside --data; may be repeated."),
     ] = None,
+    listen: Annotated[
+        str, typer.Option(help="Where other nodes and clients reach the cache; port 0 is any.")
+    ] = "127.0.0.1:0",
     leashed: Leashed = False,
     verbose: Verbose = False,
 ) -> None:
@@ -309,7 +312,14 @@ def data_cache(
     except ImportError as error:
         raise BadInput(f"{error}: datasets need more; pip install 'lockstep[data]'") from error
 
-    part = run(kubeconfig=kubeconfig, node=node, data=data, hide=hide or (), ready=announce)
+    part = run(
+        kubeconfig=kubeconfig,
+        node=node,
+        data=data,
+        hide=hide or (),
+        listen=listen,
+        ready=announce,
+    )
     serve(part, leashed=leashed, verbose=verbose)
 
 

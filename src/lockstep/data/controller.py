@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -108,6 +109,7 @@ class DatasetController:
             sorted(node.metadata.name for node in self.caches[NODES] if can_cache(node)),
             frozenset(one.spec.node_name for one in pods if one.spec.node_name),
             [one.metadata.name for one in pods],
+            secrets.token_hex(32),
             None if claim is None else to_builtins(claim),
             None if volume is None else to_builtins(volume),
         )

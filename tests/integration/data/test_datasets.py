@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.control_plane import ControlPlane
+from tests.support.data_caches import can_mount
 from tests.support.s3 import S3, SECRET, USER, Bucket
 from tests.support.waiting import eventually_sync
 
@@ -286,12 +287,24 @@ def test_a_source_that_gives_nothing_says_why(
     assert SECRET not in json.dumps(status(plane, "datasets", name))
 
 
-def test_a_dataset_that_no_tier_takes_says_so(plane: ControlPlane, s3: S3) -> None:
+def test_a_dataset_that_no_tier_takes_says_so_and_is_read(plane: ControlPlane, s3: S3) -> None:
     bucket = s3.bucket("toolarge")
-    bucket.put("a", b"a" * 100_000)
+    for key in ("a", "b"):
+        bucket.put(key, key.encode() * 50_000)
     plane.ok("submit", "-f", "-", stdin=dataset("toolarge", bucket, quota="64Ki"))
-    eventually_sync(
-        lambda: reason(plane, "toolarge") == "TooLargeForTheCache", WITHIN, "it is told"
+    plane.ok(
+        "submit", "-f", "-", stdin=dump(fluid("DataLoad", "toolarge", dataset={"name": "toolarge"}))
     )
+    phase(plane, "dataloads", "toolarge", "Failed")
+    assert reason(plane, "toolarge") == "TooLargeForTheCache"
     message = status(plane, "datasets", "toolarge")["conditions"][0]["message"]
     assert "quota" in message
+    if not can_mount():
+        return
+    script = (
+        "import pathlib; root = pathlib.Path('/mnt/lockstep-test');"
+        "print('READ', [one.read_text() == one.name * 50_000 for one in sorted(root.iterdir())])"
+    )
+    plane.ok("submit", "-f", "-", stdin=pod("through", "toolarge", script))
+    assert ended(plane, "through") == "Succeeded"
+    assert "READ [True, True]" in plane.ok("logs", "pod/through")

@@ -110,6 +110,7 @@ class DataLoadSpec(Wire, frozen=True):
     dataset: DatasetName = DatasetName()
     load_metadata: bool = False
     target: list[Target] = []
+    options: dict[str, str] = {}
     policy: str = "Once"
     schedule: str = ""
 

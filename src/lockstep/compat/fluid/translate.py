@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from lockstep.api import quantity
+from lockstep.api import duration, quantity
 from lockstep.api.dataset_cache import CacheMount, CacheTier, SecretKey
 from lockstep.compat.fluid.objects import Dataset, Mount, Runtime
 
@@ -39,7 +39,7 @@ SETTINGS: Final = {
 }
 """What the engines call a store's settings, and what the cache calls them."""
 _SECRET: Final = ("access_key_id", "secret_access_key", "session_token")
-_HONOURED: Final = frozenset({"replicas", "tieredstore", "worker", "fuse", "management"})
+_HONOURED: Final = frozenset({"replicas", "tieredstore", "worker", "fuse", "management", "data"})
 """Fields of a runtime that mean something to the cache, wholly or in part."""
 
 
@@ -56,6 +56,10 @@ class Wanted:
     replicas: int
     ignored: tuple[str, ...]
     """Fields of the runtime that only its engine knows."""
+    pin: bool = False
+    """Whether it stays on its nodes while other datasets need the room."""
+    timeout: int = 60
+    """Seconds that a read waits for a source that fails."""
 
 
 def translate(dataset: Dataset, runtime: Runtime) -> Wanted:
@@ -74,8 +78,26 @@ def translate(dataset: Dataset, runtime: Runtime) -> Wanted:
         raise Problem(f"spec.replicas of the runtime is {replicas!r}: it must be 0 or more")
     ignored = sorted(name for name, value in spec.items() if value and name not in _HONOURED)
     named = {*dataset.spec.shared_options, *(o for m in dataset.spec.mounts for o in m.options)}
-    ignored += sorted(f"mounts[].options.{name}" for name in named if name not in SETTINGS)
-    return Wanted(mounts, _tiers(spec), max(replicas, 1), tuple(ignored))
+    named -= {*SETTINGS, "timeout"}
+    ignored += sorted(f"mounts[].options.{name}" for name in named)
+    pin = (spec.get("data") or {}).get("pin") is True
+    return Wanted(
+        mounts, _tiers(spec), max(replicas, 1), tuple(ignored), pin, _timeout(dataset, spec)
+    )
+
+
+def _timeout(dataset: Dataset, spec: Json) -> int:
+    """Return the option ``timeout`` of the dataset, else of the runtime's fuse, in seconds."""
+    given = [one.options for one in dataset.spec.mounts]
+    given += [dataset.spec.shared_options, (spec.get("fuse") or {}).get("options") or {}]
+    text = next((one["timeout"] for one in given if "timeout" in one), "60s")
+    try:
+        seconds = duration.parse(str(text))
+    except ValueError:
+        seconds = 0.0
+    if seconds < 1:
+        raise Problem(f"options.timeout is {text!r}: write a time of a second or more, as 60s")
+    return int(seconds)
 
 
 def _mount(dataset: Dataset, index: int, mount: Mount) -> CacheMount:

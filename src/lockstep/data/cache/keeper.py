@@ -6,9 +6,12 @@ import asyncio
 import base64
 import contextlib
 import logging
+import sys
 import time
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Protocol
+
+import numpy as np
 
 from lockstep.api.core import SECRETS
 from lockstep.api.dataset_cache import (
@@ -17,16 +20,24 @@ from lockstep.api.dataset_cache import (
     CacheTier,
     DatasetCache,
     DatasetCacheStatus,
+    SecretKey,
     TargetStatus,
 )
 from lockstep.api.merge import difference
 from lockstep.api.wire import to_builtins
-from lockstep.data.cache.fetching import Fetcher
-from lockstep.data.cache.shelf import Shelf, need
+from lockstep.data.cache.peers import Peers
+from lockstep.data.cache.prefetch import Prefetch
+from lockstep.data.cache.serving import Refusal
+from lockstep.data.cache.shelf import Shelf, need, usage
+from lockstep.data.cache.shown import Shown
 from lockstep.data.cache.sources import Source, SourceFailed
+from lockstep.data.cache.stock import Stock, forget
+from lockstep.data.cache.supply import Pace, Supply, Terms
+from lockstep.data.cache.views import Views
 from lockstep.data.core import tiers
-from lockstep.data.core.manifest import Entry, Manifest, build
-from lockstep.data.core.order import to_fetch, unchanged
+from lockstep.data.core.manifest import Manifest, build
+from lockstep.data.core.order import unchanged
+from lockstep.data.core.room import Account
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
@@ -35,36 +46,53 @@ log = logging.getLogger(__name__)
 
 TELL_EVERY: Final = 0.5
 """Seconds between two reports while files arrive."""
+TELL_READS_EVERY: Final = 5.0
+"""Seconds between two reports of what pods read."""
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 30.0
 _SHOWN_KEYS: Final = 20
 OWN_TIER: Final = CacheTier(medium="SSD")
 """Where a dataset goes whose runtime names no tier."""
 
-Phase = Literal["Pending", "Loading", "Ready", "Failed"]
+
+class Node(Protocol):
+    """What keepers share."""
+
+    client: Client
+    recorder: Recorder
+    root: Path
+    hidden: tuple[Path, ...]
+    name: str
+    address: str
+    views: Views
+
+    def make_room(self, asking: Keeper, size: int) -> int:
+        """Let datasets that nothing reads go for *size* bytes; return how many went."""
 
 
 class Keeper:
     """Keeps one dataset; lives as long as its DatasetCache."""
 
-    def __init__(
-        self,
-        client: Client,
-        recorder: Recorder,
-        root: Path,
-        hidden: tuple[Path, ...],
-        cache: DatasetCache,
-    ) -> None:
-        self._client, self._recorder, self._hidden = client, recorder, hidden
-        self.cache = cache
-        self.shelf = Shelf(root, cache.metadata.uid)
+    def __init__(self, node: Node, cache: DatasetCache) -> None:
+        self.node, self.cache = node, cache
+        self.uid = cache.metadata.uid
+        self.shelf = Shelf(node.root, self.uid)
+        self.token = ""
+        self.shown: dict[str, Shown] = {}
+        """Versions that are served, by their digest."""
+        self.last_read = time.monotonic()
         self._changed = asyncio.Event()
         self._changed.set()
         self._told = cache.status
-        self._manifest: Manifest | None = None
-        self._have: dict[str, Entry] = {}
-        self._place: Path | None = None
-        self._capacity = self._fetched = self._rate = 0
+        self.supply: Supply | None = None
+        self._filling: asyncio.Task[bool] | None = None
+        self._wanted: tuple[int, ...] = ()
+        self._incomplete = ""
+        self._troubles: dict[str, float] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._capacity = self._rate = 0
+        self._before = (time.monotonic(), 0)
+        self._tier = OWN_TIER
 
     @property
     def _tiers(self) -> list[CacheTier]:
@@ -79,21 +107,55 @@ class Keeper:
     async def run(self) -> None:
         """Bring the node to what is asked for, again after each change; until cancelled."""
         pause = FIRST_PAUSE
-        while True:
-            self._changed.clear()
-            try:
-                await self._turn()
-                pause, wait = FIRST_PAUSE, None
-            except (SourceFailed, OSError, ApiError) as error:
-                with contextlib.suppress(ApiError):
-                    await self._fail(error)
-                wait, pause = pause, min(pause * 2, LONGEST_PAUSE)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._changed.wait(), wait)
+        try:
+            while True:
+                self._changed.clear()
+                try:
+                    await self._turn()
+                    pause, wait = FIRST_PAUSE, self._again()
+                except (SourceFailed, OSError, ApiError) as error:
+                    with contextlib.suppress(ApiError):
+                        await self._fail(error)
+                    wait, pause = pause, min(pause * 2, LONGEST_PAUSE)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), wait)
+        finally:
+            await self._stop()
+
+    def _again(self) -> float | None:
+        """Return in how many seconds there is something to tell."""
+        if self._filling is not None:
+            return TELL_EVERY
+        return TELL_READS_EVERY if self.cache.spec.reading else None
+
+    async def _stop(self) -> None:
+        tasks = [*self._tasks, *([self._filling] if self._filling else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._filling, self._tasks = None, []
 
     async def remove(self) -> None:
         """Remove the dataset from the node."""
+        for version in self.shown:
+            await self.node.views.hide(self.uid, version)
         await asyncio.to_thread(self.shelf.remove, self._tiers)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the dataset may go from the node when another needs the room."""
+        spec = self.cache.spec
+        return self.supply is not None and not spec.reading and not spec.pin
+
+    def shrink(self, size: int) -> int:
+        """Let go of *size* bytes, and of the wish to fetch them again; return how many went."""
+        if self.supply is None:
+            return 0
+        if self._filling is not None:
+            self._filling.cancel()
+        self._incomplete = "other datasets needed its room on this node"
+        self._changed.set()
+        return self.supply.shrink(size)
 
     # --- turns ---
 
@@ -121,6 +183,29 @@ class Keeper:
         await self._tell(new)
 
     async def _load(self, version: str) -> None:
+        supply = self.supply
+        if supply is None or supply.stock.manifest.version != version:
+            supply = await self._open(version)
+        spec = self.cache.spec
+        if spec.token is not None and supply.terms.peers is None:
+            self.token = await self._secret(spec.token, "the dataset's nodes")
+            supply.terms.peers = Peers(self.node.name, self.uid_of_peers, self.token)
+        if supply.terms.peers is not None:
+            supply.terms.peers.update(spec.peers)
+        supply.terms.timeout = float(spec.timeout)
+        await self._see_room(supply)
+        self._see_filling(supply)
+        view = await self._see_view(supply)
+        await self._tell(self._status(supply, view))
+
+    @property
+    def uid_of_peers(self) -> str:
+        """Return what all nodes of the dataset call it."""
+        owners = self.cache.metadata.owner_references
+        return owners[0].uid if owners else self.uid
+
+    async def _open(self, version: str) -> Supply:
+        """Begin to serve *version*; what was fetched of it before is there."""
         manifest = await asyncio.to_thread(self.shelf.manifest, version)
         if manifest is None:
             raise SourceFailed(
@@ -128,110 +213,216 @@ class Keeper:
                 f"this node lists version {self._told.listed}, and {version} is bound; "
                 "a DataLoad with loadMetadata binds what the source has now",
             )
-        place = await self._make_room(manifest)
-        self._manifest, self._place = manifest, place
-        paths = await asyncio.to_thread(self.shelf.have, place, manifest)
-        self._have = {one.path: one for one in manifest.entries if one.path in paths}
-        lacking = to_fetch(manifest, paths, self.cache.spec.targets)
-        if lacking:
-            await self._fetch(place, lacking)
-        self._rate = 0
-        await self._tell(self._status("Ready"))
+        sources = await self._sources()
+        tier = await self._choose_tier(manifest)
+        base = self.shelf.base(tier)
+        stock = await asyncio.to_thread(Stock, base, manifest)
+        await asyncio.to_thread(stock.recover)
+        await self._stop()
+        terms = Terms(sources=sources)
+        supply = Supply(
+            stock, terms, renew=self._renew, make_room=self._make_room, trouble=self._trouble
+        )
+        self.supply, self._tier = supply, tier
+        await self._see_room(supply)
+        prefetch = Prefetch(supply)
+        self._tasks = [asyncio.create_task(prefetch.run())]
+        self.shown[version] = await asyncio.to_thread(
+            Shown, supply, prefetch, self._about, asyncio.get_running_loop()
+        )
+        self._incomplete, self._wanted = "", ()
+        return supply
 
-    async def _make_room(self, manifest: Manifest) -> Path:
-        """Return the directory for *manifest*, on the first tier that holds all of it."""
+    async def _choose_tier(self, manifest: Manifest) -> CacheTier:
+        """Return the first tier that holds all of *manifest*, else the largest."""
         version = manifest.version
         rooms = await asyncio.to_thread(self.shelf.rooms, self._tiers)
-        self._capacity = sum(room.capacity for room in rooms)
         for tier in self._tiers:
-            old = [one.name for one in self.shelf.versions(tier)]
-            if version in old:
-                break
-        else:
-            chosen = tiers.choose(rooms, need(manifest.entries))
-            if chosen is None:
+            if version in [one.name for one in self.shelf.versions(tier)]:
+                return tier
+        chosen = tiers.choose(rooms, need(manifest.entries))
+        if chosen is None:
+            if not self.node.views.possible:
                 text = tiers.refusal(rooms, need(manifest.entries))
                 raise SourceFailed("TooLargeForTheCache", text)
-            tier = self._tiers[chosen]
-            old = [one.name for one in self.shelf.versions(tier)]
-        self.shelf.stay(tier)
-        place = self.shelf.place(tier, version)
-        for name in old:
+            chosen = max(range(len(rooms)), key=lambda one: rooms[one].capacity)
+        tier = self._tiers[chosen]
+        for name in [one.name for one in self.shelf.versions(tier)]:
             was = self.shelf.manifest(name)
-            if was is not None and name != version:
-                same = unchanged(was, manifest)
-                await asyncio.to_thread(self.shelf.adopt, place.parent / name, place, same)
-        return place
+            if was is not None:
+                base, same = self.shelf.base(tier), unchanged(was, manifest)
+                await asyncio.to_thread(self.shelf.adopt, base / name, base / version, same)
+        return tier
 
-    async def _fetch(self, place: Path, lacking: list[Entry]) -> None:
-        fetcher = Fetcher(await self._sources(), place, self._arrived)
-        fetching = asyncio.create_task(fetcher.run(lacking))
-        since, before = time.monotonic(), self._fetched
-        try:
-            await self._tell(self._status("Loading"))
-            while not (await asyncio.wait([fetching], timeout=TELL_EVERY))[0]:
-                now = time.monotonic()
-                self._rate = int((self._fetched - before) / (now - since))
-                await self._tell(self._status("Loading"))
-            await fetching
-        finally:
-            fetching.cancel()
-            await asyncio.gather(fetching, return_exceptions=True)
+    async def _see_room(self, supply: Supply) -> None:
+        """Bring the account up to date, and let go of what nothing needs any more."""
+        version, base = supply.stock.manifest.version, supply.stock.place.parent
+        if not self.cache.spec.reading:
+            for old in [one for one in self.shown if one != version]:
+                await self.node.views.hide(self.uid, old)
+                del self.shown[old]
+            for path in self.shelf.versions(self._tier):
+                if path.name != version:
+                    await asyncio.to_thread(forget, base, path.name)
+        [room] = await asyncio.to_thread(self.shelf.rooms, [self._tier])
+        self._capacity = room.capacity
+        account = supply.terms.account
+        if supply.terms.account.limit == 0 or self._filling is None:
+            supply.terms.account = account = Account(
+                room.capacity,
+                int(room.capacity * self._tier.low / self._tier.high),
+                await asyncio.to_thread(usage, base),
+                account.reserved,
+            )
+        if account.surplus and not self.bound(supply):
+            supply.shrink(account.surplus)
 
-    def _arrived(self, entry: Entry) -> None:
-        self._have[entry.path] = entry
-        self._fetched += entry.size
+    def bound(self, supply: Supply) -> bool:
+        """Return whether pods may have the files directly, so that none may go."""
+        stock = supply.stock
+        supply.terms.bound = self.cache.spec.reading and stock.files == len(stock.manifest.entries)
+        return supply.terms.bound
+
+    def _see_filling(self, supply: Supply) -> None:
+        """Fetch what the targets lack, in a task of its own."""
+        if self._filling is not None and self._filling.done():
+            filling, self._filling = self._filling, None
+            if not filling.cancelled() and not filling.result() and not self._incomplete:
+                capacity = f"{self._capacity:,} bytes"
+                rooms = f"{self._tier.medium} takes {capacity}"
+                whole = f"{need(supply.stock.manifest.entries):,}"
+                self._incomplete = (
+                    f"the dataset needs {whole} bytes on this node and {rooms}: pods read the rest "
+                    "through the view; raise spec.tieredstore.levels[].quota of its runtime to "
+                    "have all of it here"
+                )
+        wanted = tuple(_targets(supply.stock, self.cache.spec.targets))
+        if wanted != self._wanted:
+            self._wanted, self._incomplete = wanted, ""
+            if self._filling is not None:
+                self._filling.cancel()
+                self._filling = None
+        if self._filling is None and not self._incomplete:
+            lacking = [one for one in wanted if not supply.stock.whole(one)]
+            if lacking:
+                pace = Pace(self.cache.spec.rate) if self.cache.spec.rate else None
+                self._filling = asyncio.create_task(supply.fill(lacking, pace))
+                self._filling.add_done_callback(lambda _: self._changed.set())
+
+    async def _see_view(self, supply: Supply) -> str:
+        """Return where the version is shown as a file system, while pods read it."""
+        views, version = self.node.views, supply.stock.manifest.version
+        if not views.possible or not self.cache.spec.reading:
+            return ""
+        if self.bound(supply) and not self._told.view:
+            return ""
+        shown = self.shown[version]
+        return str(await views.show(self.uid, shown.tree, shown))
+
+    # --- what a supply asks for ---
+
+    def _make_room(self, size: int) -> int:
+        supply = self.supply
+        if supply is None or not (self.cache.spec.reading or self._filling is not None):
+            return 0
+        freed = self.node.make_room(self, size)
+        most = self._tier.bytes or sys.maxsize
+        supply.terms.account.limit = min(
+            supply.terms.account.limit + freed, int(most * self._tier.high)
+        )
+        return freed
+
+    async def _renew(self) -> None:
+        if self.supply is not None:
+            self.supply.terms.sources = await self._sources()
+
+    def _trouble(self, error: SourceFailed) -> None:
+        """Say once a minute what readers are told; the status has it until it is over."""
+        now = time.monotonic()
+        if now - self._troubles.get(error.reason, -60.0) >= 60.0:
+            self._troubles[error.reason] = now
+            self.node.recorder.event(self.cache, "Warning", error.reason, str(error))
+
+    def _about(self) -> Any:
+        meta = self.cache.metadata
+        return {
+            "address": self.node.address,
+            "token": self.token,
+            "uid": self.uid_of_peers,
+            "namespace": meta.namespace,
+            "dataset": self.cache.spec.dataset,
+            "version": self.cache.spec.version,
+        }
 
     async def _sources(self) -> list[Source]:
         found = []
         for mount in self.cache.spec.mounts:
             secrets = await self._secrets(mount)
-            found.append(await asyncio.to_thread(Source, mount, secrets, self._hidden))
+            found.append(await asyncio.to_thread(Source, mount, secrets, self.node.hidden))
         return found
 
     async def _secrets(self, mount: CacheMount) -> dict[str, str]:
-        found = {}
-        for name, ref in mount.secrets.items():
-            where = f"Secret {self.cache.metadata.namespace}/{ref.name}"
-            try:
-                secret = await self._client.get(SECRETS, ref.name, self.cache.metadata.namespace)
-            except NotFound as error:
-                text = f"{where} is missing: {mount.uri} needs its key {ref.key}"
-                raise SourceFailed("SecretMissing", text) from error
-            if ref.key not in secret.data:
-                raise SourceFailed("SecretMissing", f"{where} has no key {ref.key}")
-            found[name] = base64.b64decode(secret.data[ref.key]).decode(errors="replace")
+        return {name: await self._secret(ref, mount.uri) for name, ref in mount.secrets.items()}
+
+    async def _secret(self, ref: SecretKey, user: str) -> str:
+        namespace = self.cache.metadata.namespace
+        where = f"Secret {namespace}/{ref.name}"
+        try:
+            secret = await self.node.client.get(SECRETS, ref.name, namespace)
+        except NotFound as error:
+            text = f"{where} is missing: {user} needs its key {ref.key}"
+            raise SourceFailed("SecretMissing", text) from error
+        if ref.key not in secret.data:
+            raise SourceFailed("SecretMissing", f"{where} has no key {ref.key}")
+        return base64.b64decode(secret.data[ref.key]).decode(errors="replace")
+
+    # --- for the server ---
+
+    def of(self, version: str) -> Shown:
+        """Return what is served of *version*; ``current`` is the bound one.
+
+        Raises:
+            Refusal: when it is not here (yet).
+        """
+        found = self.shown.get(self.cache.spec.version if version == "current" else version)
+        if found is None:
+            raise Refusal(404, f"this node has no version {version}")
+        self.last_read = time.monotonic()
         return found
 
     # --- telling ---
 
-    def _status(self, phase: Phase) -> DatasetCacheStatus:
-        manifest = self._manifest or Manifest(())
-        targets = {}
-        for target in self.cache.spec.targets:
-            entries = manifest.below(target)
-            there = [one for one in entries if one.path in self._have]
-            targets[target] = TargetStatus(
-                files=len(entries),
-                bytes=sum(one.size for one in entries),
-                cached_files=len(there),
-                cached_bytes=sum(one.size for one in there),
-            )
+    def _status(self, supply: Supply, view: str) -> DatasetCacheStatus:
+        stock, counts, spec = supply.stock, supply.counts, self.cache.spec
+        manifest = stock.manifest
+        now, came = time.monotonic(), counts.store + counts.peer
+        if now - self._before[0] >= TELL_EVERY / 2:
+            self._rate = int((came - self._before[1]) / (now - self._before[0]))
+            self._before = now, came
+        filling = self._filling is not None
         return _replace(
             self._told,
-            phase=phase,
-            reason="",
-            message="",
+            phase="Loading" if filling else "Ready",
+            reason="TooLargeForTheCache" if self._incomplete else "",
+            message=self._incomplete,
             version=manifest.version,
-            path=str(self._place),
+            path=str(stock.place),
+            view=view,
+            bound=self.bound(supply),
+            address=self.node.address,
             files=len(manifest.entries),
             bytes=manifest.bytes,
             capacity=self._capacity,
-            cached_files=len(self._have),
-            cached_bytes=sum(one.size for one in self._have.values()),
-            fetched_bytes=self._fetched,
-            rate=self._rate,
-            targets=targets,
+            cached_files=stock.files,
+            cached_bytes=stock.bytes,
+            fetched_bytes=counts.store,
+            peer_bytes=counts.peer,
+            served_bytes=counts.served,
+            read_bytes=counts.disk,
+            evicted_bytes=counts.evicted,
+            waited_seconds=round(counts.waited, 1),
+            rate=self._rate if filling or spec.reading else 0,
+            targets={one: _target(stock, one) for one in spec.targets},
         )
 
     async def _fail(self, error: Exception) -> None:
@@ -239,15 +430,17 @@ class Keeper:
         message = str(error)
         log.warning("%s: %s: %s", self.cache.metadata.name, reason, message)
         if self._told.message != message:
-            self._recorder.event(self.cache, "Warning", reason, message)
-        base = self._status("Failed") if self._manifest else self._told
+            self.node.recorder.event(self.cache, "Warning", reason, message)
+        base = self._told
+        if self.supply is not None and self.supply.stock.manifest.version == base.version:
+            base = self._status(self.supply, base.view)
         await self._tell(_replace(base, phase="Failed", reason=reason, message=message))
 
     async def _tell(self, new: DatasetCacheStatus) -> None:
         if patch := difference(to_builtins(self._told), to_builtins(new)):
             meta = self.cache.metadata
             with contextlib.suppress(NotFound):
-                await self._client.patch(
+                await self.node.client.patch(
                     DATASET_CACHES,
                     meta.name,
                     {"status": patch},
@@ -255,6 +448,25 @@ class Keeper:
                     subresource="status",
                 )
             self._told = new
+
+
+def _targets(stock: Stock, targets: list[str]) -> list[int]:
+    """Return the files of *targets*, target by target, each once."""
+    found: dict[int, None] = {}
+    for one in targets:
+        found.update(dict.fromkeys(stock.below(one)))
+    return list(found)
+
+
+def _target(stock: Stock, target: str) -> TargetStatus:
+    indices = np.array(stock.below(target), np.int64)
+    whole = indices[stock.whole_files[indices]]
+    return TargetStatus(
+        files=len(indices),
+        bytes=int(stock.chunks.sizes[indices].sum()),
+        cached_files=len(whole),
+        cached_bytes=int(stock.chunks.sizes[whole].sum()),
+    )
 
 
 def _replace(status: DatasetCacheStatus, **changes: Any) -> DatasetCacheStatus:

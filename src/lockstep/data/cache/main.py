@@ -13,6 +13,9 @@ from pathlib import Path
 
 from lockstep.api.dataset_cache import CACHE_NODE_LABEL, DATASET_CACHES, DatasetCache, label_of
 from lockstep.data.cache.keeper import Keeper
+from lockstep.data.cache.metrics import metrics
+from lockstep.data.cache.serving import Server
+from lockstep.data.cache.views import Views
 from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
@@ -28,11 +31,13 @@ async def run(
     node: str,
     data: Path,
     hide: Sequence[Path] = (),
+    listen: str = "127.0.0.1:0",
     ready: Callable[[str], None],
 ) -> None:
     """Keep this node's datasets below *data* until cancelled.
 
-    Directories of the node are no source where they hold one of *hide*, or lie in it.
+    Directories of the node are no source where they hold one of *hide*, or lie in it. Other nodes
+    and clients reach the cache at *listen*.
 
     Raises:
         OSError: when *data* is in use by another cache, or cannot be used.
@@ -40,7 +45,7 @@ async def run(
     hidden = tuple(one.resolve() for one in (*hide, data))
     with _alone(data) as place:
         async with Client(ClusterConfig.load(kubeconfig)) as client:
-            await _Cache(client, node, place, hidden).run(ready)
+            await _Cache(client, node, place, hidden).run(listen, ready)
 
 
 @contextlib.contextmanager
@@ -63,40 +68,60 @@ class _Cache:
     """All datasets of the node."""
 
     def __init__(self, client: Client, node: str, root: Path, hidden: tuple[Path, ...]) -> None:
-        self._client, self._node, self._root, self._hidden = client, node, root, hidden
-        self._recorder = Recorder(client, "data-cache")
+        self.client, self.name, self.root, self.hidden = client, node, root, hidden
+        self.recorder = Recorder(client, "data-cache")
+        self.views = Views(root)
+        self.address = ""
         selector = f"{CACHE_NODE_LABEL}={label_of(node)}"
         self._informer = Informer(client, DATASET_CACHES, label_selector=selector)
         self._keepers: dict[str, tuple[Keeper, asyncio.Task[None]]] = {}
         self._removals = set[asyncio.Task[None]]()
 
-    async def run(self, ready: Callable[[str], None]) -> None:
+    async def run(self, listen: str, ready: Callable[[str], None]) -> None:
+        server = Server(self._find, lambda: metrics(self._known()), listen)
+        self.address = server.address
         informing = asyncio.create_task(self._informer.run())
         try:
             await self._informer.wait_synced()
             await asyncio.to_thread(self._sweep, {one.metadata.uid for one in self._informer})
             self._informer.subscribe(self._on_change)
-            ready(f"ready data cache of {self._node}")
+            ready(f"ready data cache of {self.name} at {self.address}")
             await informing
         finally:
             tasks = [informing, *(task for _, task in self._keepers.values()), *self._removals]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            await self._recorder.close()
+            server.close()
+            await self.views.close()
+            await self.recorder.close()
+
+    def _known(self) -> list[Keeper]:
+        return [keeper for keeper, _ in self._keepers.values()]
+
+    def _find(self, uid: str) -> Keeper | None:
+        return next((one for one in self._known() if one.uid_of_peers == uid), None)
+
+    def make_room(self, asking: Keeper, size: int) -> int:
+        """Let datasets that nothing reads go for *size* bytes; return how many went."""
+        freed = 0
+        for one in sorted(self._known(), key=lambda keeper: keeper.last_read):
+            if one is not asking and one.idle and freed < size:
+                freed += one.shrink(size - freed)
+        return freed
 
     def _on_change(self, change: Change[DatasetCache]) -> None:
         new, old = change.new, change.old
         gone = old is not None and (new is None or old.metadata.uid != new.metadata.uid)
         if gone and old is not None and old.metadata.uid in self._keepers:
             self._drop(old.metadata.uid)
-        if new is None or new.spec.node != self._node:
+        if new is None or new.spec.node != self.name:
             return
         uid = new.metadata.uid
         if uid in self._keepers:
             self._keepers[uid][0].update(new)
             return
-        keeper = Keeper(self._client, self._recorder, self._root, self._hidden, new)
+        keeper = Keeper(self, new)
         self._keepers[uid] = keeper, asyncio.create_task(keeper.run())
 
     def _drop(self, uid: str) -> None:
@@ -114,7 +139,7 @@ class _Cache:
     def _sweep(self, known: set[str]) -> None:
         """Remove what belongs to datasets that went while the cache was away."""
         for kind in ("manifests", "files"):
-            place = self._root / kind
+            place = self.root / kind
             for one in place.iterdir() if place.exists() else ():
                 if one.name not in known:
                     shutil.rmtree(one, ignore_errors=True)

@@ -7,7 +7,6 @@ import shutil
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from threading import Lock
 from typing import Final
 
 import msgspec
@@ -22,11 +21,7 @@ MEMORY: Final = Path("/dev/shm")  # noqa: S108  a directory of the cache's own i
 
 
 class Shelf:
-    """Versions of one dataset: ``TIER/UID/VERSION/`` holds its files, whole ones alone.
-
-    A file is written beside the versions and moved to its place when it is complete, so that what
-    has its name and size is the object's content.
-    """
+    """Where the versions of one dataset lie: ``TIER/UID/``, and their manifests."""
 
     def __init__(self, root: Path, uid: str) -> None:
         self._root, self._uid = root, uid
@@ -75,33 +70,11 @@ class Shelf:
             found.append(Room(tier, free.f_bavail * free.f_frsize, usage(base)))
         return found
 
-    def place(self, tier: CacheTier, version: str) -> Path:
-        """Make and return the directory of *version* on *tier*."""
-        place = self.base(tier) / version
-        place.mkdir(exist_ok=True)
-        return place
-
-    def stay(self, tier: CacheTier) -> None:
-        """Remove what an interrupted fetch left on *tier*."""
-        shutil.rmtree(self.base(tier) / ".parts", ignore_errors=True)
-        (self.base(tier) / ".parts").mkdir(exist_ok=True)
-
     # --- files ---
-
-    def have(self, place: Path, manifest: Manifest) -> set[str]:
-        """Return the paths of *manifest* whose files are in *place*."""
-        found = set[str]()
-        for one in manifest.entries:
-            try:
-                seen = (place / one.path).lstat()
-            except (OSError, ValueError):
-                continue
-            if stat.S_ISREG(seen.st_mode) and seen.st_size == one.size:
-                found.add(one.path)
-        return found
 
     def adopt(self, old: Path, new: Path, entries: Iterable[Entry]) -> None:
         """Let *entries* of another version be in *new* too, without a copy."""
+        new.mkdir(exist_ok=True)
         for one in entries:
             source, target = old / one.path, new / one.path
             if source.exists() and not target.exists():
@@ -119,43 +92,6 @@ class Shelf:
         for tier in tiers:
             shutil.rmtree(self.base(tier), ignore_errors=True)
         shutil.rmtree(self._manifests, ignore_errors=True)
-
-
-class Draft:
-    """One file while it is fetched."""
-
-    def __init__(self, place: Path, entry: Entry) -> None:
-        self._entry, self._target = entry, place / entry.path
-        self._path = place.parent / ".parts" / f"{os.getpid()}-{id(self)}"
-        self._lock = Lock()
-        """A thread may still be writing when the fetch is given up; the descriptor waits for it."""
-        self._dropped = False
-        self._fd = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o444)
-
-    def write(self, data: bytes, offset: int) -> None:
-        """Write *data* at *offset*."""
-        view = memoryview(data)
-        with self._lock:
-            while view and not self._dropped:
-                written = os.pwrite(self._fd, view, offset)
-                view, offset = view[written:], offset + written
-
-    def finish(self) -> None:
-        """Give the file its name; it is whole."""
-        os.utime(self._fd, (self._entry.mtime, self._entry.mtime))
-        os.close(self._fd)
-        try:
-            self._path.replace(self._target)
-        except FileNotFoundError:
-            self._target.parent.mkdir(parents=True, exist_ok=True)
-            self._path.replace(self._target)
-
-    def drop(self) -> None:
-        """Let go of what was written."""
-        with self._lock:
-            self._dropped = True
-            os.close(self._fd)
-        self._path.unlink(missing_ok=True)
 
 
 def _own(place: Path) -> None:

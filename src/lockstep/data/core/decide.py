@@ -6,10 +6,13 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any, Final
 
+from lockstep.api.core import SECRETS
 from lockstep.api.dataset_cache import (
     CACHE_NODE_LABEL,
     DATASET_CACHES,
+    CachePeer,
     DatasetCacheSpec,
+    SecretKey,
     cache_name,
     label_of,
 )
@@ -48,6 +51,9 @@ def decide(seen: Seen, now: str) -> Decision:
 
 def _serve(seen: Seen, wanted: Wanted, now: str) -> Decision:
     actions: list[Action] = list(_guard(seen))
+    if _lacks_token(seen):
+        namespace = seen.dataset.metadata.namespace
+        actions.append(Create(SECRETS, objects.token(seen.dataset, seen.new_token), namespace))
     version = _version(seen)
     chosen = nodes(seen, wanted)
     targets = loads.targets(seen, chosen)
@@ -60,6 +66,12 @@ def _serve(seen: Seen, wanted: Wanted, now: str) -> Decision:
             version=version,
             reload=loads.reload(seen),
             targets=_targets(seen, node, targets.get(node, ())),
+            reading=node in seen.readers,
+            pin=wanted.pin,
+            rate=loads.rate(seen),
+            timeout=wanted.timeout,
+            peers=_peers(seen, chosen, version),
+            token=SecretKey(name=objects.token_name(seen.dataset), key=objects.TOKEN_KEY),
         )
         actions += _cache(seen, spec)
     if version:
@@ -112,6 +124,29 @@ def _targets(seen: Seen, node: str, asked: Iterable[str]) -> list[str]:
     kept = [path for one in seen.caches if one.spec.node == node for path in one.spec.targets]
     reads = ["/"] if node in seen.readers else []
     return sorted({*kept, *asked, *reads})
+
+
+def _lacks_token(seen: Seen) -> bool:
+    """Tell whether the Secret that the nodes show each other is not there yet, or not any more."""
+    if all(one.spec.token is None for one in seen.caches):
+        return True
+    name = objects.token_name(seen.dataset)
+    return any(
+        one.status.reason == "SecretMissing" and name in one.status.message for one in seen.caches
+    )
+
+
+def _peers(seen: Seen, nodes: Iterable[str], version: str) -> list[CachePeer]:
+    """Return the nodes of the dataset, and where each listens."""
+    known = {one.spec.node: one.status for one in seen.caches}
+    return [
+        CachePeer(
+            node=node,
+            address=known[node].address if node in known else "",
+            whole=node in known and known[node].whole and known[node].version == version,
+        )
+        for node in sorted(nodes)
+    ]
 
 
 def _cache(seen: Seen, spec: DatasetCacheSpec) -> Iterable[Action]:
@@ -185,8 +220,12 @@ def _phase(seen: Seen, version: str) -> tuple[str, str, str]:
         return "Failed", "ClaimTaken", text
     failed = [one for one in seen.caches if one.status.phase == "Failed"]
     told = f"{failed[0].spec.node}: {failed[0].status.message}" if failed else ""
+    if version and not failed:
+        partly = [one for one in seen.caches if one.status.reason]
+        told = f"{partly[0].spec.node}: {partly[0].status.message}" if partly else ""
+        return "Bound", partly[0].status.reason if partly else "Ready", told
     if version:
-        return "Bound", failed[0].status.reason if failed else "Ready", told
+        return "Bound", failed[0].status.reason, told
     if failed:
         return "NotBound", failed[0].status.reason, told
     if not seen.nodes:

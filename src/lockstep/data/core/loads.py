@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
+from lockstep.api import quantity
 from lockstep.api.dataset_cache import DatasetCache, TargetStatus
 from lockstep.compat.fluid.objects import Condition, DataLoad, OperationStatus, Target
 from lockstep.data.core.world import Seen
 
+TOO_LARGE: Final = "TooLargeForTheCache"
+RATE: Final = "rateLimit"
+"""Option of a DataLoad: bytes a second for each node, as ``100Mi``."""
 _OVER = ("Complete", "Failed")
 
 
@@ -20,6 +25,8 @@ def _unserved(load: DataLoad) -> str:
     """Return why *load* cannot be carried out; empty when it can."""
     if load.spec.policy not in ("", "Once"):
         return f"spec.policy is {load.spec.policy}: Once alone is served yet"
+    if (text := load.spec.options.get(RATE)) is not None and not _readable(text):
+        return f"spec.options.{RATE} is {text!r}: write bytes a second, as 100Mi"
     named = load.spec.dataset.namespace
     if named and named != load.metadata.namespace:
         return f"spec.dataset.namespace is {named}: a dataset is warmed from its own namespace"
@@ -37,6 +44,19 @@ def reload(seen: Seen) -> str:
     asked = [one.metadata.uid for one in _waiting(seen) if one.spec.load_metadata]
     before = next((one.spec.reload for one in seen.caches if one.spec.reload), "")
     return asked[-1] if asked else before
+
+
+def rate(seen: Seen) -> int:
+    """Return how many bytes a second a node may fetch for warm-ups; 0 is without a limit."""
+    given = [text for one in _waiting(seen) if (text := one.spec.options.get(RATE))]
+    return min((quantity.to_int(text) for text in given if _readable(text)), default=0)
+
+
+def _readable(text: str) -> bool:
+    try:
+        return quantity.to_int(text) > 0
+    except ValueError:
+        return False
 
 
 def targets(seen: Seen, nodes: Sequence[str]) -> dict[str, list[str]]:
@@ -71,6 +91,11 @@ def _status(seen: Seen, load: DataLoad, bound: bool, now: str) -> OperationStatu
         return OperationStatus(phase="Executing", started_at=started, infos={"progress": "0%"})
     total = _sum([part for part in parts if part is not None])
     infos = _infos(total, caches)
+    partly = [one for one in caches if one.status.reason == TOO_LARGE]
+    if partly and not total.done:
+        so_far = OperationStatus(started_at=started, infos=infos)
+        text = f"{partly[0].spec.node}: {partly[0].status.message}"
+        return _ended(load, "Failed", TOO_LARGE, text, now, so_far=so_far)
     if total.done:
         done = OperationStatus(started_at=started, infos=infos)
         text = f"{total.files} files, {total.bytes} bytes are cached"

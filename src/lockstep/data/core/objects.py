@@ -17,6 +17,7 @@ CLAIMS: Final = Resource(
 VOLUMES: Final = Resource("", "v1", "persistentvolumes", "PersistentVolume", False, AnyObject)
 STORAGE_CLASS: Final = "fluid"
 """As Fluid calls the class of its volumes; nothing provisions it."""
+TOKEN_KEY: Final = "token"  # noqa: S105  the key's name
 _SIZE: Final = "100Pi"
 """What Fluid writes: the size of a dataset's volume means nothing."""
 _READ_ONLY: Final = ["ReadOnlyMany"]
@@ -84,6 +85,28 @@ def claim(dataset: Dataset) -> Json:
             "volumeMode": "Filesystem",
             "volumeName": volume_name(dataset),
         },
+    }
+
+
+def token_name(dataset: Dataset) -> str:
+    """Return the name of the Secret that the dataset's nodes and clients show each other."""
+    return f"{dataset.metadata.name}-data-token"[:253]
+
+
+def token(dataset: Dataset, value: str) -> Json:
+    """Return that Secret; it goes with the dataset."""
+    meta = dataset.metadata
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": token_name(dataset),
+            "namespace": meta.namespace,
+            "labels": labels(dataset),
+            "ownerReferences": [owner(dataset)],
+        },
+        "type": "Opaque",
+        "stringData": {TOKEN_KEY: value},
     }
 
 

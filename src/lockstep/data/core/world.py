@@ -28,6 +28,8 @@ class Seen:
     """Nodes on which pods mount it."""
     mounted_by: Sequence[str] = ()
     """Names of pods that mount it, wherever they are."""
+    new_token: str = ""
+    """What to put into the Secret that the dataset's nodes show each other, if it is missing."""
     claim: Json | None = None
     volume: Json | None = None
 

@@ -86,8 +86,10 @@ class Claims:
         except NotFound:
             raise NotYet(f"dataset {dataset!r} is not asked of this node yet") from None
         status = found.status
-        if status.whole:
+        if status.bound and status.version == found.spec.version:
             return Claimed(Path(status.path), read_only=True)
+        if status.view and status.version == found.spec.version:
+            return Claimed(Path(status.view), read_only=True)
         if status.phase == "Failed":
             raise NotYet(f"dataset {dataset!r}: {status.reason}: {status.message}")
         raise NotYet(f"dataset {dataset!r} is being fetched to this node")

@@ -1,0 +1,117 @@
+"""The other nodes of a dataset, asked for the chunks that they own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import zlib
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, Final
+
+import obstore
+from obstore import exceptions
+from obstore.store import HTTPStore
+
+from lockstep.api.dataset_cache import CachePeer
+from lockstep.data.cache.sources import SourceFailed
+
+LOST_FOR: Final = 10.0
+"""Seconds for which a node that failed is not asked again."""
+STARTS_WITHIN: Final = 10.0
+"""Seconds that a node is waited for that does not listen yet, or lacks the version yet."""
+_AGAIN: Final = 0.1
+_CLIENT: Final[Any] = {"allow_http": True, "connect_timeout": "2s", "timeout": "120s"}
+_RETRY: Final[Any] = {"max_retries": 0, "retry_timeout": timedelta(seconds=1)}
+
+
+class PeerFailed(Exception):
+    """A node does not give what it owns."""
+
+
+class Peers:
+    """The nodes of one dataset; *me* is one of them."""
+
+    def __init__(self, me: str, uid: str, token: str) -> None:
+        self.me, self._uid, self.token = me, uid, token
+        self._nodes: dict[str, CachePeer] = {}
+        self._stores: dict[str, HTTPStore] = {}
+        self._lost: dict[str, float] = {}
+        self._since = time.monotonic()
+        self._seen = set[str]()
+        """Nodes that have answered."""
+
+    def update(self, nodes: Iterable[CachePeer]) -> None:
+        """Note which nodes there are now, and where they listen."""
+        for one in nodes:
+            was = self._nodes.get(one.node)
+            if was is None or was.address != one.address:
+                self._stores.pop(one.node, None)
+                self._lost.pop(one.node, None)
+                self._seen.discard(one.node)
+                self._since = time.monotonic()
+        self._nodes = {one.node: one for one in nodes}
+
+    def alive(self) -> list[str]:
+        """Return the nodes that answer, this one always."""
+        now = time.monotonic()
+        found = [one for one in self._nodes if self._lost.get(one, 0.0) <= now]
+        return found if self.me in found else [*found, self.me]
+
+    def complete(self) -> list[str]:
+        """Return the other nodes that have all of the dataset."""
+        nodes = self._nodes
+        return [one for one in self.alive() if one != self.me and nodes[one].whole]
+
+    def lost(self, node: str) -> None:
+        """Ask *node* for nothing for a while: its share moves to the others."""
+        self._lost[node] = time.monotonic() + LOST_FOR
+
+    async def chunk(self, node: str, version: str, number: int) -> Any:
+        """Return a chunk that *node* owns.
+
+        Raises:
+            PeerFailed: when it does not come whole.
+            SourceFailed: when its owner answers, and cannot get it either.
+        """
+        while True:
+            try:
+                return await self._ask(node, f"v1/{self._uid}/{version}/chunk/{number}")
+            except _NotYet as error:
+                # Nodes of a job start together; one that is late is no reason to ask the store.
+                if node in self._seen or time.monotonic() - self._since > STARTS_WITHIN:
+                    raise PeerFailed(str(error)) from error
+                await asyncio.sleep(_AGAIN)
+
+    async def _ask(self, node: str, path: str) -> Any:
+        address = self._nodes[node].address if node in self._nodes else ""
+        if not address:
+            raise _NotYet(f"{node} does not listen yet")
+        store = self._stores.get(node)
+        if store is None:
+            options: Any = {**_CLIENT, "default_headers": {"authorization": f"Bearer {self.token}"}}
+            store = self._stores[node] = HTTPStore.from_url(
+                f"http://{address}/", client_options=options, retry_config=_RETRY
+            )
+        try:
+            result = await obstore.get_async(store, path)
+            data = await result.bytes_async()
+        except exceptions.NotFoundError as error:
+            raise _NotYet(f"{node} has not the version yet") from error
+        except exceptions.PreconditionError as error:
+            words = f"{node} says that an object is not the one any more of which the version is"
+            raise SourceFailed("SourceChanged", words) from error
+        except exceptions.AlreadyExistsError as error:  # what obstore makes of 409
+            words = f"{node} owns the chunk and cannot get it from the store"
+            raise SourceFailed("SourceUnreachable", words) from error
+        except (exceptions.BaseError, OSError) as error:
+            raise PeerFailed(str(error).partition("\n")[0]) from error
+        self._seen.add(node)
+        wanted = (result.meta["e_tag"] or "").strip('"')
+        if wanted and int(wanted, 16) != zlib.crc32(data):
+            raise PeerFailed("a chunk came with another checksum than its owner says")
+        return data
+
+
+class _NotYet(Exception):
+    """A node that is starting."""

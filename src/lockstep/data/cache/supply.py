@@ -1,0 +1,330 @@
+"""Brings chunks to this node: from the disk, from the node that owns them, or from the store.
+
+However many ask for a chunk at once, it is fetched once. What finds room on the disk is kept; the
+last few that do not are kept in memory, since readers take a chunk in several steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from lockstep.data.cache.peers import PeerFailed, Peers
+from lockstep.data.cache.sources import Source, SourceFailed
+from lockstep.data.cache.stock import Stock
+from lockstep.data.core.epochs import Expected
+from lockstep.data.core.manifest import Entry
+from lockstep.data.core.owners import owner
+from lockstep.data.core.room import NEVER, Account, victims
+from lockstep.data.core.tiers import in_blocks
+
+log = logging.getLogger(__name__)
+
+LOOSE: Final = 8
+"""Chunks without room on the disk that are kept in memory."""
+AT_ONCE: Final = 32
+"""Requests to the store under way at the same time for one dataset."""
+LARGE_AT_ONCE: Final = 8
+"""Of those, requests for more than a mebibyte: a slow store still ends each within the timeout."""
+_SMALL: Final = 1 << 20
+_INLINE: Final = 256 << 10
+"""What is written by the loop itself; a thread costs more than so short a write."""
+_SHARE: Final = 64
+"""A dataset evicts at least this part of its room at once, as choosing looks at all files."""
+TIMEOUT: Final = 60.0
+"""Seconds for which a read waits for a store that fails, unless the dataset says otherwise."""
+_WORTH_WAITING: Final = ("SourceUnreachable", "SourceCutShort", "SourceRefused", "SecretMissing")
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+
+
+@dataclass
+class Counts:
+    """Bytes by where they came from, and what readers waited."""
+
+    disk: int = 0
+    memory: int = 0
+    peer: int = 0
+    store: int = 0
+    served: int = 0
+    """Bytes given to other nodes."""
+    evicted: int = 0
+    hits: int = 0
+    misses: int = 0
+    waited: float = 0.0
+    """Seconds that readers waited for bytes that were not here."""
+
+
+class Pace:
+    """A limit of bytes a second."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate, self._next = rate, 0.0
+
+    async def take(self, size: int) -> None:
+        """Wait until *size* bytes may come."""
+        now = time.monotonic()
+        due = max(now, self._next)
+        self._next = due + size / self._rate
+        await asyncio.sleep(due - now)
+
+
+@dataclass
+class Terms:
+    """What a supply goes by, renewed by the keeper."""
+
+    sources: Sequence[Source] = ()
+    timeout: float = TIMEOUT
+    account: Account = field(default_factory=lambda: Account(0, 0))
+    bound: bool = False
+    """Whether pods see the real files, so that none may go."""
+    peers: Peers | None = None
+
+
+class Supply:
+    """The chunks of one version on this node."""
+
+    def __init__(
+        self,
+        stock: Stock,
+        terms: Terms,
+        *,
+        renew: Callable[[], Awaitable[None]],
+        make_room: Callable[[int], int],
+        trouble: Callable[[SourceFailed], None],
+    ) -> None:
+        """Serve *stock* by *terms*; *renew* opens the sources again, *make_room* asks the node for
+        bytes of datasets that nothing reads and returns how many went, *trouble* takes what fails.
+        """
+        self.stock, self.terms = stock, terms
+        self.counts = Counts()
+        self.expected = Expected(len(stock.manifest.entries))
+        self._renew, self._make_room, self._trouble = renew, make_room, trouble
+        self._flights: dict[int, asyncio.Future[Any]] = {}
+        self._loose: OrderedDict[int, Any] = OrderedDict()
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._large_slots = asyncio.Semaphore(LARGE_AT_ONCE)
+        self._version = stock.manifest.version
+
+    # --- for readers ---
+
+    def here(self, index: int, start: int, end: int) -> bytes | None:
+        """Return bytes that are on this node, from any thread."""
+        data = self.stock.read(index, start, end)
+        if data is not None:
+            self.counts.disk += len(data)
+            self.counts.hits += 1
+        return data
+
+    async def read(self, index: int, start: int, end: int) -> bytes:
+        """Return bytes of the file *index*, fetched where they are not here.
+
+        Raises:
+            OSError: ``ESTALE`` when the object is another now, ``EIO`` when it does not come.
+        """
+        self.counts.misses += 1
+        since = time.monotonic()
+        parts = list[Any]()
+        try:
+            for number in self.stock.chunks.of(index, start, end):
+                first, last = self.stock.chunks.span(index, number)
+                low, high = max(start, first), min(end, last)
+                data: Any = self.stock.read(index, low, high)
+                if data is None:
+                    data = memoryview(await self.chunk(index, number))[low - first : high - first]
+                parts.append(data)
+        except SourceFailed as error:
+            self._trouble(error)
+            code = errno.ESTALE if error.reason == "SourceChanged" else errno.EIO
+            raise OSError(code, str(error)) from error
+        finally:
+            self.counts.waited += time.monotonic() - since
+        return b"".join(parts)
+
+    async def chunk(self, index: int, number: int, *, for_peer: bool = False) -> Any:
+        """Return the bytes of a chunk; kept here where there is room.
+
+        Raises:
+            SourceFailed: when it does not come within the timeout.
+        """
+        if (loose := self._loose.pop(number, None)) is not None:
+            self.counts.memory += len(loose)
+            await self._keep(index, number, loose)  # there may be room by now
+            return loose
+        flight = self._flights.get(number)
+        if flight is None:
+            flight = asyncio.ensure_future(self._bring(index, number, for_peer))
+            self._flights[number] = flight
+            flight.add_done_callback(lambda done: self._landed(number, done))
+        return await asyncio.shield(flight)
+
+    def _landed(self, number: int, done: asyncio.Future[Any]) -> None:
+        del self._flights[number]
+        if not done.cancelled():
+            done.exception()  # whoever asked has it; without this the loop would complain
+
+    async def _bring(self, index: int, number: int, for_peer: bool) -> Any:
+        start, end = self.stock.chunks.span(index, number)
+        if self.stock.has(number):
+            found = await asyncio.to_thread(self.stock.read, index, start, end)
+            if found is not None:
+                return found
+        if end == start:
+            data: Any = b""
+        elif for_peer or (data := await self._from_peer(index, number)) is None:
+            data = await self._from_store(index, start, end)
+            self.counts.store += len(data)
+        await self._keep(index, number, data)
+        return data
+
+    # --- where it comes from ---
+
+    async def _from_peer(self, index: int, number: int) -> Any:
+        """Return the chunk from its owner; none when this node owns it, or no other answers."""
+        peers = self.terms.peers
+        if peers is None:
+            return None
+        while True:
+            who = owner(self._version, number, peers.alive())
+            if who == peers.me:
+                # A node that has all of it spares the store another read.
+                complete = peers.complete()
+                if not complete:
+                    return None
+                who = owner(self._version, number, complete)
+            try:
+                data = await peers.chunk(who, self._version, number)
+            except PeerFailed as error:
+                log.warning("%s gives nothing of chunk %d: %s", who, number, error)
+                peers.lost(who)
+                continue
+            start, end = self.stock.chunks.span(index, number)
+            if len(data) != end - start:
+                peers.lost(who)
+                continue
+            self.counts.peer += len(data)
+            return data
+
+    async def _from_store(self, index: int, start: int, end: int) -> Any:
+        entry = self.stock.manifest.entries[index]
+        async with self._slots if end - start <= _SMALL else self._large_slots:
+            return await self._ask_store(entry, start, end)
+
+    async def _ask_store(self, entry: Entry, start: int, end: int) -> Any:
+        until = time.monotonic() + self.terms.timeout
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                source = self.terms.sources[entry.mount]
+                left = max(0.1, until - time.monotonic())
+                return await asyncio.wait_for(source.read(entry, start, end), left)
+            except TimeoutError:
+                words = f"{self.terms.sources[entry.mount].uri}: {entry.key} did not come within "
+                words += f"{self.terms.timeout:g} s"
+                raise SourceFailed("SourceSlow", words) from None
+            except SourceFailed as error:
+                left = until - time.monotonic()
+                if error.reason not in _WORTH_WAITING or left <= pause:
+                    raise
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+                if error.reason == "SourceRefused":
+                    await self._renew()  # a key may have been replaced meanwhile
+
+    # --- where it goes ---
+
+    async def _keep(self, index: int, number: int, data: Any) -> None:
+        need = in_blocks(len(data))
+        if not self.admit(index, need):
+            self._loose[number] = data
+            if len(self._loose) > LOOSE:
+                self._loose.popitem(last=False)
+            return
+        taken = 0
+        try:
+            if len(data) <= _INLINE:
+                taken = self.stock.put(index, number, data)
+            else:
+                taken = await asyncio.to_thread(self.stock.put, index, number, data)
+        except OSError as error:
+            # A full disk costs speed, not the read.
+            self._trouble(SourceFailed("DiskFull", f"{self.stock.place}: {error.strerror}"))
+            self._loose[number] = data
+        finally:
+            self.terms.account.settle(need, taken)
+
+    def admit(self, index: int, need: int) -> bool:
+        """Reserve *need* bytes for the file *index*, evicting what is needed later."""
+        account = self.terms.account
+        if account.reserve(need):
+            return True
+        if self._make_room(need) and account.reserve(need):
+            return True
+        if self.terms.bound or not self.expected.known:
+            return False
+        needed = self.expected.needed()
+        if needed[index] >= NEVER:
+            return False
+        at_least = max(need, account.limit // _SHARE)
+        held = self.stock.held
+        gone = victims(needed, held, at_least, int(needed[index]), None) or victims(
+            needed, held, need, int(needed[index]), None
+        )
+        for one in gone:
+            self.evict(one)
+        return account.reserve(need)
+
+    def evict(self, index: int) -> int:
+        """Let go of the file *index*; return the bytes that are free then."""
+        freed = self.stock.evict(index)
+        self.terms.account.free(freed)
+        self.counts.evicted += freed
+        return freed
+
+    def shrink(self, size: int) -> int:
+        """Let go of *size* bytes, what is needed last first; return how many went."""
+        needed, freed = self.expected.needed(), 0
+        for one in victims(needed, self.stock.held[:], min(size, self.stock.used), -1, None):
+            freed += self.evict(one)
+        return freed
+
+    # --- many at once ---
+
+    async def fill(self, indices: Iterable[int], pace: Pace | None = None) -> bool:
+        """Bring whole files here in their order; tell whether all of them found room.
+
+        Raises:
+            SourceFailed: when one does not come; what has arrived stays.
+        """
+        waiting, complete = iter(indices), True
+
+        async def work() -> None:
+            nonlocal complete
+            for index in waiting:
+                if not complete:
+                    return
+                missing = [
+                    one for one in self.stock.chunks.all_of(index) if not self.stock.has(one)
+                ]
+                if pace is not None:
+                    await pace.take(int(self.stock.chunks.sizes[index]))
+                for batch in (missing[at : at + 4] for at in range(0, len(missing), 4)):
+                    await asyncio.gather(*(self.chunk(index, one) for one in batch))
+                if not self.stock.whole(index):
+                    complete = False
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(AT_ONCE):
+                    group.create_task(work())
+        except* Exception as failures:
+            first: BaseException = failures
+            while isinstance(first, BaseExceptionGroup):
+                first = first.exceptions[0]
+            raise first from None
+        return complete
