@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
-from lockstep.train import Checkpointer
+from lockstep.train import Batches, Checkpointer
 
 SEED = 0
 
@@ -56,16 +56,6 @@ def build() -> nn.Module:
     )
 
 
-def batch_of(step: int, data: Data, size: int) -> Tensor:
-    """Return the indices of this rank's part of batch *step*; a function of the step alone."""
-    whole = size * dist.get_world_size()
-    per_epoch = len(data.train_y) // whole
-    epoch, position = divmod(step, per_epoch)
-    order = torch.randperm(len(data.train_y), generator=torch.Generator().manual_seed(SEED + epoch))
-    mine = position * whole + dist.get_rank() * size
-    return order[mine : mine + size]
-
-
 def accuracy(model: nn.Module, data: Data) -> float:
     """Return the share of the test images that the model gets right."""
     model.eval()
@@ -79,14 +69,21 @@ def train(options: argparse.Namespace) -> None:
     """Train from the newest checkpoint, or from the start, to the last step."""
     data, model = load(), build()
     optimizer = torch.optim.AdamW(model.parameters(), lr=options.learning_rate)
-    checkpoints = Checkpointer(model=model, optimizer=optimizer)
+    batches = Batches(len(data.train_y), batch=options.batch, seed=SEED)
+    checkpoints = Checkpointer(model=model, optimizer=optimizer, batches=batches)
     first = checkpoints.restore()
     leader = dist.get_rank() == 0
     print(f"rank {dist.get_rank()} of {dist.get_world_size()} starts at step {first}", flush=True)
     parallel = DistributedDataParallel(model)
+    epochs = iter(batches)
     for step in range(first, options.steps):
-        chosen = batch_of(step, data, options.batch)
+        chosen = next(epochs, None)
+        if chosen is None:
+            epochs = iter(batches)
+            chosen = next(epochs)
         loss = cross_entropy(parallel(data.train_x[chosen]), data.train_y[chosen])
+        # Where the batch does not divide evenly some ranks have a sample more.
+        loss = loss * batches.weight
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -104,7 +101,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=800)
     parser.add_argument("--every", type=int, default=50, help="steps between lines of output")
-    parser.add_argument("--batch", type=int, default=64, help="images of one rank in one step")
+    parser.add_argument(
+        "--batch", type=int, default=128, help="images of all ranks together in one step"
+    )
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     options = parser.parse_args()
     for name, alone in (

@@ -397,6 +397,8 @@ _READ: Final = ("get", "list", "watch")
 PEOPLE: Final[Mapping[str, Rules]] = {
     "view": (
         rule(GROUP, "trainingjobs trainingjobs/status gangs gangs/status", *_READ),
+        # Launchers report in them how each rank steps.
+        rule("coordination.k8s.io", "leases", *_READ),
         rule(GROUP, "queues queues/status topologies nodepolicies", *_READ),
         rule(GROUP, "deviceusages nodehealths datasetcaches nodepools pricelists", *_READ),
         rule("data.fluid.io", f"datasets dataloads {_RUNTIMES}", *_READ),

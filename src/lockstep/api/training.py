@@ -11,6 +11,7 @@ from lockstep.api.checkpoint import Checkpoint, LastCheckpoint, QueuedAt
 from lockstep.api.diagnosis import Diagnosis
 from lockstep.api.duration import Duration
 from lockstep.api.gang import Positive, Strategy, TopologyWish
+from lockstep.api.goodput import Goodput
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.parallelism import Parallelism
@@ -244,6 +245,7 @@ class TrainingJobStatus(Wire, frozen=True):
         bool, Meta(description="Whether all ranks hold the same state, so that each can give it.")
     ] = False
     last_error: LastError | None = None
+    goodput: Goodput = Goodput()
     diagnosis: Annotated[
         Diagnosis | None, Meta(description="What was the matter when it last failed.")
     ] = None

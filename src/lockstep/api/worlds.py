@@ -52,6 +52,9 @@ class World(Wire, frozen=True):
         bool, Meta(description="That step is read from the job's directory for checkpoints.")
     ] = False
     restarts: int = 0
+    replicated: Annotated[
+        bool, Meta(description="All ranks hold the same, but for what is spread over them.")
+    ] = False
 
 
 class Snapshot(Wire, frozen=True):
@@ -61,6 +64,19 @@ class Snapshot(Wire, frozen=True):
     step: int
     generation: int = 0
     bytes: int = 0
+    rank: Annotated[int | None, Meta(description="Whose state it is, of all ranks.")] = None
+    size: Annotated[int | None, Meta(description="How many ranks there were.")] = None
+    sharded: Annotated[bool, Meta(description="Whether it holds parts of tensors.")] = False
+
+
+class Stored(Wire, frozen=True):
+    """A whole checkpoint in the job's directory."""
+
+    step: int
+    size: Annotated[int, Meta(description="Ranks that wrote it.")]
+    free: Annotated[bool, Meta(description="Whether any number of ranks can go on from it.")] = (
+        False
+    )
 
 
 class First(Wire, frozen=True):
@@ -115,7 +131,7 @@ class Report(Wire, frozen=True):
     step: int | None = None
     snapshots: list[Snapshot] = []
     stored: Annotated[
-        list[Snapshot], Meta(description="With Ready: steps in the directory for checkpoints.")
+        list[Stored], Meta(description="With Ready: steps in the directory for checkpoints.")
     ] = []
     saved: Save | None = None
     trouble: Annotated[str, Meta(description="Why a step could not be saved.")] = ""

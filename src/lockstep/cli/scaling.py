@@ -41,10 +41,16 @@ def scale(
     job: Annotated[
         str, typer.Argument(metavar="JOB", help="Name of the job.", autocompletion=of("job"))
     ],
-    replicas: Annotated[
-        int, typer.Option("--replicas", "--workers", min=1, help="Pods that the role is to have.")
-    ],
+    size: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="N", min=1, help="Pods that the role is to have.", show_default=False
+        ),
+    ] = None,
     *,
+    replicas: Annotated[
+        int | None, typer.Option("--replicas", "--workers", min=1, help="The same as N.")
+    ] = None,
     role: Annotated[str, typer.Option(help="Role whose pods are meant.")] = "worker",
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
@@ -56,11 +62,14 @@ def scale(
 
     \b
     Examples:
-      lockstep scale digits --workers 4
+      lockstep scale digits 4
       lockstep scale digits --role evaluator --replicas 2
     """
     target = Target(kubeconfig, context, namespace)
-    run(target, lambda session: _scale(session, job, role, replicas))
+    wanted = size if size is not None else replicas
+    if wanted is None or (size is not None and replicas is not None and size != replicas):
+        raise BadInput("say once how many pods it is to have: lockstep scale JOB N")
+    run(target, lambda session: _scale(session, job, role, wanted))
 
 
 @app.command()

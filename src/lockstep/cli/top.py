@@ -8,22 +8,25 @@ import io
 import json
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from lockstep.api.core import NODES, PODS
+from lockstep.api.core import LEASES, NODES, PODS
 from lockstep.api.device_usage import DEVICE_USAGES, DeviceUsage
 from lockstep.api.gang import GANGS
 from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import JOB_LABEL
 from lockstep.api.queue import QUEUES
+from lockstep.api.training import TRAINING_JOBS
 from lockstep.cli import connect
 from lockstep.cli.connect import Session, Target, run
 from lockstep.cli.failure import BadInput
 from lockstep.cli.options import AllNamespaces, Context, Kubeconfig, Namespace, Watch
 from lockstep.cli.output import Format, encode, note, print_table
-from lockstep.cli.views import devices
+from lockstep.cli.views import devices, ranks
 from lockstep.cli.views.nodes import node_table
 from lockstep.cli.views.shares import share_table
 from lockstep.cli.views.table import NONE, Column, Table
@@ -35,6 +38,9 @@ app = typer.Typer(rich_markup_mode=None)
 EVERY = 2.0
 """Seconds between two pictures with ``--watch``."""
 CLEAR = "\x1b[H\x1b[2J"
+
+Picture = tuple[Table, str, str]
+"""A table, the line below it, and what to say when there is nothing."""
 
 
 class Subject(StrEnum):
@@ -63,7 +69,13 @@ class Printed(StrEnum):
 
 @app.command()
 def top(
-    subject: Annotated[Subject, typer.Argument(help="What to sum up by.")] = Subject.NODES,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="[nodes|gpus|pods|shares|queues|jobs|JOB]",
+            help="What to sum up by; or a job, whose ranks are shown.",
+        ),
+    ] = Subject.NODES,
     *,
     output: Annotated[
         Printed, typer.Option("--output", "-o", help="How to print it.")
@@ -79,16 +91,18 @@ def top(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Show how many GPUs nodes, queues or jobs use, and what each GPU does for whom.
+    """Show how many GPUs nodes, queues or jobs use, what each GPU does, how a job's ranks step.
 
     \b
     Examples:
       lockstep top
       lockstep top gpus --watch
+      lockstep top digits --watch
       lockstep top shares
       lockstep top pods --queue research -o csv
       lockstep top --local
     """
+    subject = Subject(what) if what in list(Subject) else None
     only = devices.Filter(queue, job)
     if only != devices.Filter() and subject not in FILTERED:
         raise BadInput(
@@ -100,24 +114,47 @@ def top(
         _local(output, watch=watch)
         return
     named = namespace or connect.before_command.namespace
+    if subject is None:
+        one = Target(kubeconfig, context, named)
+        run(one, lambda session: _follow(lambda: _ranks(session, what), output, watch=watch))
+        return
     target = Target(kubeconfig, context, named, all_namespaces and named is None)
-    run(target, lambda session: _follow(session, subject, output, only, watch=watch))
+    run(
+        target,
+        lambda session: _follow(lambda: _picture(session, subject, only), output, watch=watch),
+    )
 
 
-async def _follow(
-    session: Session, subject: Subject, output: Printed, only: devices.Filter, *, watch: bool
-) -> None:
+async def _follow(look: Callable[[], Awaitable[Picture]], output: Printed, *, watch: bool) -> None:
     while True:
-        shown, line, empty = await _picture(session, subject, only)
+        shown, line, empty = await look()
         _show(shown, line, empty, output, clear=watch)
         if not watch:
             return
         await asyncio.sleep(EVERY)
 
 
-async def _picture(
-    session: Session, subject: Subject, only: devices.Filter
-) -> tuple[Table, str, str]:
+async def _ranks(session: Session, name: str) -> Picture:
+    """Return the ranks of a job, as their launchers report them."""
+    client, namespace = session.client, session.namespace
+    try:
+        job = await client.get(TRAINING_JOBS, name, namespace)
+    except NotFound:
+        kinds = ", ".join(Subject)
+        raise BadInput(
+            f"there is no job {name} in the namespace {namespace}",
+            f"name a job (lockstep list), or one of {kinds}",
+        ) from None
+    selector = f"{JOB_LABEL}={name}"
+    leases, pods = await asyncio.gather(
+        client.list(LEASES, namespace, label_selector=selector),
+        client.list(PODS, namespace, label_selector=selector),
+    )
+    shown = ranks.rank_table(job, leases.items, pods.items, time.time())
+    return shown, ranks.summary(job, time.time()), "no rank of it runs"
+
+
+async def _picture(session: Session, subject: Subject, only: devices.Filter) -> Picture:
     """Return the table, the line below it, and what to say when there is nothing."""
     client = session.client
     if subject is Subject.QUEUES:

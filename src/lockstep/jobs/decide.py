@@ -17,7 +17,7 @@ from lockstep.api.roles import launched, place
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.validation import Problem
 from lockstep.jobs import conditions as cond
-from lockstep.jobs import diagnosis, ensure, failures, gathering, ranks
+from lockstep.jobs import diagnosis, ensure, failures, gathering, goodput, ranks
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import Framework, Member
 from lockstep.jobs.progress import observe
@@ -82,9 +82,13 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
         status = failures.anew(status, "RestartAsked", "a restart was asked for", now)
     elif gathering.outgrown(seen, status):
         status = failures.regroup(status)
+    if status.generation != job.status.generation:
+        status = goodput.reached(status, told)
     if status.phase not in TERMINAL:
         roster = read(job, seen.pods, status)
         status = _in_time(job, observe(_with(seen, status), roster, status, now), now)
+    now_for = "" if status.phase in TERMINAL else goodput.cause(seen, status, told)
+    status = goodput.follow(status, now_for, now)
     absent = tuple(f.name for f in found if not f.uid)
     if status.phase in TERMINAL:
         return replace(_concluded(seen, status, now), absent=absent)
@@ -214,7 +218,7 @@ def _suspended(seen: Seen, status: TrainingJobStatus, now: float) -> Decision:
     text = (
         f"suspended; {left} {'pod is' if left == 1 else 'pods are'} ending" if left else "suspended"
     )
-    status = structs.replace(status, message=text)
+    status = goodput.follow(structs.replace(status, message=text), "", now)
     after = _with(seen, status)
     return Decision(
         status,

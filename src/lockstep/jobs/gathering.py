@@ -68,7 +68,7 @@ def world(seen: Seen, roster: Roster, now: float) -> World:
     wanted = _gathering(job, roster)
     there = current(seen)
     if there is not None and (there.generation, there.parts) == (wanted.generation, wanted.parts):
-        wanted = there
+        wanted = msgspec.structs.replace(there, replicated=job.status.replicated)
     told = reports(seen, roster)
     if wanted.phase == "Gather" and not _held_back(job.status, now):
         if _all(roster, told, wanted.generation, "Ready"):
@@ -97,6 +97,7 @@ def _gathering(job: TrainingJob, roster: Roster) -> World:
         # A rank that is slow to die keeps its port: the next generation takes another.
         port=int(own) if own else port(job, "master" if generation == 1 else f"{generation}"),
         restarts=job.status.restarts,
+        replicated=job.status.replicated,
     )
 
 
@@ -146,12 +147,14 @@ def resume(
 
     It is whole in the memory of every rank; or, where all hold the same, of those that have any.
     """
-    held = {n: _steps(member, told[n].snapshots) for n, member in roster.wanted.items()}
+    size = sum(processes(member.role) for member in roster.wanted.values())
+    held = {n: _steps(member, told[n].snapshots, size) for n, member in roster.wanted.items()}
+    sharded = any(one.sharded for name in roster.wanted for one in told[name].snapshots)
     every = [steps for each in held.values() for steps in each]
     some = [steps for steps in every if steps]
     if common := set.intersection(*every):
         return max(common), []
-    if not replicated or not some:
+    if not replicated or sharded or not some:
         return None, []
     step = max(set.intersection(*some) or set.union(*some))
     sources = [
@@ -163,9 +166,13 @@ def resume(
 
 
 def stored(roster: Roster, told: Mapping[str, Report]) -> int | None:
-    """Return the newest step that every rank has in the job's directory for checkpoints."""
-    held = [_steps(member, told[n].stored) for n, member in roster.wanted.items()]
-    return max(set.intersection(*(steps for each in held for steps in each)), default=None)
+    """Return the newest checkpoint that every launcher finds and these ranks can go on from."""
+    size = sum(processes(member.role) for member in roster.wanted.values())
+    found = [
+        {one.step for one in told[name].stored if one.free or one.size == size}
+        for name in roster.wanted
+    ]
+    return max(set.intersection(*found), default=None)
 
 
 def saved_at(roster: Roster, told: Mapping[str, Report]) -> float | None:
@@ -175,10 +182,12 @@ def saved_at(roster: Roster, told: Mapping[str, Report]) -> float | None:
     return min(times) if found and len(times) == len(found) else None
 
 
-def _steps(member: Member, copies: Iterable[Snapshot]) -> list[set[int]]:
+def _steps(member: Member, copies: Iterable[Snapshot], size: int) -> list[set[int]]:
     held: list[set[int]] = [set() for _ in range(processes(member.role))]
     for snapshot in copies:
-        if 0 <= snapshot.local < len(held):
+        # Parts of tensors are cut for one number of ranks.
+        fits = not snapshot.sharded or snapshot.size == size
+        if 0 <= snapshot.local < len(held) and fits:
             held[snapshot.local].add(snapshot.step)
     return held
 

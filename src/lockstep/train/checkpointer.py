@@ -16,13 +16,18 @@ from __future__ import annotations
 import json
 import os
 import random
+import sys
 import zlib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
+from lockstep.train import shards
+from lockstep.train.batches import Batches
+from lockstep.train.catalogue import NotStored
 from lockstep.train.memory import ask
 from lockstep.train.segment import PAGE, BadSegment, Segment, Whole, rounded
 from lockstep.train.state import put_together, take_apart
@@ -84,6 +89,8 @@ class Checkpointer:
         wanted = os.environ.get("LOCKSTEP_RESUME", "")
         if not self._socket or not wanted:
             return 0
+        if stored := os.environ.get("LOCKSTEP_STORED", ""):
+            return self._load_stored(Path(stored), int(wanted))
         _, files = ask(self._socket, {"do": "attach", "local": self._local})
         for fd in files:
             segment = Segment(fd)
@@ -101,6 +108,9 @@ class Checkpointer:
             NotPlain: when a part's state holds what is neither tensor nor plain data.
             MemoryError: when two copies of the state do not fit into the pod's memory.
         """
+        for part in self._parts.values():
+            if isinstance(part, Batches):
+                part.stepped()
         if not self._socket:
             return
         state = {name: part.state_dict() for name, part in self._parts.items()}
@@ -122,6 +132,8 @@ class Checkpointer:
     def _make(self, tensors: dict[str, Tensor], plain: int) -> _Room:
         layout = Layout.of(tensors, 2 * plain + _ROOM)
         request = {"do": "make", "local": self._local, "bytes": layout.size, "layout": layout.sum}
+        request |= {"rank": _rank(), "size": _size(), "sharded": layout.sharded}
+        request["python"] = sys.executable
         answer, files = ask(self._socket, request)
         if error := answer.get("error"):
             raise MemoryError(error)
@@ -134,11 +146,34 @@ class Checkpointer:
         table = json.loads(segment.read(start, whole.table))
         plain = json.loads(segment.read(start + whole.table, whole.plain))
         memory = memoryview(segment.map)
-        tensors = [_tensor(memory, start + whole.data, entry) for entry in table]
-        state = put_together(plain, tensors)
+        templates = self._templates() if any("size" in entry for entry in table) else {}
+        tensors = [
+            _spread(entry, _tensor(memory, start + whole.data, entry), templates) for entry in table
+        ]
+        self._take_on(put_together(plain, tensors), whole.step)
+
+    def _load_stored(self, directory: Path, step: int) -> int:
+        from lockstep.train.loading import Stored
+
+        try:
+            stored = Stored(directory, step, _rank(), _size())
+            state = stored.state(self._templates())
+        except NotStored as error:
+            raise CheckpointLost(str(error)) from error
+        self._take_on(state, step)
+        return step
+
+    def _templates(self) -> dict[str, Tensor]:
+        """Return the tensors as they are now, which tell how they are spread over ranks."""
+        for part in self._parts.values():
+            shards.prepare(part)
+        state = {name: part.state_dict() for name, part in self._parts.items()}
+        return take_apart(state, torch.is_tensor)[1]
+
+    def _take_on(self, state: Json, step: int) -> None:
         for name, part in self._parts.items():
             part.load_state_dict(state[name])
-        _set_random_state(state[_RANDOM], whole.step)
+        _set_random_state(state[_RANDOM], step)
 
 
 _RANDOM = "random"
@@ -148,7 +183,8 @@ def _sum(tensors: dict[str, Tensor]) -> int:
     """Return a checksum of the state; random numbers are each rank's own."""
     total = 0
     for key, tensor in tensors.items():
-        if not key.startswith(f"{_RANDOM}."):
+        # Of a tensor that is spread each rank has another part; that is no difference.
+        if not key.startswith(f"{_RANDOM}.") and not shards.is_sharded(tensor):
             flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
             total = zlib.crc32(flat.numpy().data, total)
     return total
@@ -156,6 +192,21 @@ def _sum(tensors: dict[str, Tensor]) -> int:
 
 def _rank() -> int:
     return int(os.environ.get("RANK", "0"))
+
+
+def _size() -> int:
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def _spread(entry: Json, part: Tensor, templates: dict[str, Tensor]) -> Tensor:
+    """Return a rank's own *part* as the tensor that it belongs to."""
+    if "size" not in entry:
+        return part
+    template = templates.get(entry["key"])
+    now = shards.chunk(template) if template is not None else None
+    if template is None or now is None or list(now.at) != entry["at"] or now.shape != part.shape:
+        raise CheckpointLost(f"{entry['key']} is spread over ranks in another way than before")
+    return shards.like(template, part)
 
 
 def _random_state() -> Json:
@@ -170,7 +221,7 @@ def _random_state() -> Json:
 
 
 def _set_random_state(state: dict[str, Any], step: int) -> None:
-    if state["rank"] != _rank():
+    if state["rank"] != _rank() or state["torch"] is None:
         # Another rank's state: with its random numbers, both would drop the same activations.
         seed = zlib.crc32(f"{step}/{_rank()}".encode())
         random.seed(seed)
@@ -199,6 +250,7 @@ class Layout:
     """Where the tensors lie in a slot."""
 
     shapes: tuple[tuple[str, tuple[int, ...], torch.dtype], ...]
+    """Key, shape of what the rank holds, kind of values."""
     offsets: tuple[int, ...]
     table: bytes
     room: int
@@ -206,28 +258,35 @@ class Layout:
     data: int
     """Where the tensors begin."""
     size: int
+    sharded: bool
+    """Whether the rank holds parts of tensors."""
 
     @classmethod
     def of(cls, tensors: dict[str, Tensor], room: int) -> Layout:
         """Lay out *tensors* one behind the other."""
-        offsets, at = [], 0
-        for tensor in tensors.values():
+        offsets, entries, at = [], [], 0
+        shapes = _shapes(tensors)
+        for (key, shape, dtype), tensor in zip(shapes, tensors.values()):
+            entry = {"key": key, "dtype": str(dtype)[6:], "shape": list(shape), "offset": at}
+            if (part := shards.chunk(tensor)) is not None:
+                entry |= {"size": list(part.size), "at": list(part.at), "owner": part.owner}
+            entries.append(entry)
             offsets.append(at)
-            at += -(-tensor.numel() * tensor.element_size() // _ALIGNED) * _ALIGNED
-        shapes = tuple((key, tuple(t.shape), t.dtype) for key, t in tensors.items())
-        table = json.dumps(
-            [
-                {"key": key, "dtype": str(dtype)[6:], "shape": list(shape), "offset": offset}
-                for (key, shape, dtype), offset in zip(shapes, offsets)
-            ]
-        ).encode()
+            held = shards.local(tensor)
+            at += -(-held.numel() * held.element_size() // _ALIGNED) * _ALIGNED
+        table = json.dumps(entries).encode()
+        sharded = any("size" in entry for entry in entries)
         data = rounded(len(table) + room)
-        return cls(shapes, tuple(offsets), table, room, data, data + at + PAGE)
+        return cls(shapes, tuple(offsets), table, room, data, data + at + PAGE, sharded)
 
     @property
     def sum(self) -> int:
         """A checksum of the table."""
         return zlib.crc32(self.table)
+
+
+def _shapes(tensors: dict[str, Tensor]) -> tuple[tuple[str, tuple[int, ...], torch.dtype], ...]:
+    return tuple((key, tuple(shards.local(t).shape), t.dtype) for key, t in tensors.items())
 
 
 class _Room:
@@ -257,8 +316,7 @@ class _Room:
 
     def fits(self, tensors: dict[str, Tensor], plain: int) -> bool:
         """Say whether the state still has the layout that the memory has."""
-        shapes = tuple((key, tuple(t.shape), t.dtype) for key, t in tensors.items())
-        return plain <= self._layout.room and shapes == self._layout.shapes
+        return plain <= self._layout.room and _shapes(tensors) == self._layout.shapes
 
     def saves(self, step: int) -> bool:
         """Say whether the state after *step* steps is to be saved beyond the pod's life."""
@@ -272,7 +330,7 @@ class _Room:
         start = segment.start(slot)
         with torch.no_grad():
             for view, tensor in zip(self._views[slot], tensors.values()):
-                view.copy_(tensor)
+                view.copy_(shards.local(tensor))
         at = start + len(layout.table)
         segment.map[start:at] = layout.table
         segment.map[at : at + len(plain)] = plain

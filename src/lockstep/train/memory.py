@@ -36,6 +36,18 @@ class Memory:
         self._save_every = 0
         self.first: dict[int, Json] = {}
         """By local rank: a checksum of its state after the first step of the generation."""
+        self.python = ""
+        """What runs the ranks, with torch."""
+        self._whose: dict[int, Json] = {}
+        """By local rank: which rank of how many it is, and whether it holds parts of tensors."""
+
+    def belongs(self, local: int, rank: int, size: int, sharded: bool) -> None:
+        """Note whose the copies of a local rank are from now on."""
+        self._whose[local] = {"rank": rank, "size": size, "sharded": sharded}
+
+    def whose(self, local: int) -> Json:
+        """Return which rank's copies those of a local rank are, as far as it has told."""
+        return self._whose.get(local, {})
 
     def make(self, local: int, slot_bytes: int, layout: int) -> int:
         """Return the file of a new segment for a rank.
@@ -106,7 +118,13 @@ class Memory:
         """Return what whole copies there are, as they are reported."""
         with self._lock:
             return [
-                {"local": local, "step": whole.step, "generation": generation, "bytes": whole.size}
+                {
+                    "local": local,
+                    "step": whole.step,
+                    "generation": generation,
+                    "bytes": whole.size,
+                    **self._whose.get(local, {}),
+                }
                 for local, held in sorted(self._held.items())
                 for _, segment in held
                 for whole in segment.whole()
@@ -182,6 +200,10 @@ class Counter:
         elif request["do"] == "make":
             try:
                 files = [self._memory.make(local, int(request["bytes"]), int(request["layout"]))]
+                self._memory.python = str(request.get("python", ""))
+                if "rank" in request:
+                    rank, size = int(request["rank"]), int(request["size"])
+                    self._memory.belongs(local, rank, size, bool(request["sharded"]))
             except TooLittleMemory as error:
                 answer["error"] = str(error)
         elif request["do"] == "first":

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from lockstep.train import ranks as processes
+from lockstep.train.catalogue import NotStored
 from lockstep.train.member import Action, Exit, Member, Start, Stop
 from lockstep.train.memory import Counter, Memory, TooLittleMemory
 from lockstep.train.meters import Meters
@@ -27,7 +28,6 @@ from lockstep.train.peers import NoCopy, Peers, fetch
 from lockstep.train.place import NoPlace, Place, key, runtime_directory
 from lockstep.train.saving import Saving
 from lockstep.train.server import Refused, Server, keep_following
-from lockstep.train.store import NotStored
 
 Json = dict[str, Any]
 
@@ -108,6 +108,7 @@ class Launcher:
 
     def _on_world(self, there: Json) -> None:
         self._world = json.loads(there["data"]["world"])
+        self.saving.replicated = bool(self._world.get("replicated"))
         self._act(self.member.see(self._world))
 
     def _on_ended(self, generation: int, local: int, code: int, line: str) -> None:
@@ -129,6 +130,8 @@ class Launcher:
             return
         self.ranks.stop(grace=3600)
         self.member.state = "Stopping"
+        # At once: ranks may take all of the pod's grace to end. Then what they did meanwhile.
+        self.saving.save_all()
         self._events.put(("leave_when_gone",))
 
     def _on_leave_when_gone(self) -> None:
@@ -160,13 +163,15 @@ class Launcher:
     def _start(self, world: Json) -> None:
         self.memory.first.clear()
         self.memory.forget_after(world.get("resume"))
-        if not self._fetched(world):
+        stored = self._fetched(world)
+        if stored is None:
             return
         self.saving.seated(processes.seat(self.place, world))
         own = processes.node_variables(self.place, world, self.counter.path)
         path = f"{self.bin}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         note = self.directory / f"ended-{self.member.generation}"
         own |= self.meters.variables(dict(os.environ))
+        own["LOCKSTEP_STORED"] = stored
         self._variables = {**os.environ, **own, "PATH": path, "LOCKSTEP_NOTE": str(note)}
         self.meters.begin(self.member.generation)
         generation, which = self.member.generation, object()
@@ -180,15 +185,22 @@ class Launcher:
         self._which = which
         self.ranks = processes.Ranks(self.command, self._variables, ended=ended, gone=gone)
 
-    def _fetched(self, world: Json) -> bool:
-        """Get what local ranks lack of the step that all go on from; say whether all is there."""
+    def _fetched(self, world: Json) -> str | None:
+        """Get what local ranks lack of the step that all go on from; None where that fails.
+
+        Return the directory that ranks read it from themselves; empty where they need none.
+        """
         step, sources = world.get("resume"), world.get("sources", [])
         if step is None:
-            return True
+            return ""
+        if world.get("stored"):
+            try:
+                return str(self.saving.find(step))
+            except NotStored as error:
+                self._without(world, 0, str(error))
+                return None
         for local in self.memory.lacks(step, self.place.processes):
             why = "no launcher has a copy"
-            if world.get("stored"):
-                why = self._loaded(local, step, world)
             for source in sources:
                 try:
                     fetch(source, self._key, step, partial(self.memory.segment, local))
@@ -197,21 +209,16 @@ class Launcher:
                 except (NoCopy, TooLittleMemory) as error:
                     why = str(error)
             if why:
-                rank = processes.seat(self.place, world).first + local
-                line = f"step {step} cannot be had: {why}"
-                ended = {"rank": rank, "at": time.time(), "code": 1, "line": line}
-                self._act(self.member.failed(ended))
-                self._act(self.member.gone())
-                return False
-        return True
-
-    def _loaded(self, local: int, step: int, world: Json) -> str:
-        """Read what was saved of a rank; return why that cannot be, or nothing."""
-        try:
-            self.saving.load(local, step, processes.seat(self.place, world))
-        except (NotStored, TooLittleMemory) as error:
-            return str(error)
+                self._without(world, local, f"step {step} cannot be had: {why}")
+                return None
         return ""
+
+    def _without(self, world: Json, local: int, line: str) -> None:
+        """Tell that a rank cannot go on for want of its state."""
+        rank = processes.seat(self.place, world).first + local
+        ended = {"rank": rank, "at": time.time(), "code": 1, "line": line}
+        self._act(self.member.failed(ended))
+        self._act(self.member.gone())
 
     # The report
 
@@ -252,8 +259,7 @@ class Launcher:
             said["address"] = self.peers.address
         if state == "Ready":
             said["snapshots"] = self.memory.snapshots(member.generation)
-            if self._world:
-                said["stored"] = self.saving.stored(processes.seat(self.place, self._world))
+            said["stored"] = self.saving.stored()
         if member.ended is not None:
             said["ended"] = member.ended
         return said

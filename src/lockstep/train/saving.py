@@ -16,9 +16,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from lockstep.train.catalogue import Catalogue, NotStored
+from lockstep.train.held import Held, take
 from lockstep.train.memory import Memory
+from lockstep.train.persister import Persister
 from lockstep.train.ranks import Seat
-from lockstep.train.store import Held, NotStored, Saved, Store, take
 
 Json = dict[str, Any]
 
@@ -42,12 +44,19 @@ class Saving:
 
     def __init__(self, env: Mapping[str, str], memory: Memory) -> None:
         directory = env.get("LOCKSTEP_CHECKPOINTS", "")
-        self.store = Store(Path(directory)) if directory else None
+        self.books = Catalogue(Path(directory)) if directory else None
+        self.problem = ""
+        """Why the last save failed; empty when it did not."""
+        self.replicated = False
+        """Whether all ranks hold the same, but for what is spread over them."""
+        self._persister = Persister()
         self._interval = float(env.get("LOCKSTEP_SAVE_SECONDS", "") or INTERVAL)
         self._memory = memory
         self._seat: Seat | None = None
         self._waiting: queue.Queue[tuple[int, Held]] = queue.Queue()
         self._began: tuple[float, int] | None = None
+        self._at_the_end: set[tuple[int, int]] = set()
+        """Local ranks and steps that are saved because the pod is told to end."""
 
     def seated(self, seat: Seat) -> None:
         """Note which ranks the pod has from now on; their steps are counted anew."""
@@ -55,7 +64,7 @@ class Saving:
 
     def start(self) -> None:
         """Begin to pace the saves, in threads of their own."""
-        if self.store is not None:
+        if self.books is not None:
             for target in (self._pace, self._write):
                 threading.Thread(target=target, daemon=True).start()
 
@@ -64,10 +73,10 @@ class Saving:
 
         While earlier ones are still being written, none is taken: the disk is too slow for more.
         """
-        if self.store is None or self._seat is None:
+        if self.books is None or self._seat is None:
             return
         if self._waiting.qsize() >= self._seat.local:
-            self.store.problem = f"step {step} is not saved: the one before is still being written"
+            self.problem = f"step {step} is not saved: the one before is still being written"
             return
         for segment, _ in self._memory.newest(local)[:1]:
             held = take(segment, step)
@@ -75,57 +84,66 @@ class Saving:
                 self._waiting.put((local, held))
 
     def save_all(self) -> None:
-        """Save every whole copy that the pod holds, before it ends."""
-        if self.store is None or self._seat is None:
+        """Save every whole copy that the pod holds, before it ends; again what came since."""
+        if self.books is None or self._seat is None:
             return
         self._waiting.join()
         for local in range(self._seat.local):
-            # The older one first: the newest stands first in the index.
+            # The older one first: the newest is what the job goes on from.
             for segment, whole in reversed(self._memory.newest(local)):
-                self.store.save(self._seat.first + local, self._seat.size, segment, whole)
+                if (local, whole.step) in self._at_the_end:
+                    continue
+                held = Held.take(segment, whole)
+                if held is not None:
+                    self._at_the_end.add((local, whole.step))
+                    self._hand_over(self.books, self._seat, local, held)
 
-    def load(self, local: int, step: int, seat: Seat) -> None:
-        """Bring a saved copy of *step* into the memory of a rank.
+    def find(self, step: int) -> Path:
+        """Return the directory of the checkpoint after *step* steps.
 
         Raises:
-            NotStored: when there is none that is whole.
-            TooLittleMemory: when it does not fit.
+            NotStored: when there is none.
         """
-        if self.store is None:
+        if self.books is None:
             raise NotStored("the job has no directory for checkpoints")
+        return self.books.find(step)
 
-        def make(slot_bytes: int, layout: int) -> Any:
-            return self._memory.segment(local, slot_bytes, layout)
-
-        self.store.load(seat.first + local, seat.size, step, make)
-
-    def stored(self, seat: Seat) -> list[Json]:
-        """Return which steps of the pod's ranks are saved, as it is reported."""
-        if self.store is None:
-            return []
-        return [
-            {"local": local, "step": step}
-            for local in range(seat.local)
-            for step in self.store.steps(seat.first + local, seat.size)
-        ]
+    def stored(self) -> list[Json]:
+        """Return which checkpoints are whole, as it is reported."""
+        entries = self.books.entries() if self.books is not None else []
+        return [{"step": one.step, "size": one.size, "free": one.free} for one in entries]
 
     def told(self) -> Json:
         """Return what is reported of the saves while ranks run."""
-        if self.store is None or self._seat is None:
+        if self.books is None:
             return {}
-        mine = range(self._seat.first, self._seat.first + self._seat.local)
-        saved: list[Saved] = [self.store.saved[r] for r in mine if r in self.store.saved]
+        newest = self.books.entries()[:1]
         found: Json = {}
-        if len(saved) == len(mine):
-            least = min(saved, key=lambda one: one.step)
-            found["saved"] = {"step": least.step, "at": least.at}
-        if self.store.problem:
-            found["trouble"] = self.store.problem
+        if newest:
+            found["saved"] = {"step": newest[0].step, "at": newest[0].at}
+        if self.problem:
+            found["trouble"] = self.problem
         return found
+
+    def _hand_over(self, books: Catalogue, seat: Seat, local: int, held: Held) -> None:
+        request = {
+            "directory": str(books.directory),
+            "step": held.step,
+            "generation": held.generation,
+            "lengths": held.lengths,
+            "rank": seat.first + local,
+            "size": seat.size,
+            "replicated": self.replicated,
+        }
+        try:
+            self.problem = self._persister.write(self._memory.python, request, held.file)
+        finally:
+            held.close()
 
     def _pace(self) -> None:
         while True:
             time.sleep(_LOOK)
+            self._persister.warm(self._memory.python)
             step, now = self._memory.progress(), time.monotonic()
             if step is None:
                 continue
@@ -141,7 +159,7 @@ class Saving:
     def _write(self) -> None:
         while True:
             local, held = self._waiting.get()
-            seat = self._seat
-            if self.store is not None and seat is not None:
-                self.store.write(seat.first + local, seat.size, held)
+            books, seat = self.books, self._seat
+            if books is not None and seat is not None:
+                self._hand_over(books, seat, local, held)
             self._waiting.task_done()

@@ -156,6 +156,7 @@ async def test_a_suspended_job_goes_on_at_its_step_in_new_pods(
     (tmp_path / "go").write_text(str(stop_at))
     env = [{"name": "OUT", "value": str(tmp_path)}]
     role = worker("python", str(script), "8", env=env)
+    role["template"]["spec"]["terminationGracePeriodSeconds"] = 120
     keeps = {"directory": str(tmp_path / "checkpoints"), "interval": "1h"}
     await cluster.submit(name, role, framework="pytorch", checkpoint=keeps)
 

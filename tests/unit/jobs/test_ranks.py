@@ -314,3 +314,23 @@ def test_a_silent_launcher_of_an_earlier_pod_says_nothing_of_this_one() -> None:
     world.silent.add("digits-worker-1")
     world.settle()
     assert (status(world).generation, status(world).replacing) == (1, {})
+
+
+def test_parts_of_tensors_serve_the_ranks_they_were_cut_for_alone() -> None:
+    world = running(role(replicas=2, min=1, max=3))
+    part = {"local": 0, "step": 7, "sharded": True, "size": 2}
+    stored = [{"step": 4, "size": 2, "free": True}]
+    world.edit(roles=[role(replicas=3, min=1, max=3)])
+    world.settle()
+    world.run()
+    world.everybody("Ready", snapshots=[part], stored=stored)
+    assert (world.world().resume, world.world().stored) == (4, True)
+
+
+def test_a_checkpoint_of_states_that_differ_needs_its_number_of_ranks() -> None:
+    world = running(role(replicas=2, min=1, max=3))
+    world.edit(roles=[role(replicas=3, min=1, max=3)])
+    world.settle()
+    world.run()
+    world.everybody("Ready", stored=[{"step": 9, "size": 2}, {"step": 4, "size": 3}])
+    assert world.world().resume == 4

@@ -12,7 +12,6 @@ import pytest
 import lockstep.train
 
 HOME = Path(lockstep.train.__file__).parent
-OF_RANKS = {"checkpointer.py"}
 
 
 @pytest.mark.parametrize("path", sorted(HOME.glob("*.py")), ids=lambda path: path.name)

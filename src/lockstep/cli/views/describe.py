@@ -8,6 +8,7 @@ from typing import Any
 from lockstep.api import names, roles
 from lockstep.api.core import Event, Node, Pod
 from lockstep.api.gang import Gang
+from lockstep.api.goodput import in_words
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
@@ -40,6 +41,7 @@ def describe_job(
         ("Domain", gangs.domain(gang) if gang else ""),
         ("Restarts", f"{status.restarts} of at most {spec.recovery.max_restarts}"),
         ("Runtime", between(status.start_time, status.completion_time, now)),
+        ("Goodput", in_words(status.goodput, now)),
     ]
     lines = [*_facts(facts), "", "Roles:", *_table(_roles(job.spec.roles))]
     return [*lines, *_conditions(status.conditions, now), *_pods(pods, now), *_events(events, now)]

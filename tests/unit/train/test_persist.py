@@ -1,0 +1,182 @@
+"""Checkpoints in DCP's format: whole or not there, for any number of ranks, readable anywhere."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.rank_pod import RankPod
+
+from lockstep.train import catalogue
+from lockstep.train.catalogue import KEPT, Catalogue, Entry, NotStored
+from lockstep.train.saving import steps_between
+
+if find_spec("torch") is None:
+    pytest.skip("needs torch (the train extra)", allow_module_level=True)
+
+FSDP = """
+import hashlib, os, sys, torch, torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+from lockstep.train import Checkpointer
+
+torch.manual_seed(7)
+dist.init_process_group("gloo")
+model = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.ReLU(), torch.nn.Linear(7, 3))
+fully_shard(model)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+ckpt = Checkpointer(model=model, optimizer=optimizer)
+start = ckpt.restore()
+for step in range(start, int(sys.argv[1])):
+    torch.manual_seed(step)
+    model(torch.randn(4, 5)).square().sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    ckpt.step(step + 1)
+state = {**model.state_dict()}
+for number, kept in optimizer.state_dict()["state"].items():
+    state |= {f"{number}.{key}": value for key, value in kept.items()}
+total = hashlib.sha256()
+for key in sorted(state):
+    whole = state[key].full_tensor() if hasattr(state[key], "full_tensor") else state[key]
+    total.update(whole.numpy().tobytes())
+print(start, total.hexdigest())
+dist.destroy_process_group()
+"""
+
+
+def test_sharded_ranks_of_another_number_go_on(tmp_path: Path) -> None:
+    script = tmp_path / "fsdp.py"
+    script.write_text(FSDP)
+    books = tmp_path / "job-1"
+    pod = RankPod(tmp_path / "first", books)
+    pod.saving.replicated = True
+    two = pod.run(script, 2, "3")
+    pod.saving.save_all()
+    assert pod.saving.problem == ""
+    assert [one.step for one in Catalogue(books).entries()] == [3, 2]
+    assert Catalogue(books).entries()[0].free
+    three = RankPod(tmp_path / "second", books).run(script, 3, "3", resume="3")
+    assert {line.split()[0] for line in three} == {"3"}
+    assert {line.split()[1] for line in two} == {line.split()[1] for line in three}
+    read_by_dcp(books / "step-000000000003-1")
+
+
+def read_by_dcp(directory: Path) -> None:
+    """Load the checkpoint as anybody does who knows nothing of Lockstep."""
+    import torch
+    import torch.distributed.checkpoint as dcp
+
+    model = torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.ReLU(), torch.nn.Linear(7, 3))
+    state = {"model": model.state_dict()}
+    before = state["model"]["0.weight"].clone()
+    dcp.load(state, checkpoint_id=directory)
+    assert not torch.equal(state["model"]["0.weight"], before)
+
+
+PLAIN = """
+import sys, torch
+from lockstep.train import Checkpointer
+model = torch.nn.Linear(64, 64)
+ckpt = Checkpointer(model=model)
+print(ckpt.restore())
+with torch.no_grad():
+    model.weight.fill_(5.0)
+ckpt.step(int(sys.argv[1]))
+"""
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint of one rank after step 4."""
+    home = tmp_path_factory.mktemp("stored")
+    script = home / "plain.py"
+    script.write_text(PLAIN)
+    pod = RankPod(home / "pod", home / "job-1")
+    pod.run(script, 1, "4")
+    pod.saving.save_all()
+    assert pod.saving.problem == ""
+    return home / "job-1"
+
+
+def restored(books: Path, size: int = 1) -> Any:
+    import torch
+
+    from lockstep.train.loading import Stored
+
+    state = Stored(Catalogue(books).find(4), 4, 0, size).state({})
+    assert torch.equal(state["model"]["weight"], torch.full((64, 64), 5.0))
+    return state
+
+
+def test_a_rank_alone_gets_back_what_it_saved(stored: Path) -> None:
+    assert "random" in restored(stored)
+
+
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [("manifest.json", 40), ("receipt-00000.json", 30), ("__0_0.distcp", 9000)],
+)
+def test_a_flipped_byte_is_never_loaded(stored: Path, tmp_path: Path, name: str, at: int) -> None:
+    copy = tmp_path / "job-1"
+    shutil.copytree(stored, copy)
+    path = copy / "step-000000000004-1" / name
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(NotStored):
+        restored(copy)
+
+
+def test_another_jobs_checkpoint_is_named(stored: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "other-2"
+    shutil.copytree(stored, copy)
+    with pytest.raises(NotStored, match="belongs to the job job-1"):
+        restored(copy)
+
+
+def test_ranks_whose_states_differ_need_their_number(stored: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "job-1"
+    shutil.copytree(stored, copy)
+    directory = copy / "step-000000000004-1"
+    manifest = catalogue.manifest(directory, 4)
+    manifest["tensors"][0]["key"] = "ranks.0.model.weight"
+    catalogue.write_manifest(directory, manifest)
+    with pytest.raises(NotStored, match=r"1 ranks whose states differ .*: 2 ranks cannot go on"):
+        restored(copy, size=2)
+
+
+def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    script = tmp_path / "plain.py"
+    script.write_text(PLAIN)
+    pod = RankPod(tmp_path / "pod", tmp_path / "file" / "job-1")
+    pod.run(script, 1, "4")
+    pod.saving.save_all()
+    assert pod.saving.problem.startswith("step 4 of rank 0 is not saved: ")
+    assert "Not a directory" in pod.saving.problem
+
+
+def test_the_newest_few_are_kept(tmp_path: Path) -> None:
+    books = Catalogue(tmp_path)
+    for step in range(1, KEPT + 3):
+        (tmp_path / f"step-{step}").mkdir()
+        books.add(Entry(step, f"step-{step}", 1, True, 0.0))
+    assert [one.step for one in books.entries()] == [5, 4, 3]
+    assert sorted(one.name for one in tmp_path.glob("step-*")) == ["step-3", "step-4", "step-5"]
+
+
+@pytest.mark.parametrize("index", ["", "[", "{}", '[{"directory": "../x", "step": 1}]', "[1]"])
+def test_an_index_that_cannot_be_read_says_nothing(tmp_path: Path, index: str) -> None:
+    (tmp_path / "index.json").write_text(index)
+    assert Catalogue(tmp_path).entries() == []
+
+
+@pytest.mark.parametrize(
+    ("rate", "interval", "expected"),
+    [(1.0, 60.0, 64), (1.1, 60.0, 128), (10.0, 60.0, 1024), (0.01, 60.0, 1), (100.0, 0.001, 1)],
+)
+def test_saves_are_a_power_of_two_steps_apart(rate: float, interval: float, expected: int) -> None:
+    assert steps_between(rate, interval) == expected
