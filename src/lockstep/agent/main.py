@@ -84,6 +84,33 @@ async def _kernel_log(node: Node) -> None:
     await part.run()
 
 
+async def _signals(node: Node) -> None:
+    from lockstep.health.signals import SignalsPart
+
+    part = SignalsPart(node.client, node.name, lambda: _readings(node), lambda: _expected(node))
+    await part.run()
+
+
+def _readings(node: Node) -> dict[str, dict[str, float]]:
+    """Return what counters and states of this node's devices are now, by device."""
+    from lockstep.health import signals
+
+    found = {f"gpu/{card.index}": dict(one.values) for card, one in node.watch.samples()}
+    for port in node.watch.inventory.ports:
+        found[f"nic/{port.index}"] = signals.port_counters(port.name, port.interfaces)
+    here = signals.descriptors()
+    if any(card.nvswitch for card in node.watch.inventory.cards):
+        here |= signals.fabric_manager()
+    return {**found, "": here}
+
+
+def _expected(node: Node) -> dict[str, str]:
+    """Return what should be read, by device."""
+    found = node.watch.inventory
+    cards = {f"gpu/{card.index}": "NVML" for card in found.cards if card.vendor == "nvidia"}
+    return cards | {f"nic/{port.index}": "counters in sysfs" for port in found.ports}
+
+
 async def _network(node: Node) -> None:
     from lockstep.devices.network.part import NetworkPart
 
@@ -112,6 +139,7 @@ PARTS: Final = (
     Part("shares", _shares, lambda node: node.granter is not None),
     Part("unmetered", _unmetered, lambda node: node.granter is not None),
     Part("kernel-log", _kernel_log, lambda node: node.settings.kernel_log is not None),
+    Part("signals", _signals),
     Part("network", _network),
     Part("rails", _rails, lambda _: os.geteuid() == 0),
     Part("device-plugin", _hand_out, lambda node: node.settings.kubelet is not None),

@@ -67,14 +67,3 @@ def members(text: str) -> frozenset[int]:
             raise ValueError(f"{part!r} is no range of ranks")
         found.update(range(begin, end + 1))
     return frozenset(found)
-
-
-def ranges(ranks: set[int] | frozenset[int] | list[int]) -> str:
-    """Return ranks as ``0-3,8``."""
-    parts: list[list[int]] = []
-    for rank in sorted(set(ranks)):
-        if parts and rank == parts[-1][1] + 1:
-            parts[-1][1] = rank
-        else:
-            parts.append([rank, rank])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)

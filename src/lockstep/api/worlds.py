@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
+from lockstep.api.rank_evidence import RankSeen
 from lockstep.api.wire import Wire
 
 WORLD_SUFFIX: Final = "-world"
@@ -54,6 +55,9 @@ class World(Wire, frozen=True):
     restarts: int = 0
     replicated: Annotated[
         bool, Meta(description="All ranks hold the same, but for what is spread over them.")
+    ] = False
+    asked: Annotated[
+        bool, Meta(description="Launchers tell what their ranks wait in: one may hang.")
     ] = False
 
 
@@ -138,4 +142,7 @@ class Report(Wire, frozen=True):
     ended: Ended | None = None
     first: list[First] = []
     ranks: list[RankFigures] = []
+    hang: Annotated[
+        list[RankSeen], Meta(description="What the ranks wait in, where that was asked.")
+    ] = []
     address: Annotated[str, Meta(description="Where it hands over copies, as host:port.")] = ""

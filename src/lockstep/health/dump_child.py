@@ -19,7 +19,8 @@ from typing import Any, Final, NoReturn
 import msgspec
 
 from lockstep.api.rank_evidence import RankSeen
-from lockstep.health.core.traces import NoDump, rank_seen
+from lockstep.health.core.hang import rank_seen
+from lockstep.health.core.traces import NoDump
 
 LONGEST_DUMP: Final = 256 << 20
 MEMORY: Final = 3 << 30

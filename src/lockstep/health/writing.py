@@ -36,8 +36,8 @@ async def load(client: Client, node: str) -> NodeHealth:
     return await client.get(NODE_HEALTHS, node)
 
 
-async def add(client: Client, node: str, fresh: Iterable[Finding], read: str = "") -> None:
-    """Add *fresh* findings, and up to where the log was read, in one write.
+async def add(client: Client, node: str, fresh: Iterable[Finding], read: str | None = None) -> None:
+    """Add *fresh* findings, and up to where the log was *read* if that is told, in one write.
 
     What others changed meanwhile stays: the write is for the version that was read alone.
 
@@ -47,7 +47,7 @@ async def add(client: Client, node: str, fresh: Iterable[Finding], read: str = "
     """
     there = await load(client, node)
     findings = merged(there.spec.findings, fresh, show(time.time()))
-    await put(client, there, findings, read)
+    await put(client, there, findings, there.spec.read if read is None else read)
 
 
 async def put(client: Client, there: NodeHealth, findings: list[Finding], read: str = "") -> None:

@@ -19,6 +19,8 @@ RESTARTING: Final = "Restarting"
 SUSPENDED: Final = "Suspended"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
+HANGING: Final = "Hanging"
+"""Ranks seem not to go on."""
 CHECKPOINT_UNREADABLE: Final = "CheckpointUnreadable"
 """What is said of the last save is no time."""
 
@@ -30,6 +32,7 @@ _ORDER: Final = (
     SUSPENDED,
     SUCCEEDED,
     FAILED,
+    HANGING,
     CHECKPOINT_UNREADABLE,
 )
 
@@ -101,6 +104,7 @@ _TOLD: Final = {
     SUSPENDED: False,
     SUCCEEDED: False,
     FAILED: True,
+    HANGING: True,
     CHECKPOINT_UNREADABLE: True,
 }
 

@@ -17,7 +17,7 @@ from lockstep.api.roles import launched, place
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.validation import Problem
 from lockstep.jobs import conditions as cond
-from lockstep.jobs import diagnosis, ensure, failures, gathering, goodput, ranks
+from lockstep.jobs import diagnosis, ensure, failures, gathering, goodput, hanging, ranks
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import Framework, Member
 from lockstep.jobs.progress import observe
@@ -80,6 +80,8 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
         status = failures.anew(status, "Resized", "the job's size has changed", now)
     elif failures.restart_asked(job, roster):
         status = failures.anew(status, "RestartAsked", "a restart was asked for", now)
+    elif hanging.judged(seen, status):
+        status = hanging.judge(seen, status, roster, told, now)
     elif gathering.outgrown(seen, status):
         status = failures.regroup(status)
     if status.generation != job.status.generation:

@@ -82,7 +82,18 @@ def world(seen: Seen, roster: Roster, now: float) -> World:
             )
     elif wanted.phase == "Run" and _all(roster, told, wanted.generation, "Done"):
         return msgspec.structs.replace(wanted, phase="Leave")
-    return wanted
+    asked = wanted.phase == "Run" and suspected(told, wanted.generation)
+    return msgspec.structs.replace(wanted, asked=asked)
+
+
+def suspected(told: Mapping[str, Report], generation: int) -> bool:
+    """Say whether a launcher suspects that a rank of *generation* hangs."""
+    return any(
+        report.generation == generation
+        and report.state == "Running"
+        and any(rank.suspect for rank in report.ranks)
+        for report in told.values()
+    )
 
 
 def _gathering(job: TrainingJob, roster: Roster) -> World:

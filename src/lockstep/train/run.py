@@ -21,9 +21,10 @@ from typing import Any
 
 from lockstep.train import ranks as processes
 from lockstep.train.catalogue import NotStored
+from lockstep.train.evidence import of_ranks
 from lockstep.train.member import Action, Exit, Member, Start, Stop
 from lockstep.train.memory import Counter, Memory, TooLittleMemory
-from lockstep.train.meters import Meters
+from lockstep.train.meters import Meters, suspected
 from lockstep.train.peers import NoCopy, Peers, fetch
 from lockstep.train.place import NoPlace, Place, key, runtime_directory
 from lockstep.train.saving import Saving
@@ -32,6 +33,9 @@ from lockstep.train.server import Refused, Server, keep_following
 Json = dict[str, Any]
 
 REPORT_EVERY = 5.0
+LOOK_EVERY = 0.5
+"""Seconds between two looks at whether a rank may hang."""
+ASK_EVERY = 10.0
 _RETRY = 0.5
 _USAGE = "usage: lockstep-run -- COMMAND [ARGUMENT ...]"
 _STOPPED = 128 + signal.SIGTERM
@@ -74,6 +78,7 @@ class Launcher:
         self._variables: dict[str, str] = {}
         self._said: Json = {}
         self._world: Json = {}
+        self._hang: list[Json] = []
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._told = threading.Condition()
         self._news = False
@@ -88,6 +93,7 @@ class Launcher:
         self._thread(keep_following, follower, self._changed, lambda: False)
         self.saving.start()
         self._thread(self._report)
+        self._thread(self._look)
         if self.peers is not None:
             self._thread(self.peers.serve)
         try:
@@ -240,6 +246,8 @@ class Launcher:
             said |= self.saving.told()
             if ranks := self.meters.told(self.place.processes):
                 said["ranks"] = ranks
+            if self._hang:
+                said["hang"] = self._hang
             if self.memory.first:
                 said["first"] = [one for _, one in sorted(self.memory.first.items())]
             try:
@@ -249,6 +257,28 @@ class Launcher:
                 time.sleep(_RETRY)
                 with self._told:
                     self._news = True
+
+    def _look(self) -> None:
+        """Report at once when a rank may hang; once that is asked, what all wait in."""
+        before, asked_at = False, 0.0
+        while True:
+            time.sleep(LOOK_EVERY)
+            now = time.monotonic()
+            meters = self.meters.read(self.place.processes)
+            suspect = any(suspected(one, now) for one in meters.values())
+            asked = bool(self._world.get("asked")) and self.member.state == "Running"
+            if asked and now - asked_at >= ASK_EVERY:
+                asked_at = now
+                first = int(self._variables.get("LOCKSTEP_FIRST_RANK", "0"))
+                pids = {local: one.pid for local, one in meters.items()}
+                self._hang = of_ranks(self.meters.ask, first, pids)
+                self._tell()
+            elif not asked and self._hang:
+                self._hang, asked_at = [], 0.0
+                self._tell()
+            if suspect != before:
+                before = suspect
+                self._tell()
 
     def _words(self) -> Json:
         member = self.member

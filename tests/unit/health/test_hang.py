@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.support.stuck_worlds import KINDS, Hang, Kind, hang
 
-from lockstep.api.rank_evidence import GroupSeen, RankSeen, Work, members, ranges
-from lockstep.health.core.hang import Culprits, culprits, outliers, verdict
-from lockstep.health.core.traces import NoDump, rank_seen
+from lockstep.api.rank_evidence import GroupSeen, RankSeen, Work, members
+from lockstep.health.core.hang import Culprits, culprits, outliers, rank_seen, verdict
+from lockstep.health.core.traces import NoDump, ranges
 
 
 def told(stuck: Hang) -> Culprits:
@@ -76,6 +76,12 @@ def test_groups_without_named_members_are_those_who_were_seen_in_them() -> None:
     """As gloo leaves them, which names no members."""
     absent = seen(2, [GroupSeen("0", 1, 1)], [])
     assert culprits({0: waits(0), 1: waits(1), 2: absent}, 3).ranks == (2,)
+
+
+def test_a_rank_that_is_stopped_is_named_though_no_dump_names_the_members() -> None:
+    stopped = RankSeen(rank=2, answers="stopped")
+    found = verdict({**{r: waits(r, answers="all") for r in (0, 1, 3)}, 2: stopped}, 4)
+    assert (found.class_, found.place.ranks) == ("platform", [2])
 
 
 def test_a_rank_behind_on_its_device_is_named() -> None:

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
+from msgspec import convert
+
 from lockstep.api.diagnosis import LONGEST_LINE, Act, Class, Diagnosis, Place
-from lockstep.api.rank_evidence import RankSeen, Work, members, ranges
+from lockstep.api.rank_evidence import RankSeen, Work, members
+from lockstep.health.core.traces import facts, ranges
 
 MOST_NAMED: Final = 64
 _UNEQUAL: Final = frozenset({"gather", "scatter", "barrier", "all_to_all", "alltoall_base"})
@@ -52,6 +55,15 @@ class _Groups:
     enqueued: dict[str, dict[int, int]] = field(default_factory=lambda: defaultdict(dict))
     waiting: dict[Where, dict[int, Work]] = field(default_factory=lambda: defaultdict(dict))
     p2p: dict[int, list[Work]] = field(default_factory=lambda: defaultdict(list))
+
+
+def rank_seen(dump: object, rank: int, node: str = "") -> RankSeen:
+    """Return what a *dump* of the flight recorder says of *rank*.
+
+    Raises:
+        NoDump: when it is none.
+    """
+    return convert({**facts(dump), "rank": rank, "node": node}, RankSeen)
 
 
 @lru_cache(maxsize=4096)
@@ -156,14 +168,15 @@ def _blocked(groups: _Groups, seen: Mapping[int, RankSeen], everybody: frozenset
     Ranks without a dump are waited for only where no other explains why a collective stands.
     """
     found = _Blocked()
+    heard = _heard(seen)
     for where, ranks in groups.waiting.items():
         group, seq = where
         there = groups.enqueued[group]
         all_ = groups.of[group]
-        absent = frozenset(r for r in all_ if r in seen and there.get(r, 0) < seq)
+        absent = frozenset(r for r in all_ if r in heard and there.get(r, 0) < seq)
         if not absent:
             whole = all_ | everybody if _is_world(group, groups, all_) else all_
-            absent = whole - seen.keys()
+            absent = whole - heard
         found.absent[where] = absent
         for rank in ranks:
             found.at[rank].append(where)
@@ -175,6 +188,11 @@ def _blocked(groups: _Groups, seen: Mapping[int, RankSeen], everybody: frozenset
                 found.absent[where] = frozenset({peer})
                 found.at[rank].append(where)
     return found
+
+
+def _heard(seen: Mapping[int, RankSeen]) -> frozenset[int]:
+    """Return the ranks of which more is known than that they do not answer."""
+    return frozenset(r for r, one in seen.items() if one.groups or one.answers == "all")
 
 
 def _is_world(group: str, groups: _Groups, all_: frozenset[int]) -> bool:
@@ -220,7 +238,8 @@ def _ends(
         for other in others:
             awaited.setdefault(other, where)
     ends = sorted(r for r in awaited if not any(blocked.by(r)))
-    known = tuple(r for r in ends if r in seen)
+    heard = _heard(seen)
+    known = tuple(r for r in ends if r in heard)
     inside = {work_at for rank in known for work_at in blocked.at.get(rank, ())}
     if inside:
         # They have come where all have, and none goes on: it is one of these.
@@ -229,18 +248,21 @@ def _ends(
     if known:
         return _at(known, "absent", awaited[known[0]], groups, waits)
     if ends:
+        stood = tuple(r for r in ends if r in seen and seen[r].answers in _STANDS)
+        if stood and len(stood) < len(ends):
+            ends = list(stood)
         stuck = _inside(groups.waiting, waits, "")
         if stuck.how == "device":
             return stuck
         ends = _most_awaited(ends, blocked)
         place = awaited[ends[0]]
-        if len(ends) == 1:
-            return _at((ends[0],), "missing", place, groups, waits)
+        if len(ends) == 1 or stood:
+            return _at(ends, "missing", place, groups, waits)
         told = Culprits(candidates=tuple(ends), missing=f"dumps of ranks {ranges(ends)}")
         return _replaced(told, place, groups, waits)
     if awaited:
         return _order(blocked, groups, seen, waits)
-    lost = everybody - seen.keys()
+    lost = everybody - heard
     return _inside(groups.waiting, waits, ranges(lost))
 
 

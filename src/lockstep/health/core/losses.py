@@ -9,7 +9,7 @@ from statistics import median
 from typing import Final
 
 from lockstep.api.diagnosis import Diagnosis, Place
-from lockstep.api.rank_evidence import ranges
+from lockstep.health.core.traces import ranges
 
 WINDOW: Final = 64
 FEWEST: Final = 16

@@ -2,17 +2,19 @@
 
 The recorder is a ring: what has been overwritten is known from ``pg_status`` alone, which names
 groups by their number in the process; entries, and else the order of ``pg_config``, name them.
+
+Launchers do this beside the ranks: it imports the standard library alone, and Python 3.9 runs it.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from lockstep.api.rank_evidence import GroupSeen, RankSeen, Work, ranges
-
 Json = Mapping[str, Any]
+Facts = dict[str, Any]
+"""A ``RankSeen``, or a part of one, as it is written."""
 
 MOST_ENTRIES: Final = 100_000
 MOST_WAITING: Final = 64
@@ -24,8 +26,8 @@ class NoDump(ValueError):
     """These values are no dump of a flight recorder."""
 
 
-def rank_seen(dump: object, rank: int, node: str = "") -> RankSeen:
-    """Return what *dump* says of *rank*.
+def facts(dump: object) -> Facts:
+    """Return groups and waiting of a ``RankSeen``, as *dump* says.
 
     Raises:
         NoDump: when it is none, or one that contradicts itself.
@@ -40,11 +42,27 @@ def rank_seen(dump: object, rank: int, node: str = "") -> RankSeen:
     of = _ranks(config if isinstance(config, Mapping) else {})
     told = status if isinstance(status, Mapping) else {}
     waiting = _waiting(entries, far, {n: _begun(told, names, n) for n in far})
+    default = next((_group(one) for one in entries if _is_default(one)), "")
+    if default and "" in of:
+        # Gloo leaves the name out.
+        of[default] = of.pop("")
+    known = {**dict.fromkeys(of, (0, 0)), **far}
     groups = [
-        GroupSeen(name, enqueued, completed, of.get(name, ""))
-        for name, (enqueued, completed) in sorted({**dict.fromkeys(of, (0, 0)), **far}.items())
+        {"group": name, "enqueued": enqueued, "completed": completed, "ranks": of.get(name, "")}
+        for name, (enqueued, completed) in sorted(known.items())
     ]
-    return RankSeen(rank=rank, groups=groups, waiting=waiting, node=node)
+    return {"groups": groups, "waiting": waiting}
+
+
+def ranges(ranks: Iterable[int]) -> str:
+    """Return ranks as ``0-3,8``."""
+    parts: list[list[int]] = []
+    for rank in sorted(set(ranks)):
+        if parts and rank == parts[-1][1] + 1:
+            parts[-1][1] = rank
+        else:
+            parts.append([rank, rank])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
 
 
 def _names(dump: Json, entries: list[Json]) -> dict[str, str]:
@@ -54,7 +72,7 @@ def _names(dump: Json, entries: list[Json]) -> dict[str, str]:
     if isinstance(config, Mapping) and isinstance(status, Mapping) and len(config) == len(status):
         order = sorted(config, key=lambda name: (len(str(name)), str(name)))
         numbers = sorted(status, key=lambda number: (len(str(number)), str(number)))
-        pairs = {str(k): str(v) for k, v in zip(numbers, order, strict=True)}
+        pairs = {str(k): str(v) for k, v in zip(numbers, order)}  # noqa: B905 - for 3.9
         if all(pairs.get(number) == name for number, name in found.items()):
             return {**pairs, **found}
     return found
@@ -62,23 +80,29 @@ def _names(dump: Json, entries: list[Json]) -> dict[str, str]:
 
 def _group(entry: Json) -> str:
     named = entry.get("process_group")
-    if isinstance(named, list | tuple) and named:
+    if isinstance(named, (list, tuple)) and named:
         return str(named[0])[:LONGEST]
     return ""
+
+
+def _is_default(entry: Json) -> bool:
+    named = entry.get("process_group")
+    return isinstance(named, (list, tuple)) and len(named) > 1 and named[1] == "default_pg"
 
 
 def _far(status: Json, names: Mapping[str, str], entries: list[Json]) -> dict[str, tuple[int, int]]:
     """Return how far the rank has come in each group: enqueued, completed."""
     far: dict[str, tuple[int, int]] = {}
     for number, told in status.items():
-        if isinstance(told, Mapping) and str(number) in names:
+        if isinstance(told, Mapping) and names.get(str(number)):
             enqueued = _int(told.get("last_enqueued_collective"))
             far[names[str(number)]] = enqueued, max(0, _int(told.get("last_completed_collective")))
     for one in entries:
         if one.get("is_p2p"):
             continue
         name, seq = _group(one), _int(one.get("collective_seq_id"))
-        enqueued, completed = far.get(name, (0, 0))
+        # Where no status tells it, all before the first that is there has been completed.
+        enqueued, completed = far.get(name, (0, max(0, seq - 1)))
         far[name] = max(enqueued, seq), max(completed, seq if _done(one) else 0)
     return far
 
@@ -87,24 +111,24 @@ def _waiting(
     entries: list[Json],
     far: Mapping[str, tuple[int, int]],
     begun: Mapping[str, bool | None],
-) -> list[Work]:
+) -> list[Facts]:
     """Return the oldest unfinished collective of each group, and unfinished exchanges."""
-    oldest: dict[str, Work] = {}
-    exchanges: list[Work] = []
+    oldest: dict[str, Facts] = {}
+    exchanges: list[Facts] = []
     for one in entries:
         if _done(one):
             continue
         work = _work(one)
-        if work.p2p:
+        if work["p2p"]:
             exchanges.append(work)
-        elif work.group not in oldest or work.seq < oldest[work.group].seq:
-            oldest[work.group] = work
+        elif work["group"] not in oldest or work["seq"] < oldest[work["group"]]["seq"]:
+            oldest[work["group"]] = work
     for name, (enqueued, completed) in far.items():
         there = oldest.get(name)
-        if enqueued > completed and (there is None or there.seq > completed + 1):
+        if enqueued > completed and (there is None or there["seq"] > completed + 1):
             # Begun before what the ring still holds.
-            oldest[name] = Work(name, completed + 1, "", started=begun[name])
-        elif there is not None and there.seq <= completed:
+            oldest[name] = {"group": name, "seq": completed + 1, "op": "", "started": begun[name]}
+        elif there is not None and there["seq"] <= completed:
             del oldest[name]
     return [*oldest.values(), *exchanges][:MOST_WAITING]
 
@@ -118,7 +142,7 @@ def _begun(status: Json, names: Mapping[str, str], group: str) -> bool | None:
     return None
 
 
-def _work(entry: Json) -> Work:
+def _work(entry: Json) -> Facts:
     p2p = bool(entry.get("is_p2p"))
     state = entry.get("state")
     op = str(entry.get("profiling_name", "")).partition(":")[2] or str(
@@ -126,14 +150,14 @@ def _work(entry: Json) -> Work:
     )
     shape = f"{entry.get('input_dtypes', '')}{entry.get('input_sizes', '')}"
     on_device = not str(entry.get("profiling_name", "")).startswith(("gloo", "mpi", "ucc"))
-    return Work(
-        group=_group(entry),
-        seq=_int(entry.get("p2p_seq_id" if p2p else "collective_seq_id")),
-        op=op[:LONGEST],
-        shape=shape[:LONGEST],
-        started=state == "started" if on_device else None,
-        p2p=p2p,
-    )
+    return {
+        "group": _group(entry),
+        "seq": _int(entry.get("p2p_seq_id" if p2p else "collective_seq_id")),
+        "op": op[:LONGEST],
+        "shape": shape[:LONGEST],
+        "started": state == "started" if on_device else None,
+        "p2p": p2p,
+    }
 
 
 def _done(entry: Json) -> bool:
