@@ -151,8 +151,12 @@ _SERVICES: Final[Rules] = (
     rule("", "services", "delete"),
     rule(GROUP, "deviceusages", *_FOLLOW),
     rule(GROUP, "routers", *_FOLLOW),
-    rule("serving.kserve.io", "inferenceservices inferencegraphs", *_FOLLOW),
+    rule("serving.kserve.io", "inferencegraphs llminferenceservices", *_FOLLOW),
+    rule("serving.kserve.io", "inferenceservices", "create", "delete", "patch", *_FOLLOW),
     rule("serving.kserve.io", "inferenceservices/status inferencegraphs/status", "patch"),
+    rule("serving.kserve.io", "llminferenceservices/status", "patch"),
+    rule("leaderworkerset.x-k8s.io", "leaderworkersets", *_FOLLOW),
+    rule("leaderworkerset.x-k8s.io", "leaderworkersets/status", "patch"),
     rule("serving.kserve.io", "servingruntimes clusterservingruntimes", *_FOLLOW),
 )
 

@@ -97,6 +97,9 @@ class RouteSpec(Wire, frozen=True):
     models: Annotated[
         list[str], Meta(description="Names of models by which OpenAI's clients choose it.")
     ] = []
+    prefill: Annotated[
+        str, Meta(description="Route of the same namespace whose replicas read prompts first.")
+    ] = ""
     graph: Annotated[
         dict[str, Any], Meta(description="Nodes of an InferenceGraph that is gone through.")
     ] = {}

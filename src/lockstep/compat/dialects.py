@@ -20,6 +20,7 @@ DIALECTS: Final[tuple[str, ...]] = (
     "kserve",
     "kubeflow",
     "kueue",
+    "leaderworkerset",
     "volcano",
 )
 """Names of the dialects whose kinds Lockstep can install, in alphabetical order."""

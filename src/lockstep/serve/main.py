@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
-from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES
+from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES, AnyObject
 from lockstep.api.device_usage import DEVICE_USAGES
 from lockstep.api.gang import GANGS
 from lockstep.api.names import ROUTE_LABEL
 from lockstep.api.resource import Resource
 from lockstep.api.serving import ROUTERS, ROUTES, Router
+from lockstep.compat.kserve import llm
 from lockstep.compat.kserve.objects import (
     CLUSTER_SERVING_RUNTIMES,
     INFERENCE_GRAPHS,
     INFERENCE_SERVICES,
+    LLM_SERVICES,
     SERVING_RUNTIMES,
+    InferenceService,
     ServingRuntime,
 )
+from lockstep.compat.leaderworkerset.kinds import LEADER_WORKER_SETS
+from lockstep.compat.leaderworkerset.translate import services as leader_worker_sets
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
 from lockstep.kube.manager import Manager
+from lockstep.serve.composition_controller import CompositionController
 from lockstep.serve.controller import ServingController
 from lockstep.serve.graph_controller import GraphController
 from lockstep.serve.readings import Readings
@@ -75,6 +81,41 @@ def add_serving(manager: Manager) -> None:
         controller.follow(informer, everyone)
     manager.add(controller)
     _add_graphs(manager, caches)
+    for resource, translate in COMPOSED:
+        _add_composed(manager, caches, resource, translate)
+
+
+COMPOSED: Final = (
+    (LLM_SERVICES, llm.services),
+    (LEADER_WORKER_SETS, leader_worker_sets),
+)
+"""Kinds whose objects become InferenceServices, and how."""
+
+
+def _add_composed(
+    manager: Manager,
+    caches: dict[Resource[Any], Informer[Any]],
+    resource: Resource[AnyObject],
+    translate: Callable[[AnyObject], list[dict[str, Any]]],
+) -> None:
+    """Run the controller of a kind whose objects become InferenceServices."""
+    objects = manager.informer(resource)
+    objects.optional = True
+    shell = CompositionController(
+        manager.client, resource, translate, {**caches, resource: objects}
+    )
+
+    def parents(child: InferenceService) -> Iterable[Key]:
+        meta = child.metadata
+        return [
+            (meta.namespace, one.name) for one in meta.owner_references if one.kind == resource.kind
+        ]
+
+    controller = Controller(resource.kind.lower(), shell.reconcile)
+    controller.follow(objects)
+    controller.follow(caches[INFERENCE_SERVICES], parents)
+    controller.follow(caches[PODS], _key)
+    manager.add(controller)
 
 
 def _add_graphs(manager: Manager, caches: dict[Resource[Any], Informer[Any]]) -> None:

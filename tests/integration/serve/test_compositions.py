@@ -134,3 +134,23 @@ def _pods(plane: ControlPlane, name: str) -> list[Json]:
         for one in plane.read("api/v1/namespaces/default/pods")["items"]
         if one["metadata"]["name"] in pods(plane, name)
     ]
+
+
+def test_a_leader_worker_set_is_ready_with_its_replicas(plane: ControlPlane) -> None:
+    sleep = ["python", "-c", "import time; time.sleep(1e6)"]
+    sleeper = {"name": "c", "image": "python", "command": sleep}
+    template = {"size": 2, "workerTemplate": {"spec": {"containers": [sleeper]}}}
+    lws = {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": "pairs"},
+        "spec": {"replicas": 1, "leaderWorkerTemplate": template},
+    }
+    deploy(plane, json.dumps(lws))
+    path = "apis/leaderworkerset.x-k8s.io/v1/namespaces/default/leaderworkersets/pairs"
+    eventually_sync(
+        lambda: plane.read(path).get("status", {}).get("readyReplicas") == 1,
+        READY_WITHIN,
+        "the replica of two pods is ready",
+    )
+    assert len(pods(plane, "pairs")) == 2

@@ -171,3 +171,27 @@ async def test_a_client_that_leaves_ends_the_request_at_the_replica() -> None:
             await ended.wait()
         await eventually(lambda: router.table.lanes["n/slow"].load().in_flight == 0, READ)
         server.close()
+
+
+async def test_one_replica_reads_the_prompt_and_another_answers() -> None:
+    def reads(path: str, body: bytes) -> tuple[int, Any]:
+        return 200, {"kv_transfer_params": {"remote_block_ids": [7]}}
+
+    async with routing() as router:
+        first = await router.serves("chat-prefill", reads)
+        second = await router.serves("chat", says("token"), prefill="chat-prefill", models=["m"])
+        asked = {"model": "m", "prompt": "x", "max_tokens": 50, "stream": True}
+        for path in ("/serving/n/chat/v1/completions", "/openai/v1/completions"):
+            assert (await router.ask(path, asked)).json == "token"
+        read, answered = json.loads(first.got[0][2]), json.loads(second.got[0][2])
+        assert (read["max_tokens"], read["stream"]) == (1, False)
+        assert read["kv_transfer_params"]["do_remote_decode"] is True
+        assert answered == {**asked, "kv_transfer_params": {"remote_block_ids": [7]}}
+        assert len(first.got) == len(second.got) == 2
+
+
+async def test_without_what_reads_prompts_the_other_reads_them_itself() -> None:
+    async with routing() as router:
+        replica = await router.serves("chat", says("token"), prefill="gone")
+        found = await router.ask("/serving/n/chat/v1/completions", {"prompt": "x"})
+        assert (found.json, json.loads(replica.got[0][2])) == ("token", {"prompt": "x"})

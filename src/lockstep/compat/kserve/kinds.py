@@ -35,6 +35,18 @@ KINDS: Final[tuple[ForeignKind, ...]] = (
     ForeignKind(
         GROUP,
         "v1alpha1",
+        "LLMInferenceService",
+        "llminferenceservices",
+        short_names=("llmisvc",),
+        columns=(
+            ("URL", "string", ".status.url"),
+            ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
+        ),
+        more_versions=("v1alpha2",),
+    ),
+    ForeignKind(
+        GROUP,
+        "v1alpha1",
         "ServingRuntime",
         "servingruntimes",
         columns=(("Disabled", "boolean", ".spec.disabled"),),

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import field
 
+from lockstep.api.core import AnyObject
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
@@ -126,6 +127,9 @@ class ServingRuntime(Wire, frozen=True):
 
 INFERENCE_SERVICES = Resource(
     GROUP, "v1beta1", "inferenceservices", "InferenceService", True, InferenceService
+)
+LLM_SERVICES = Resource(
+    GROUP, "v1alpha1", "llminferenceservices", "LLMInferenceService", True, AnyObject
 )
 INFERENCE_GRAPHS = Resource(
     GROUP, "v1alpha1", "inferencegraphs", "InferenceGraph", True, InferenceGraph

@@ -14,7 +14,7 @@ from lockstep.compat.kserve.objects import InferenceService, ServingRuntime
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.runtimes import choose
 from lockstep.compat.kserve.scaling import Scaling, count, scaling
-from lockstep.compat.kserve.way import Way, way
+from lockstep.compat.kserve.way import PROBE_ANNOTATION, Way, way
 
 Json = dict[str, Any]
 
@@ -205,8 +205,11 @@ def _component(service: InferenceService, spec: Json, runtimes: list[ServingRunt
         workers, worker = nodes.split(pod, stated, runtime)
         worker = _filled(worker, service)
     container = _server(pod)
-    port, grpc_port = _ports(container)
-    probe = _probe(container, port, service.metadata.name if model else "", protocol)
+    unasked = annotations.get(PROBE_ANNOTATION) == "none" and not container.get("readinessProbe")
+    port, grpc_port = _ports(container, declare=not unasked)
+    probe = (
+        "" if unasked else _probe(container, port, service.metadata.name if model else "", protocol)
+    )
     return Component(
         template=_template(service, spec, pod, runtime),
         port=port,
@@ -315,13 +318,15 @@ def _server(pod: Json) -> Json:
     return containers[0]
 
 
-def _ports(container: Json) -> tuple[int, int]:
+def _ports(container: Json, *, declare: bool = True) -> tuple[int, int]:
     """Return the ports that take HTTP and gRPC; declare one, so that the pod has it for itself.
 
     As with Knative, a port is for gRPC where its name is ``h2c`` or begins with ``grpc``.
     """
-    ports = container.setdefault("ports", [])
+    ports = container.setdefault("ports", []) if declare else container.get("ports", [])
     if not ports:
+        if not declare:
+            return _PORT, 0
         ports.append({"containerPort": _PORT, "protocol": "TCP"})
     grpc = [one for one in ports if str(one.get("name", "")).startswith(("h2c", "grpc"))]
     plain = [one for one in ports if one not in grpc] or grpc

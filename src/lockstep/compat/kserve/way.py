@@ -24,6 +24,10 @@ SESSION_ANNOTATION: Final = "lockstep.dev/session-header"
 CHOICE_ANNOTATION: Final = "lockstep.dev/replica-choice"
 MODELS_ANNOTATION: Final = "lockstep.dev/models"
 """Names of models, separated by commas, under which OpenAI's clients find the service."""
+PREFILL_ANNOTATION: Final = "lockstep.dev/prefill"
+"""The service of the same namespace whose replicas read the prompts."""
+PROBE_ANNOTATION: Final = "lockstep.dev/probe"
+"""With ``none``: a replica that says nothing of its readiness is ready when it runs."""
 TAGS_ANNOTATION: Final = "serving.kserve.io/enable-tag-routing"
 TAG_HEADER: Final = "Knative-Serving-Tag"
 _OPENAI: Final = ("huggingface", "vllm")
@@ -51,6 +55,7 @@ class Way:
     session: str = ""
     predict: str = ""
     models: tuple[str, ...] = ()
+    prefill: str = ""
 
 
 def way(service: InferenceService, spec: Json, model: Json | None, protocol: str) -> Way:
@@ -75,6 +80,7 @@ def way(service: InferenceService, spec: Json, model: Json | None, protocol: str
         choice=choice or ("prefix" if speaks else "load"),
         session=given.get(SESSION_ANNOTATION, ""),
         predict=f"/v2/models/{name}/infer" if "v2" in protocol else f"/v1/models/{name}:predict",
+        prefill=given.get(PREFILL_ANNOTATION, ""),
         models=tuple(models) or ((name,) if speaks else ()),
     )
 

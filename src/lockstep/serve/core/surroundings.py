@@ -94,6 +94,7 @@ def route(seen: Seen, component: Component, traffic: Split, closing: str) -> Ite
         session=way.session,
         predict=way.predict,
         models=list(way.models),
+        prefill=way.prefill,
     )
     wanted = to_builtins(spec)
     if seen.route is None:

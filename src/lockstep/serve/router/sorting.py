@@ -46,6 +46,8 @@ class Sorting:
             return Handled(client, asked, lambda whole: self._batches.run(lane, whole))
         hints = hints_of(lane, asked.headers) if spec.matches or spec.session else NO_HINTS
         tap = _Tap(self, lane, asked) if spec.logger.url or spec.mirror.percent else None
+        if spec.prefill and asked.target.partition(b"?")[0].endswith(b"completions"):
+            return Prefilled(client, self, lane, asked, length)
         kind = Prompted if spec.choice == "prefix" else Exchange
         return kind(client, lane, asked.method, _head(asked), length, hints=hints, tap=tap)
 
@@ -72,6 +74,10 @@ class Sorting:
             return f"several services have the model {name!r}; ask for one of: {keys}"
         there = sorted({one for lane in self._lanes.values() for one in lane.spec.models})
         return f"there is no model {name!r}; there are: {', '.join(there) or 'none'}"
+
+    def beside(self, lane: Lane, name: str) -> Lane | None:
+        """Return the lane of that name in the namespace of *lane*."""
+        return self._lanes.get(f"{lane.key.partition('/')[0]}/{name}")
 
     def _models(self) -> bytes:
         data = [
@@ -126,16 +132,81 @@ class Prompted(Exchange):
         super().start()
 
 
-class ByModel(Exchange):
-    """A request whose body says which service it is for."""
+class Prefilled(Exchange):
+    """A request whose prompt one replica reads before another answers it.
+
+    The first gets the request with one token to make, and says where what it has read lies
+    (``kv_transfer_params``, in vLLM's words); the second gets that with the request.
+    """
 
     waits = True
-    __slots__ = ("_headers", "_sorting")
+    __slots__ = ("_asked", "_reading", "_sorting")
+
+    def __init__(
+        self, client: Client, sorting: Sorting, lane: Lane, asked: Asked, length: int | None
+    ) -> None:
+        super().__init__(client, lane, asked.method, _head(asked), length)
+        self._sorting, self._asked = sorting, asked
+        self._reading: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Have the prompt read; then ask for a replica."""
+        body = _json(self.body) if self.complete else None
+        self.hand_over(self._sorting, self.lane, body)
+
+    def hand_over(self, sorting: Sorting, lane: Lane, body: Any) -> None:
+        """Begin to have the prompt read for *lane*."""
+        self.lane = lane
+        if not isinstance(body, dict):
+            self.refuse(400, f"a JSON object of up to {WHOLE} bytes is needed")
+            return
+        self._reading = asyncio.ensure_future(self._read(sorting, lane, body))
+
+    async def _read(self, sorting: Sorting, lane: Lane, body: dict[str, Any]) -> None:
+        hints = _with_prompt(NO_HINTS, body)
+        first = sorting.beside(lane, lane.spec.prefill)
+        if first is not None:
+            wish = {"do_remote_decode": True, "do_remote_prefill": False}
+            one = {**body, "max_tokens": 1, "stream": False, "kv_transfer_params": wish}
+            one.pop("stream_options", None)
+            if "max_completion_tokens" in one:
+                one["max_completion_tokens"] = 1
+            asked = Asked(
+                self._asked.method,
+                self._asked.target,
+                self._asked.headers,
+                json.dumps(one).encode(),
+            )
+            found = await Call(asked, hints).through(first)
+            answer = _json([found.body]) if found.status == 200 else None
+            if not isinstance(answer, dict):
+                if found.status in (400, 404, 413, 422, 429):
+                    self.refuse(found.status, f"prefill: {found.body[:500].decode('latin-1')}")
+                    return
+                answer = {}
+            # Where the prompt could not be read beforehand, the second replica reads it itself.
+            if answer.get("kv_transfer_params"):
+                body = {**body, "kv_transfer_params": answer["kv_transfer_params"]}
+                self.body = [json.dumps(body).encode()]
+        if not self.over:
+            self.hints = hints
+            super().start()
+
+    def abandon(self) -> None:
+        """End it because its client is gone."""
+        if self._reading is not None:
+            self._reading.cancel()
+        super().abandon()
+
+
+class ByModel(Prefilled):
+    """A request whose body says which service it is for."""
+
+    __slots__ = ()
 
     def __init__(self, client: Client, sorting: Sorting, asked: Asked, length: int | None) -> None:
         nowhere = Lane(OPENAI.decode(), RouteSpec(), lambda lane, urgent: None)
-        super().__init__(client, nowhere, asked.method, _head(asked), length)
-        self._sorting, self._headers = sorting, asked.headers
+        super().__init__(client, sorting, nowhere, asked, length)
 
     def start(self) -> None:
         """Find the service by the body's ``model``."""
@@ -151,11 +222,14 @@ class ByModel(Exchange):
         if isinstance(lane, str):
             self.refuse(404, lane)
             return
+        if lane.spec.prefill:
+            self.hand_over(self._sorting, lane, body)
+            return
         self.lane = lane
-        hints = hints_of(lane, self._headers)
+        hints = hints_of(lane, self._asked.headers)
         prompted = lane.spec.choice == "prefix" and not hints.session
         self.hints = _with_prompt(hints, body) if prompted else hints
-        super().start()
+        lane.admit(self)
 
 
 def _json(parts: list[bytes]) -> Any:

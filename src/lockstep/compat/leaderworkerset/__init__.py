@@ -1,0 +1,1 @@
+"""LeaderWorkerSets, replicas of several pods."""
