@@ -181,6 +181,14 @@ class TrainingJobSpec(Wire, frozen=True):
             "framework does not already."
         ),
     ] = False
+    after: Annotated[
+        list[str],
+        Meta(
+            max_length=100,
+            description="Jobs of its namespace that must have succeeded before its pods are "
+            "created; when one fails, it fails too.",
+        ),
+    ] = []
     max_wait: Annotated[
         Duration | None, Meta(description="Longest time that the job waits for its place.")
     ] = None

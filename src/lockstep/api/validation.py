@@ -47,7 +47,7 @@ class Problem:
 
 def problems(job: TrainingJob) -> list[Problem]:
     """Return what is wrong with *job* across its fields; nothing when it can run."""
-    found = [*_name(job), *_queue(job), *_duplicates(job), *_success(job)]
+    found = [*_name(job), *_queue(job), *_duplicates(job), *_after(job), *_success(job)]
     for i, role in enumerate(job.spec.roles):
         at = f"spec.roles[{i}]"
         found += [*_sizes(role, at), *_host_names(job, role, at), *_identity(job, role, at)]
@@ -90,6 +90,14 @@ def _duplicates(job: TrainingJob) -> Iterator[Problem]:
         if role.name in seen:
             yield Problem(f"spec.roles[{i}].name", role.name, "must differ from the other roles'")
         seen.add(role.name)
+
+
+def _after(job: TrainingJob) -> Iterator[Problem]:
+    for i, name in enumerate(job.spec.after):
+        if not _DNS_LABEL.fullmatch(name):
+            yield Problem(f"spec.after[{i}]", name, "must be the name of a job")
+        elif name == job.metadata.name:
+            yield Problem(f"spec.after[{i}]", name, "must be another job than this one")
 
 
 def _success(job: TrainingJob) -> Iterator[Problem]:

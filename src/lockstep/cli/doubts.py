@@ -11,6 +11,7 @@ from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.queue import QUEUES, Queue
 from lockstep.api.resource import Resource
 from lockstep.api.topology import TOPOLOGIES
+from lockstep.api.training import TRAINING_JOBS
 from lockstep.api.wire import to_builtins
 from lockstep.cli.connect import Session
 from lockstep.cli.output import note
@@ -35,6 +36,11 @@ async def tell_doubts(session: Session, objects: Sequence[Json]) -> None:
         for obj in ours:
             for doubt in _about_queues(obj, queues):
                 note(f"warning: {doubt}")
+        for obj in jobs:
+            for name in await _missing(session, obj):
+                note(
+                    f"warning: job {name}, which {obj['metadata']['name']} waits for, is not there"
+                )
         placeable = [obj for obj in jobs if _has_queue(obj, queues)]
         for name, reason in await _never(session, placeable, queues):
             note(f"warning: {name} cannot start on this cluster as it is: {reason}")
@@ -57,6 +63,17 @@ def _about_queues(obj: Json, queues: Mapping[str, Queue]) -> Iterator[str]:
             f"queue {queue} does not exist{did_you_mean(queue, queues)}; the job waits until it "
             f"does: `lockstep queue create {queue}`"
         )
+
+
+async def _missing(session: Session, obj: Json) -> list[str]:
+    """Return the jobs that a job comes after and that are not there."""
+    namespace, found = obj["metadata"].get("namespace") or session.namespace, []
+    for name in (obj.get("spec") or {}).get("after") or ():
+        try:
+            await session.client.get(TRAINING_JOBS, name, namespace)
+        except NotFound:
+            found.append(name)
+    return found
 
 
 def _has_queue(obj: Json, queues: Mapping[str, Queue]) -> bool:

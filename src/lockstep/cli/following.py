@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lockstep.api import names
@@ -22,7 +23,6 @@ from lockstep.cli.log_streams import (
     pods_of,
     prefix_of,
     print_on,
-    stream_kept,
 )
 from lockstep.cli.output import note
 from lockstep.cli.views.jobs import ended
@@ -50,20 +50,21 @@ async def follow_job(session: Session, request: Request, *, from_start: bool = F
 
 
 async def _follow_job(session: Session, request: Request, *, from_start: bool) -> None:
-    following = _Following(session, request, from_start=from_start)
+    following = Following(session, request, from_start=from_start)
     said, silent = "", False
     give_up = time.monotonic() + PATIENCE
     async with asyncio.TaskGroup() as group:
         while True:
             try:
                 job = await session.client.get(TRAINING_JOBS, request.name, session.namespace)
+                await following.look(job)
+                # Read last: a pod whose log is listed is among them, unless it is gone.
                 pods = await pods_of(session, request)
-                missed = await following.missed(job, pods)
             except Unreachable:
                 await _patiently(give_up)
                 continue
             give_up = time.monotonic() + PATIENCE
-            following.take_up(group, pods, missed)
+            following.take_up(group, pods, following.missed(pods))
             if ended(job):
                 return
             news = f"job {request.name} is {job.status.phase}: {job.status.message}".rstrip(": ")
@@ -77,7 +78,7 @@ async def _follow_job(session: Session, request: Request, *, from_start: bool) -
 
 
 @dataclass
-class _Following:
+class Following:
     """The pods of a job whose logs are followed, or are not to be."""
 
     session: Session
@@ -85,20 +86,30 @@ class _Following:
     from_start: bool
     seen: set[str] = field(default_factory=set)
     """Uids of pods that need not be taken up again."""
+    former: set[str] = field(default_factory=set)
+    """Uids of pods that had gone before the first look."""
+    listed: list[KeptLog] = field(default_factory=list)
+    """What nodes had at the last look and was not compared with the pods yet."""
     stage: tuple[object, ...] | None = None
 
-    async def missed(self, job: TrainingJob, pods: Sequence[Pod]) -> list[KeptLog]:
-        """Return the logs of pods that came and went between two looks."""
+    async def look(self, job: TrainingJob) -> None:
+        """List the logs that nodes have of the job's pods, where that may have changed."""
         stage = job.status.attempt, job.status.restarts, ended(job)
         if job.spec.simulated or stage == self.stage:
-            return []
+            return
         found = of_one_job(await kept_logs(self.session, self.request.name), job.metadata.uid)
-        first, self.stage = self.stage is None and not self.from_start, stage
-        present = {pod.metadata.uid for pod in pods} | self.seen
-        gone = [one for one in found if one.uid not in present and self.request.means(one)]
+        if self.stage is None and not self.from_start:
+            # What ended before the first look is `lockstep logs --attempt`'s to print.
+            self.former = {one.uid for one in found if one.ended}
+        self.stage, self.listed = stage, found
+
+    def missed(self, pods: Sequence[Pod]) -> list[KeptLog]:
+        """Return the logs of pods that came and went between two looks."""
+        present = {pod.metadata.uid for pod in pods} | self.seen | self.former
+        gone = [one for one in self.listed if one.uid not in present and self.request.means(one)]
         self.seen |= {one.uid for one in gone}
-        # What ended before the first look is `lockstep logs --attempt`'s to print.
-        return [] if first else gone
+        self.listed = []
+        return gone
 
     def take_up(
         self, group: asyncio.TaskGroup, pods: Sequence[Pod], missed: Sequence[KeptLog]
@@ -118,7 +129,10 @@ class _Following:
         """Print attempt after attempt."""
         several = several or len({one.pod for one in missed}) > 1
         for one in missed:
-            await stream_kept(self.session, self.request, one, one.prefix if several else "")
+            cursor = Cursor(timestamps=self.request.timestamps)
+            await _print_kept(
+                self.session, self.request, one, one.prefix if several else "", cursor
+            )
 
 
 async def _patiently(give_up: float) -> None:
@@ -179,16 +193,26 @@ async def _print_rest(
     """Print what is left of the log of a pod that is gone; return whether its node has kept it."""
     job = pod.metadata.labels.get(names.JOB_LABEL, "")
     kept = [one for one in await kept_logs(session, job) if one.uid == pod.metadata.uid]
-    if not kept:
-        return False
+    return bool(kept) and await _print_kept(session, request, kept[0], prefix, cursor)
+
+
+async def _print_kept(
+    session: Session, request: Request, kept: KeptLog, prefix: str, cursor: Cursor
+) -> bool:
+    """Print on the log of a pod that is gone to its end, through breaks of the connection.
+
+    Raises:
+        CommandFailed: when it cannot be read for a while.
+    """
     give_up = time.monotonic() + PATIENCE
     while True:
-        try:
-            return await print_on(
-                session, request, kept[0].pod, prefix, cursor, follow=False, kept=kept[0]
+        # A node lists a log a moment before it has moved it to those that it keeps.
+        with suppress(NotFound):
+            if await print_on(session, request, kept.pod, prefix, cursor, follow=False, kept=kept):
+                return True
+        if time.monotonic() > give_up:
+            raise CommandFailed(
+                f"the log of pod {kept.pod}, which is gone, could not be read for {PATIENCE:.0f} s",
+                f"`lockstep logs {request.name}` prints what there is",
             )
-        except NotFound:
-            # The node lists it a moment before it has moved it to those that it keeps.
-            if time.monotonic() > give_up:
-                raise
         await asyncio.sleep(LOOK_AGAIN)

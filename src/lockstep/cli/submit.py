@@ -72,6 +72,7 @@ def submit(
       lockstep submit -f job.yaml --wait
       lockstep submit mpi --workers 2 --dry-run -- mpirun ./a.out
       lockstep submit -f job.yaml --what-if
+      lockstep submit plain --name score --after bert -- python score.py
       lockstep submit plain --name sweep --array 0-9 --runtime 1h --script train.sh -- --lr 0.1
     """
     found = _from_flags(flags, more) if file is None else _from_file(file, flags.framework, more)
@@ -121,7 +122,7 @@ def _from_file(file: Path, framework: Framework | None, more: More) -> list[Docu
     if more != More():
         raise typer.BadParameter(
             "says all of its jobs itself; --script, --env-file, --label, --annotation, --runtime, "
-            "--ttl, --gpu-type and --array are for jobs made of flags",
+            "--ttl, --gpu-type, --after and --array are for jobs made of flags",
             param_hint="--file",
         )
     return documents(file)

@@ -14,6 +14,7 @@ import typer
 from lockstep.api import duration, names
 from lockstep.api.label_syntax import value_problems
 from lockstep.cli.build import BadFlag
+from lockstep.cli.completion import of
 
 Json = dict[str, Any]
 
@@ -65,6 +66,14 @@ class More:
         str,
         typer.Option(metavar="MODEL", help="Only GPUs of this model, as `node list -o wide` says."),
     ] = ""
+    after: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="JOB",
+            help="Begin once this job has succeeded; fail when it fails; may be repeated.",
+            autocompletion=of("job"),
+        ),
+    ] = None
     array: Annotated[
         str,
         typer.Option(
@@ -108,6 +117,8 @@ class More:
                 told[names.RUNTIME_ANNOTATION] = seconds
         if annotations:
             metadata["annotations"] = annotations
+        if self.after:
+            spec["after"] = list(dict.fromkeys(self.after))
         if self.ttl != FOR_EVER:
             _seconds("--ttl", self.ttl)
             spec.setdefault("runPolicy", {})["timeToLive"] = self.ttl

@@ -139,6 +139,7 @@ class JobController:
             role=others[ROLES].get(namespace, name + RIGHTS_SUFFIX),
             findings=self._findings(namespace, name),
             binding=others[ROLE_BINDINGS].get(namespace, name + RIGHTS_SUFFIX),
+            awaited={other: self.caches.jobs.get(namespace, other) for other in job.spec.after},
             authority=(self.client.config.ca or b"").decode(),
         )
         placed = cond.since(job.status, cond.PLACED, True)

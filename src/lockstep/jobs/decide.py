@@ -18,6 +18,7 @@ from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.validation import Problem
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import diagnosis, ensure, failures, gathering, goodput, hanging, ranks
+from lockstep.jobs.awaited import held_back
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import Framework, Member
 from lockstep.jobs.progress import observe
@@ -45,6 +46,8 @@ def decide(seen: Seen, now: float) -> Decision:
         return _invalid(job, status, wrong, now)
     if job.spec.suspend:
         return _suspended(seen, status, now)
+    if held := held_back(seen, status, now):
+        return held
     status = _saved(job, _queued(seen, _resumed(status, now), now), now)
     return _active(seen, FRAMEWORKS[job.spec.framework], status, now)
 

@@ -60,7 +60,7 @@ def _unplaced(roster: Roster, gang: Gang | None) -> str:
     if gang is not None and gang.status.message:
         return gang.status.message
     if missing := roster.missing():
-        return f"{len(missing)} of {_pods(len(roster.wanted))} yet to be created"
+        return f"{len(missing)} of {_pods(len(roster.wanted))} not created yet"
     for pod in roster.current.values():
         for condition in pod.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":

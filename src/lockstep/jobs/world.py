@@ -44,6 +44,8 @@ class Seen:
     binding: AnyObject | None = None
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
     """What is wrong with the nodes of its pods, by node."""
+    awaited: Mapping[str, TrainingJob | None] = field(default_factory=dict)
+    """The jobs that it comes after, by name; None for one that is not there."""
     authority: str = ""
     """Whom they trust to be the API server: certificates in PEM."""
 

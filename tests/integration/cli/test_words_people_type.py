@@ -87,6 +87,24 @@ def test_an_interrupted_follower_says_that_the_job_goes_on(plane: ControlPlane) 
     plane.ok("delete", "long")
 
 
+def test_a_job_comes_after_another(plane: ControlPlane, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    wait = ("sh", "-c", f"until [ -e {go} ]; do sleep 0.1; done")
+    plane.ok("submit", "plain", "--name", "prep", "--", *wait)
+    plane.eventually_phase("prep", "Running")
+    doubt = plane.run("submit", "plain", "--name", "use", "--after", "prep", "--", "echo", "used")
+    assert "warning" not in doubt.stderr
+    waits = "waits for job prep to succeed: it is Running"
+    eventually_sync(lambda: waits in plane.ok("list"), 60, waits)
+    assert "use" not in plane.gangs()
+    go.touch()
+    plane.eventually_phase("use", "Succeeded")
+    assert plane.ok("logs", "use") == "used\n"
+    doubt = plane.run("submit", "plain", "--name", "lost", "--after", "nothing", "--", "true")
+    assert "warning: job nothing, which lost waits for, is not there" in doubt.stderr
+    plane.ok("delete", "prep", "use", "lost")
+
+
 def test_a_pod_of_another_scheduler_is_explained(plane: ControlPlane) -> None:
     pod = {
         "apiVersion": "v1",
