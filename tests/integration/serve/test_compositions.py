@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -154,3 +155,37 @@ def test_a_leader_worker_set_is_ready_with_its_replicas(plane: ControlPlane) -> 
         "the replica of two pods is ready",
     )
     assert len(pods(plane, "pairs")) == 2
+
+
+def test_arenas_commands_serve_two_versions(plane: ControlPlane) -> None:
+    command = f"python -c {shlex.quote(SERVER)}"
+    common = ["--name=via", "--image=python", "--restful-port=8080"]
+    for version in ("v1", "v2"):
+        said = plane.ok(
+            "arena",
+            "serve",
+            "custom",
+            *common,
+            f"--version={version}",
+            f"--env=WORD={version}",
+            command,
+        )
+        assert "submitted successfully" in said
+        ready(plane, "via")
+    eventually_sync(
+        lambda: condition(plane, "via", "CanaryPredictorReady").get("status") == "True",
+        READY_WITHIN,
+        "the second version is ready",
+    )
+    assert {ask(plane, "via", "/x", {})[1]["by"] for _ in range(5)} == {"v1"}
+    weights = ["--version-weight=v1:50", "--version-weight=v2:50"]
+    plane.ok("arena", "serve", "traffic-split", "--name=via", *weights)
+    eventually_sync(
+        lambda: {ask(plane, "via", "/x", {})[1]["by"] for _ in range(4)} == {"v1", "v2"},
+        READY_WITHIN,
+        "both versions answer",
+    )
+    assert "via" in plane.ok("arena", "serve", "list")
+    assert "via-canary-v2-00001" in plane.ok("arena", "serve", "get", "via")
+    plane.ok("arena", "serve", "delete", "via")
+    eventually_sync(lambda: not pods(plane, "via"), READY_WITHIN, "its replicas are gone")

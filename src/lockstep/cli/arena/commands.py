@@ -25,7 +25,7 @@ _SCALE: Final = (
     Flag("env", "list", short="e", becomes="(nothing: no script is run)"),
 )
 _WIDE: Final = ("wide", "simple", "")
-_LATER: Final = ("serve", "cron", "model", "evaluate", "llm")
+_LATER: Final = ("cron", "model", "evaluate", "llm")
 
 
 def run(args: Sequence[str]) -> None:
@@ -62,6 +62,7 @@ def _help() -> str:
         "Arena's command line, over Lockstep's own objects.\n\n"
         f"  arena submit TYPE --name NAME ... 'COMMAND'   TYPE: {types}\n"
         "  arena list | get NAME | logs NAME | attach NAME | delete NAME... | prune --since 10d\n"
+        "  arena serve TYPE --name NAME ... | list | get | logs | delete | update | traffic-split\n"
         "  arena top node|job | data list | scaleout etjob | scalein etjob\n\n"
         "  arena submit TYPE --help lists the flags."
     )
@@ -161,6 +162,20 @@ def _lockstep(values: Values, *words: str) -> None:
 
 
 _WHERE: Final = {"namespace": "namespace", "kubeconfig": "config"}
+
+
+def _serve(args: list[str]) -> None:
+    from lockstep.cli.arena.serve_commands import serve
+
+    def lockstep(values: Values, *words: str) -> None:
+        from lockstep.cli.main import app
+
+        where = [f"--{o}={values[v]}" for o, v in _WHERE.items() if values.get(v)]
+        app([*words, *where], prog_name="lockstep", standalone_mode=False)
+
+    # Global flags come before a verb that is named as well.
+    at = next((i for i, word in enumerate(args) if not word.startswith("-")), 0)
+    serve([*args[at:], *args[:at]] if at else args, lockstep, _target)
 
 
 def _one(rest: list[str], verb: str) -> str:
@@ -342,6 +357,7 @@ VERBS: Final[dict[str, Verb]] = {
     "prune": _prune,
     "top": _top,
     "data": _data,
+    "serve": _serve,
     "scaleout": _scale(1, "scaleout"),
     "scalein": _scale(-1, "scalein"),
     "version": _version,
