@@ -16,8 +16,12 @@ import tarfile
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-TARGET = Path(__file__).parents[2] / "src/lockstep/console/page/vendor"
+Json = dict[str, Any]
+ROOT = Path(__file__).parents[2]
+TARGET = ROOT / "src/lockstep/console/page/vendor"
+TEST_TARGET = ROOT / "tests/support/axe"
 REGISTRY = "https://registry.npmjs.org"
 
 
@@ -62,6 +66,16 @@ PACKAGES = (
         {"dist/signals.module.js": "signals.js"},
     ),
 )
+TESTS_ALONE = (
+    Package(
+        "axe-core",
+        "4.10.3",
+        "MPL-2.0",
+        "Xm7bpRXnDSX2YE2YFfBk2FnF0ep6tmG7xPh8iHee8MIcrgq762Nkce856dYtJYLkuIoYZvGfTs/PbZhideTcEg==",
+        {"axe.min.js": "axe.min.js"},
+    ),
+)
+"""What only tests need; it is in no wheel."""
 PATHS = {
     "preact": "./preact.js",
     "preact/hooks": "./hooks.js",
@@ -93,27 +107,36 @@ def _browser(text: bytes) -> bytes:
     return text
 
 
-def main() -> None:
-    """Write all packages and ``versions.json``."""
-    TARGET.mkdir(parents=True, exist_ok=True)
+def take(packages: tuple[Package, ...], target: Path) -> None:
+    """Write packages and ``versions.json`` into a directory."""
+    target.mkdir(parents=True, exist_ok=True)
     listed = []
-    for package in PACKAGES:
+    for package in packages:
         short = package.name.rpartition("/")[2]
         url = f"{REGISTRY}/{package.name}/-/{short}-{package.version}.tgz"
         with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - a fixed https URL
             files = modules(package, answer.read())
         for name, content in files.items():
-            (TARGET / name).write_bytes(content)
-        listed.append(
-            {
-                "package": package.name,
-                "version": package.version,
-                "licence": package.licence,
-                "integrity": f"sha512-{package.sha512}",
-                "files": {n: hashlib.sha256(c).hexdigest() for n, c in sorted(files.items())},
-            }
-        )
-    (TARGET / "versions.json").write_text(json.dumps(listed, indent=2) + "\n")
+            (target / name).write_bytes(content)
+        listed.append(about(package, files))
+    (target / "versions.json").write_text(json.dumps(listed, indent=2) + "\n")
+
+
+def about(package: Package, files: dict[str, bytes]) -> Json:
+    """Return what is noted of a package and its files."""
+    return {
+        "package": package.name,
+        "version": package.version,
+        "licence": package.licence,
+        "integrity": f"sha512-{package.sha512}",
+        "files": {n: hashlib.sha256(c).hexdigest() for n, c in sorted(files.items())},
+    }
+
+
+def main() -> None:
+    """Write all packages."""
+    take(PACKAGES, TARGET)
+    take(TESTS_ALONE, TEST_TARGET)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,18 @@ from typing import Any
 Json = dict[str, Any]
 
 
+def merged(tree: Json, patch: Json) -> Json:
+    """Return *tree* with a merge patch; null takes a field away."""
+    found = {key: value for key, value in tree.items() if patch.get(key, value) is not None}
+    for key, value in patch.items():
+        if isinstance(value, dict):
+            before = tree.get(key)
+            found[key] = merged(before if isinstance(before, dict) else {}, value)
+        elif value is not None:
+            found[key] = value
+    return found
+
+
 def difference(old: Json, new: Json) -> Json:
     """Return the merge patch that turns *old* into *new*; what is gone becomes null."""
     patch: Json = {key: None for key in old if key not in new}

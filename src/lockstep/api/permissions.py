@@ -376,7 +376,14 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
     "console": Permissions(
         cluster=(
             rule(GROUP, "trainingjobs gangs queues topologies deviceusages", *_FOLLOW),
+            rule(GROUP, "nodehealths nodepools pricelists environments teams", *_FOLLOW),
+            rule(GROUP, "pipelineruns modelversions", *_FOLLOW),
+            rule("serving.kserve.io", "inferenceservices", *_FOLLOW),
+            rule("data.fluid.io", "datasets", *_FOLLOW),
+            rule("kubeflow.org", "notebooks", *_FOLLOW),
             rule("", "pods nodes events", *_FOLLOW),
+            # What launchers report of their ranks.
+            rule("coordination.k8s.io", "leases", *_FOLLOW),
         ),
     ),
     "agent": Permissions(
@@ -410,12 +417,16 @@ PEOPLE: Final[Mapping[str, Rules]] = {
         rule("argoproj.io", "workflows workflowtemplates cronworkflows", *_READ),
         rule(GROUP, "routes environments kernels", *_READ),
         rule("kubeflow.org", "notebooks", *_READ),
+        rule("serving.kserve.io", "inferenceservices", *_READ),
+        # What launchers report of their ranks.
+        rule("coordination.k8s.io", "leases", *_READ),
     ),
     "edit": (
         rule(GROUP, "pipelineruns modelversions", *_CHANGE),
         rule("argoproj.io", "workflows workflowtemplates cronworkflows", *_CHANGE),
         rule(GROUP, "trainingjobs gangs environments kernels", *_CHANGE),
         rule("kubeflow.org", "notebooks", *_CHANGE),
+        rule("serving.kserve.io", "inferenceservices", *_CHANGE),
         rule("data.fluid.io", f"datasets dataloads {_RUNTIMES}", *_CHANGE),
     ),
 }

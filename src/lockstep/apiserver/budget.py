@@ -89,6 +89,8 @@ class Stopwatch:
 
 _answers: ContextVar[dict[bytes, bytes | None] | None] = ContextVar("answers", default=None)
 """What forks have answered for the request that is decided about; None where there is none."""
+_drawn: ContextVar[list[str] | None] = ContextVar("drawn", default=None)
+"""What was drawn at random for the request that is decided about."""
 _one_at_a_time = asyncio.Semaphore(1)
 
 
@@ -101,7 +103,7 @@ async def decided(decide: Callable[[], Awaitable[T]], renew: Callable[[], Awaita
         TooCostly: when the questions change faster than they are answered.
     """
     known: dict[bytes, bytes | None] = {}
-    token = _answers.set(known)
+    token, drawn = _answers.set(known), _drawn.set([])
     try:
         for _ in range(_MOST_ANSWERS + 1):
             try:
@@ -112,7 +114,21 @@ async def decided(decide: Callable[[], Awaitable[T]], renew: Callable[[], Awaita
                 await renew()
     finally:
         _answers.reset(token)
+        _drawn.reset(drawn)
     raise TooCostly
+
+
+def draw(number: int, make: Callable[[], str]) -> str:
+    """Return the *number*-th text, from 0, that was drawn for the request, or draw it now.
+
+    Where it is decided anew it gets the same again: else every answer would be to another question.
+    """
+    drawn = _drawn.get()
+    if drawn is None:
+        return make()
+    while len(drawn) <= number:
+        drawn.append(make())
+    return drawn[number]
 
 
 def is_answered() -> bool:

@@ -12,6 +12,7 @@ import msgspec
 from lockstep.apiserver import crds, metadata, status
 from lockstep.apiserver.addresses import ServiceAddresses
 from lockstep.apiserver.admission import Admission
+from lockstep.apiserver.budget import draw
 from lockstep.apiserver.builtin.rules.metadata import immutable
 from lockstep.apiserver.catalog import Catalog, Served
 from lockstep.apiserver.clock import timestamp
@@ -155,8 +156,8 @@ class Objects:
         name, prefix = meta.get("name"), meta.get("generateName")
         if not name and not prefix:
             raise status.name_required(kind.group, kind.kind)
-        for _ in range(1 if name else _GENERATE_ATTEMPTS):
-            meta["name"] = name or metadata.generate_name(prefix)
+        for number in range(1 if name else _GENERATE_ATTEMPTS):
+            meta["name"] = name or draw(number, lambda: metadata.generate_name(prefix))
             key = Key(served.storage, namespace, meta["name"])
             if self.store.newest(key) is None:
                 break

@@ -7,7 +7,7 @@ import os
 import tempfile
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ from lockstep.cli.foreground import announce, serve
 from lockstep.cli.options import Context, Kubeconfig, Leashed
 from lockstep.console import links
 from lockstep.kube.locate import embedded_data, embedded_kubeconfig, kubeconfig_files
+
+if TYPE_CHECKING:
+    from lockstep.kube.client import Client
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -47,6 +50,44 @@ def console(
         Path | None,
         typer.Option(help="With --serve: private directory in which links are left for it."),
     ] = None,
+    origin: Annotated[
+        list[str] | None,
+        typer.Option(help="With --serve: address at which browsers reach it, https://NAME."),
+    ] = None,
+    apps_host: Annotated[
+        str,
+        typer.Option(help="With --serve: name below which apps are reached; apps.NAME by default."),
+    ] = "",
+    certificate: Annotated[
+        Path | None, typer.Option(help="With --serve: certificate for TLS (PEM).")
+    ] = None,
+    key: Annotated[Path | None, typer.Option(help="With --serve: its key (PEM).")] = None,
+    records: Annotated[
+        Path | None, typer.Option(help="With --serve: the file of usage records, for costs.")
+    ] = None,
+    audit_log: Annotated[
+        Path | None,
+        typer.Option(help="With --serve: the API server's audit log (audit.k8s.io/v1, JSON)."),
+    ] = None,
+    oidc_issuer: Annotated[
+        str, typer.Option(help="With --serve: issuer at which users sign in, https://NAME.")
+    ] = "",
+    oidc_client: Annotated[
+        str, typer.Option(help="With --serve: the client that the console is there.")
+    ] = "",
+    oidc_secret_file: Annotated[
+        Path | None, typer.Option(help="With --serve: file with that client's secret.")
+    ] = None,
+    oidc_ca: Annotated[
+        Path | None, typer.Option(help="With --serve: certificate authority of the issuer (PEM).")
+    ] = None,
+    proxy_header: Annotated[
+        str, typer.Option(help="With --serve: header in which a trusted proxy names the user.")
+    ] = "",
+    proxy: Annotated[
+        list[str] | None,
+        typer.Option(help="With --serve: network from which that header counts, 10.0.0.0/8."),
+    ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     leashed: Leashed = False,
@@ -61,10 +102,32 @@ def console(
       lockstep console --serve --kubeconfig ~/.kube/config --state ~/.lockstep-console
     """
     if serving:
-        from lockstep.console.main import run
+        from lockstep.console.main import NotSafe, Options, run
+        from lockstep.console.planning import Simulator
 
-        part = run(kubeconfig=kubeconfig, port=port, host=host, state=state, ready=announce)
-        serve(part, leashed=leashed, verbose=verbose)
+        options = Options(
+            kubeconfig=kubeconfig,
+            port=port,
+            host=host,
+            state=state,
+            origins=tuple(origin or ()),
+            apps_host=apps_host,
+            certificate=certificate,
+            key=key,
+            records=records,
+            audit_log=audit_log,
+            oidc_issuer=oidc_issuer,
+            oidc_client=oidc_client,
+            oidc_secret_file=oidc_secret_file,
+            oidc_ca=oidc_ca,
+            proxy_header=proxy_header,
+            proxies=tuple(proxy or ()),
+        )
+        try:
+            part = run(options, ready=announce, simulator=Simulator(_what_if, _plan))
+            serve(part, leashed=leashed, verbose=verbose)
+        except NotSafe as error:
+            raise BadInput(str(error)) from None
         return
     directory = (data or embedded_data()).absolute()
     address = _address(directory, state)
@@ -77,6 +140,29 @@ def console(
         return
     _open(where, link)
     print(f"opened {address}; `lockstep console --print` prints a link for another browser")
+
+
+async def _what_if(client: Client, namespace: str, objects: list[dict[str, Any]]) -> list[Any]:
+    """Return what would become of jobs if they were submitted now, as trees."""
+    from lockstep.cli.connect import Session
+    from lockstep.cli.whatif import lines, what_if
+
+    try:
+        found = await what_if(Session(client, namespace, True), objects)
+    except (BadInput, CommandFailed) as error:
+        raise ValueError(str(error)) from None
+    return [{**one.tree(), "lines": lines(one)} for one in found]
+
+
+async def _plan(client: Client, queues: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return what a plan for queues would change now."""
+    from lockstep.cli.connect import Session
+    from lockstep.cli.whatif import plan_effect
+
+    try:
+        return await plan_effect(Session(client, "default", True), queues)
+    except (BadInput, CommandFailed) as error:
+        raise ValueError(str(error)) from None
 
 
 def _address(data: Path, state: Path | None) -> str:

@@ -6,18 +6,13 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
-import aiohttp
-
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import CommandFailed
 from lockstep.cli.output import note
 from lockstep.kube.errors import ApiError
-from lockstep.kube.sockets import websocket
+from lockstep.kube.port_carrying import Port, carry
 
-PROTOCOLS = ("v4.channel.k8s.io",)
 HOST = "127.0.0.1"
-DATA, ERROR = 0, 1
-CHUNK = 64 << 10
 
 
 async def forward(session: Session, pod: str, ports: Sequence[tuple[int, int]]) -> None:
@@ -53,40 +48,9 @@ async def _carry(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
 ) -> None:
-    path = f"/api/v1/namespaces/{session.namespace}/pods/{pod}/portforward"
+    target = Port(session.namespace, pod, port)
     try:
-        async with websocket(
-            session.client.config, path, [("ports", str(port))], PROTOCOLS
-        ) as socket:
-            sending = asyncio.create_task(_send(socket, reader))
-            await _receive(socket, writer)
-            sending.cancel()
+        if said := await carry(session.client.config, target, reader, writer):
+            note(said)
     except ApiError as error:
         note(f"port {port}: {error}")
-    except ConnectionError:
-        return
-    finally:
-        writer.close()
-
-
-async def _send(socket: aiohttp.ClientWebSocketResponse, reader: asyncio.StreamReader) -> None:
-    while chunk := await reader.read(CHUNK):
-        await socket.send_bytes(bytes([DATA]) + chunk)
-    await socket.close()
-
-
-async def _receive(socket: aiohttp.ClientWebSocketResponse, writer: asyncio.StreamWriter) -> None:
-    greeted: set[int] = set()
-    async for message in socket:
-        if message.type is not aiohttp.WSMsgType.BINARY or not message.data:
-            continue
-        channel, data = message.data[0], message.data[1:]
-        if channel not in greeted:  # each begins with the number of its port
-            greeted.add(channel)
-            data = data[2:]
-        if channel == ERROR and data:
-            note(data.decode(errors="replace"))
-            return
-        if channel == DATA and data:
-            writer.write(data)
-            await writer.drain()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from lockstep.api import duration
+from lockstep.api.merge import merged
 from lockstep.api.names import ARRIVAL_ANNOTATION, CPU
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.snapshot import take
 from lockstep.scheduler.core.resources import wording
+from lockstep.sim.engine.simulation import Options, Simulation
 from lockstep.sim.input.jobs import Job, owned, read_jobs
 from lockstep.sim.input.world import InputError, World, read_world
 from lockstep.sim.whatif.forecast import Forecast, forecast
@@ -62,7 +65,11 @@ async def what_if(session: Session, objects: Sequence[Json]) -> list[Answer]:
         CommandFailed: when the cluster has no nodes.
     """
     jobs = jobs_among(objects, session.namespace)
-    there = await take(session)
+    # A large cluster takes seconds, in which others of the process go on.
+    return await asyncio.to_thread(_answers, await take(session), jobs)
+
+
+def _answers(there: Sequence[Json], jobs: Sequence[Json]) -> list[Answer]:
     try:
         world = read_world(there)
         works = read_jobs(there, world)
@@ -72,6 +79,49 @@ async def what_if(session: Session, objects: Sequence[Json]) -> list[Answer]:
         return [answer_to(world, works, obj) for obj in jobs]
     except InputError as error:
         raise BadInput(str(error)) from None
+
+
+async def plan_effect(session: Session, queues: Mapping[str, Json]) -> dict[str, list[str]]:
+    """Return the jobs that would start, wait or be evicted now if queues were changed.
+
+    *queues* are merge patches of their specs, by name.
+
+    Raises:
+        CommandFailed: when the cluster has no nodes, or a queue is not there.
+        BadInput: when a patch makes no queue.
+    """
+    return await asyncio.to_thread(_effect, await take(session), queues)
+
+
+def _effect(there: list[Json], queues: Mapping[str, Json]) -> dict[str, list[str]]:
+    known = {obj["metadata"]["name"] for obj in there if obj["kind"] == "Queue"}
+    if missing := sorted(set(queues) - known):
+        raise CommandFailed(f"there is no queue {missing[0]}", "lockstep queue list")
+    planned = [
+        {**obj, "spec": merged(obj.get("spec", {}), queues[obj["metadata"]["name"]])}
+        if obj["kind"] == "Queue" and obj["metadata"]["name"] in queues
+        else obj
+        for obj in there
+    ]
+    try:
+        now, then = _first_cycle(there), _first_cycle(planned)
+    except InputError as error:
+        raise BadInput(str(error)) from None
+    return {
+        "starts": sorted(then[0] - now[0]),
+        "waits": sorted(now[0] - then[0] - then[1]),
+        "evicted": sorted(then[1] - now[1]),
+    }
+
+
+def _first_cycle(there: Sequence[Json]) -> tuple[set[str], set[str]]:
+    """Return the jobs that stand after one cycle, and those that were evicted in it."""
+    world = read_world(there)
+    simulation = Simulation(world, read_jobs(there, world), Options(until=0.0))
+    result = simulation.run()
+    stand = {one.name for one in result.lives if one.started is not None}
+    gone = {victim for _, victim in result.evictions}
+    return stand - gone, gone
 
 
 def never_starts(

@@ -44,8 +44,17 @@ def check(request: web.Request, origins: frozenset[str]) -> str:
     return ""
 
 
+def changes(request: web.Request) -> bool:
+    """Tell whether a request changes an object: for who did what."""
+    return request.method not in SAFE and request.path.startswith(
+        ("/api/objects", "/api/jobs", "/api/drain", "/api/apps")
+    )
+
+
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Add what every answer carries."""
+    """Add what every answer of the console carries; those of apps stay as they are."""
+    if request.get("app"):
+        return
     response.headers.update(HEADERS)
     kept = "no-store" if request.path.startswith("/api/") else "no-cache"
     response.headers.setdefault("Cache-Control", kept)

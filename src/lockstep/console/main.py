@@ -4,62 +4,155 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable
-from ipaddress import ip_address
+from collections.abc import Callable
+from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from lockstep.console import links
+from lockstep.console.planning import Simulator
 from lockstep.console.sessions import Sessions
 from lockstep.console.world import World
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 
+if TYPE_CHECKING:
+    from ssl import SSLContext
 
-class NotLoopback(ValueError):
-    """The console was told to listen where tokens would travel in the clear."""
+    from lockstep.console.signing_in import Settings
+
+AUDIT: Final = "audit.log"
+SECURE_COOKIE: Final = "__Host-lockstep"
+
+
+class NotSafe(ValueError):
+    """The console was told to serve where credentials would be open to others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How the console is served."""
+
+    kubeconfig: Path | None = None
+    port: int = 7490
+    host: str = "127.0.0.1"
+    state: Path | None = None
+    """Private directory with one-time links and the console's own audit; none when left out."""
+    origins: tuple[str, ...] = ()
+    """Further addresses at which it is reached, as ``https://console.example.com``."""
+    apps_host: str = ""
+    certificate: Path | None = None
+    key: Path | None = None
+    records: Path | None = None
+    audit_log: Path | None = None
+    oidc_issuer: str = ""
+    oidc_client: str = ""
+    oidc_secret_file: Path | None = None
+    oidc_ca: Path | None = None
+    proxy_header: str = ""
+    proxies: tuple[str, ...] = ()
 
 
 async def run(
-    *,
-    kubeconfig: Path | None,
-    port: int,
-    host: str = "127.0.0.1",
-    state: Path | None = None,
-    origins: Iterable[str] = (),
-    ready: Callable[[str], None],
+    options: Options, *, ready: Callable[[str], None], simulator: Simulator | None = None
 ) -> None:
-    """Serve the console until cancelled; with *state*, one-time links in it are honoured.
+    """Serve the console until cancelled.
 
     Raises:
-        NotLoopback: when *host* is no loopback address.
-        OSError: when *port* is taken.
+        NotSafe: when credentials would travel in the clear, or every address could vouch.
+        OSError: when the port is taken or a file cannot be read.
     """
     from aiohttp import web
 
-    from lockstep.console.app import Console
+    from lockstep.console.app import Console, Parts
+    from lockstep.console.apps import Apps, host_of
+    from lockstep.console.audit import Trail
+    from lockstep.console.records import Records
+    from lockstep.console.signing_in import SigningIn
 
-    if not ip_address(host).is_loopback:
-        raise NotLoopback(
-            f"--host {host}: tokens would travel in the clear; use a loopback address, and put "
-            "what speaks TLS in front"
-        )
-    config = ClusterConfig.load(kubeconfig)
+    _check(options)
+    config = ClusterConfig.load(options.kubeconfig)
     async with Client(config) as client:
-        world, sessions = World(client), Sessions(config, state)
-        listening = socket.create_server((host, port))
+        world, sessions = World(client), Sessions(config, options.state)
+        listening = socket.create_server((options.host, options.port), family=_family(options.host))
         port = listening.getsockname()[1]
-        here = {f"http://{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
-        console = Console(world, sessions, frozenset({*here, *origins}), f"lockstep-{port}")
+        secure = options.certificate is not None
+        settings = _settings(options, port, secure=secure)
+        public = next(iter(options.origins), f"http://localhost:{port}")
+        behind_tls = secure or public.startswith("https://")
+        apps = Apps(options.apps_host or host_of(public), secure=behind_tls)
+        own = options.state / AUDIT if options.state is not None else None
+        trail, records = Trail(options.audit_log, own), Records(options.records)
+        signing_in = SigningIn(sessions, settings)
+        console = Console(Parts(world, sessions, signing_in, apps, trail, records, simulator))
         runner = web.AppRunner(console.app(), access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
-            await web.SockSite(runner, listening).start()
-            address = f"http://{host}:{port}"
-            if state is not None:
-                links.publish(state, address)
+            await web.SockSite(runner, listening, ssl_context=_tls(options)).start()
+            named = f"[{options.host}]" if ":" in options.host else options.host
+            address = f"{'https' if secure else 'http'}://{named}:{port}"
+            if options.state is not None:
+                links.publish(options.state, address)
             ready(f"ready {address}")
             await asyncio.Event().wait()
         finally:
             await sessions.close()
+            await apps.close()
             await world.close()
             await runner.cleanup()
+
+
+def _check(options: Options) -> None:
+    loopback = ip_address(options.host).is_loopback
+    if not loopback and options.certificate is None:
+        raise NotSafe(
+            f"--host {options.host}: tokens would travel in the clear; give --certificate and "
+            "--key, or listen on loopback with what speaks TLS in front"
+        )
+    if (options.certificate is None) != (options.key is None):
+        raise NotSafe("--certificate, --key: give both")
+    if not loopback and not options.origins:
+        raise NotSafe("--origin: say how browsers reach it, as https://console.example.com")
+    if bool(options.proxy_header) != bool(options.proxies):
+        raise NotSafe("--proxy-header, --proxy: give both: which header, and from where it counts")
+    if bool(options.oidc_issuer) != bool(options.oidc_client):
+        raise NotSafe("--oidc-issuer, --oidc-client: give both")
+
+
+def _settings(options: Options, port: int, *, secure: bool) -> Settings:
+    import ssl
+
+    from lockstep.console.oidc import Issuer
+    from lockstep.console.signing_in import Settings
+
+    scheme = "https" if secure else "http"
+    here = {f"{scheme}://{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
+    every = frozenset({*here, *(one.rstrip("/") for one in options.origins)})
+    tls_alone = secure or any(one.startswith("https://") for one in options.origins)
+    issuer = None
+    if options.oidc_issuer:
+        secret = options.oidc_secret_file.read_text().strip() if options.oidc_secret_file else ""
+        trust = ssl.create_default_context(cafile=options.oidc_ca) if options.oidc_ca else None
+        issuer = Issuer(options.oidc_issuer, options.oidc_client, secret, trust)
+    return Settings(
+        every,
+        SECURE_COOKIE if tls_alone else f"lockstep-{port}",
+        issuer,
+        options.proxy_header,
+        tuple(ip_network(one) for one in options.proxies),
+    )
+
+
+def _tls(options: Options) -> SSLContext | None:
+    import ssl
+
+    if options.certificate is None:
+        return None
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(options.certificate, options.key)
+    return context
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,10 +1,10 @@
-"""What one user may list, asked of the API server with the user's own credentials."""
+"""What one user may do, asked of the API server with the user's own credentials."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,7 +14,18 @@ from lockstep.kube.client import Client
 KEPT = 10.0
 """Seconds for which an answer counts."""
 AT_ONCE = 16
+MOST_KNOWN = 20_000
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+class Ask(NamedTuple):
+    """One question; the namespace is empty for all of them."""
+
+    verb: str
+    group: str
+    plural: str
+    namespace: str = ""
+    subresource: str = ""
 
 
 class Rights:
@@ -22,7 +33,8 @@ class Rights:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._known: dict[tuple[str, str], tuple[float, bool]] = {}
+        self._known: dict[Ask, tuple[float, bool]] = {}
+        self._asking: dict[Ask, asyncio.Future[bool]] = {}
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def lister(
@@ -39,8 +51,8 @@ class Rights:
         if not res.namespaced:
             return _nothing
         asked = sorted(set(namespaces()))
-        answers = await asyncio.gather(*(self.may_list(res, space) for space in asked))
-        return {space for space, may in zip(asked, answers, strict=True) if may}.__contains__
+        may = await self.may_all([Ask("list", res.group, res.plural, space) for space in asked])
+        return {space for space, allowed in zip(asked, may, strict=True) if allowed}.__contains__
 
     async def may_list(self, res: Resource[Any], namespace: str) -> bool:
         """Tell whether the user may list a kind in a namespace; in all of them where it is empty.
@@ -49,22 +61,46 @@ class Rights:
             Unauthorized: when the credentials count no more.
             ApiError: when the server does not answer.
         """
+        return await self.may(Ask("list", res.group, res.plural, namespace))
+
+    async def lists(self, res: Resource[Any], namespace: str) -> bool:
+        """Tell whether the user may list a kind there, by a right of the namespace or of all."""
+        return await self.may_list(res, "") or (
+            res.namespaced and await self.may_list(res, namespace)
+        )
+
+    async def may_all(self, asks: Iterable[Ask]) -> list[bool]:
+        """Answer many questions at once, in their order."""
+        return list(await asyncio.gather(*map(self.may, asks)))
+
+    async def may(self, ask: Ask) -> bool:
+        """Answer one question; two that are alike at the same time are asked once."""
         now = asyncio.get_running_loop().time()
-        key = (f"{res.plural}.{res.group}", namespace)
-        known = self._known.get(key)
+        known = self._known.get(ask)
         if known is not None and now - known[0] < KEPT:
             return known[1]
+        if ask not in self._asking:
+            task = asyncio.ensure_future(self._answer(ask))
+            self._asking[ask] = task
+            task.add_done_callback(lambda _: self._asking.pop(ask, None))
+        return await asyncio.shield(self._asking[ask])
+
+    async def _answer(self, ask: Ask) -> bool:
         async with self._places:
-            allowed = await self._ask(res, namespace)
-        self._known[key] = (now, allowed)
+            allowed = await self._ask(ask)
+        now = asyncio.get_running_loop().time()
+        if len(self._known) >= MOST_KNOWN:
+            self._known = {a: k for a, k in self._known.items() if now - k[0] < KEPT}
+        self._known[ask] = (now, allowed)
         return allowed
 
-    async def _ask(self, res: Resource[Any], namespace: str) -> bool:
+    async def _ask(self, ask: Ask) -> bool:
         attributes = {
-            "verb": "list",
-            "group": res.group,
-            "resource": res.plural,
-            "namespace": namespace,
+            "verb": ask.verb,
+            "group": ask.group,
+            "resource": ask.plural,
+            "namespace": ask.namespace,
+            "subresource": ask.subresource,
         }
         review = {
             "apiVersion": "authorization.k8s.io/v1",

@@ -14,7 +14,7 @@ from lockstep.console import links
 from lockstep.console.rights import Rights
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
-from lockstep.kube.errors import ConfigError, Unauthorized
+from lockstep.kube.errors import ConfigError, Forbidden, Unauthorized
 
 if TYPE_CHECKING:
     from lockstep.console.streams import Stream
@@ -39,10 +39,13 @@ class Session:
     rights: Rights
     namespace: str
     used: float
+    secret: str = field(default="", repr=False)
+    ended: bool = False
     streams: dict[str, Stream] = field(default_factory=dict)
 
     def end(self) -> None:
         """End what runs for it."""
+        self.ended = True
         for stream in list(self.streams.values()):
             stream.end()
         self.streams.clear()
@@ -105,6 +108,15 @@ class Sessions:
             )
         return await self._begin(replace(config, server=self._own.server))
 
+    async def for_user(self, user: str) -> tuple[str, Session]:
+        """Sign in a user that a trusted proxy vouches for, by impersonation.
+
+        Raises:
+            Refused: when the console's own account may not impersonate.
+            ApiError: when the API server does not answer.
+        """
+        return await self._begin(replace(self._own, acts_as=user, namespace="default"))
+
     async def _begin(self, config: ClusterConfig) -> tuple[str, Session]:
         self._expire()
         if len(self._open) >= MOST:
@@ -112,14 +124,15 @@ class Sessions:
         client = Client(config)
         try:
             user = await _who(client)
-        except Unauthorized:
+        except (Unauthorized, Forbidden) as error:
             await client.close()
-            raise Refused("the API server does not accept these credentials") from None
+            why = error.message if isinstance(error, Forbidden) else "these credentials"
+            raise Refused(f"the API server does not accept {why}") from None
         except BaseException:
             await client.close()
             raise
         secret = secrets.token_urlsafe(32)
-        session = Session(user, client, Rights(client), config.namespace, _now())
+        session = Session(user, client, Rights(client), config.namespace, _now(), secret)
         self._open[secret] = session
         return secret, session
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from lockstep.api.core import EVENTS, PODS
-from lockstep.api.gang import GANGS
+from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.console.sessions import Session
-from lockstep.console.views import job, jobs, picture, query
+from lockstep.console.views import jobs, listing, picture, query
+from lockstep.console.views.kinds import KINDS
 from lockstep.console.views.picture import EMPTY, Picture
 from lockstep.console.world import World
 
@@ -61,6 +61,21 @@ class Topic(abc.ABC):
     def end(self) -> None:  # noqa: B027 - most topics run nothing
         """End what runs for it."""
 
+    async def sees(self, res: Resource[Any]) -> Callable[[str], bool]:
+        """Return what tells of which namespaces the user may list a kind."""
+        return await self.session.rights.lister(res, self.world.namespaces)
+
+
+def forbidden(res: Resource[Any], namespace: str = "") -> Picture:
+    """Return what is shown in place of what the user may not list: the right that is missing."""
+    group = f".{res.group}" if res.group else ""
+    return Picture({"forbidden": f"list {res.plural}{group}", "namespace": namespace})
+
+
+def unread(world: World) -> Picture:
+    """Return what is shown while the API server does not answer."""
+    return Picture({"unread": world.problem() or "the API server is being read"})
+
 
 class JobList(Topic):
     """``jobs?PARAMETERS``: one page of the list of jobs."""
@@ -69,49 +84,39 @@ class JobList(Topic):
 
     def __init__(self, world: World, session: Session, given: Mapping[str, str]) -> None:
         super().__init__(world, session)
-        self._query = query.parse(given, tuple(jobs.COLUMNS), jobs.PHASES)
+        self.query = query.parse(given, tuple(jobs.COLUMNS), jobs.PHASES)
 
     async def picture(self) -> Picture:
         """Return the page."""
-        rights = self.session.rights
-        sees = await rights.lister(TRAINING_JOBS, self.world.job_namespaces)
-        return jobs.listed(self.world.job_rows, self._query, sees)
+        sees = await self.session.rights.lister(TRAINING_JOBS, self.world.job_list.namespaces)
+        return self.world.job_list.page(self.query, sees)
 
 
-class JobPage(Topic):
-    """``job/NAMESPACE/NAME``: a job with its gang, pods and events."""
+class List(Topic):
+    """``list/WORD?PARAMETERS``: one page of the list of any other kind."""
 
-    kinds = frozenset({"TrainingJob", "Gang", "Pod", "Event"})
-
-    def __init__(self, world: World, session: Session, namespace: str, name: str) -> None:
+    def __init__(self, world: World, session: Session, word: str, given: Mapping[str, str]) -> None:
         super().__init__(world, session)
-        self._namespace, self._name = namespace, name
-
-    def concerns(self, kind: str, namespace: str, name: str) -> bool:
-        """Tell whether a change belongs to the job; events of its pods are named as they are."""
-        ours = name == self._name or (kind == "Event" and name.startswith(f"{self._name}-"))
-        return namespace == self._namespace and ours
+        if word not in KINDS:
+            raise query.BadQuery(f"kind: {word[:40]!r} is none; use one of {', '.join(KINDS)}")
+        self.kind = KINDS[word]
+        self.kinds = frozenset({self.kind.resource.kind})
+        columns = ("name", "namespace", *(column.name for column in self.kind.columns))
+        self.query = query.parse(given, columns, None, "name")
 
     async def picture(self) -> Picture:
-        """Return the page; what the user may not list is left out and named in ``hidden``."""
-        world, space, name = self.world, self._namespace, self._name
-        may = {res.kind: await self._may(res) for res in (TRAINING_JOBS, GANGS, PODS, EVENTS)}
-        if not may["TrainingJob"]:
-            return Picture({"forbidden": "list trainingjobs.lockstep.dev", "namespace": space})
-        pods = world.pods_of(space, name) if may["Pod"] else []
-        about = [name, *(pod.metadata.name for pod in pods)]
-        found = job.page(
-            world.jobs.get(space, name),
-            world.gangs.get(space, name) if may["Gang"] else None,
-            pods,
-            world.events_about(space, about) if may["Event"] else [],
-        )
-        hidden = sorted(kind for kind, allowed in may.items() if not allowed)
-        return Picture({**found.facts, "hidden": hidden}, found.order, found.rows)
-
-    async def _may(self, res: Any) -> bool:
+        """Return the page; for a user who may list the kind nowhere, the right that is missing."""
+        found = await self.world.collection(self.kind.word)
+        if found is None:
+            return unread(self.world)
+        spaces = found.namespaces() or {self.session.namespace}
         rights = self.session.rights
-        return await rights.may_list(res, "") or await rights.may_list(res, self._namespace)
+        sees = await rights.lister(self.kind.resource, lambda: spaces)
+        if not any(map(sees, spaces)) and not await rights.lists(
+            self.kind.resource, self.session.namespace
+        ):
+            return forbidden(self.kind.resource)
+        return listing.shown(self.kind, found.rows, self.query, sees)
 
 
 class Server(Topic):
@@ -128,7 +133,8 @@ def topic(world: World, session: Session, name: str) -> Topic:
     Raises:
         BadQuery: when there is no such topic.
     """
-    from lockstep.console.logs import Log
+    from lockstep.console import cluster_topics, job_topics
+    from lockstep.console.logs import Logs
 
     if len(name) > LONGEST:
         raise query.BadQuery(f"topic: {len(name)} characters; use at most {LONGEST}")
@@ -137,15 +143,32 @@ def topic(world: World, session: Session, name: str) -> Topic:
         given = dict(parse_qsl(parts.query, keep_blank_values=True))
     except ValueError:
         raise query.BadQuery("topic: it is no path with a query") from None
+    of_cluster: dict[str, Callable[[World, Session], Topic]] = {
+        "home": cluster_topics.Home,
+        "map": cluster_topics.Map,
+        "queues": cluster_topics.Queues,
+        "waste": cluster_topics.Waste,
+        "server": Server,
+    }
     match parts.path.split("/"):
+        case [word] if word in of_cluster:
+            return of_cluster[word](world, session)
         case ["jobs"]:
             return JobList(world, session, given)
-        case ["job", namespace, job_name]:
+        case ["nodes"]:
+            return cluster_topics.Nodes(world, session, given)
+        case ["list", word]:
+            return List(world, session, word, given)
+        case ["node", node]:
+            query.require_names(node=node)
+            return cluster_topics.NodePage(world, session, node)
+        case ["job" | "ranks" as word, namespace, job_name]:
             query.require_names(namespace=namespace, name=job_name)
-            return JobPage(world, session, namespace, job_name)
-        case ["log", namespace, pod, container]:
-            query.require_names(namespace=namespace, pod=pod, container=container)
-            return Log(world, session, namespace, pod, container)
-        case ["server"]:
-            return Server(world, session)
+            made = job_topics.JobPage if word == "job" else job_topics.Ranks
+            return made(world, session, namespace, job_name)
+        case ["logs", namespace, job_name]:
+            return Logs(world, session, namespace, job_name, given)
+        case ["object", word, namespace, object_name]:
+            query.require_names(name=object_name)
+            return job_topics.ObjectPage(world, session, word, namespace, object_name)
     raise query.BadQuery(f"topic: there is no {parts.path[:80]!r}")

@@ -43,6 +43,8 @@ class ClusterConfig:
     namespace: str = "default"
     insecure: bool = False
     tls_server_name: str | None = None
+    acts_as: str = ""
+    """User in whose name requests are made, with the right to impersonate; the own one if empty."""
 
     @classmethod
     def load(cls, path: Path | None = None, context: str | None = None) -> ClusterConfig:

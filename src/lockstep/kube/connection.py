@@ -128,7 +128,7 @@ class Connection:
         started = time.perf_counter()
         status = 0
         try:
-            response = await transport.send(_request(call, credential))
+            response = await transport.send(_request(call, credential, self._config.acts_as))
             status = response.status
         finally:
             if self.observer is not None:
@@ -146,7 +146,7 @@ class Connection:
         try:
             async with asyncio.timeout(deadline):
                 transport, credential = await self._ready()
-                stream = await transport.open(_request(call, credential))
+                stream = await transport.open(_request(call, credential, self._config.acts_as))
                 if stream.status < 400:
                     return stream
                 body = b"".join([chunk async for chunk in stream.chunks()])
@@ -176,12 +176,14 @@ class Connection:
         self._retired.clear()
 
 
-def _request(call: Call, credential: Credential) -> Request:
+def _request(call: Call, credential: Credential, acts_as: str) -> Request:
     headers = {"Accept": call.accept, "User-Agent": "lockstep"}
     if call.body is not None:
         headers["Content-Type"] = call.content_type
     if credential.authorization is not None:
         headers["Authorization"] = credential.authorization
+    if acts_as:
+        headers["Impersonate-User"] = acts_as
     return Request(call.method, call.target, headers, call.body)
 
 

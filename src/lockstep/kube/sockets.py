@@ -36,6 +36,8 @@ async def websocket(
             insecure=config.insecure,
         )
     headers = {"Authorization": credential.authorization} if credential.authorization else {}
+    if config.acts_as:
+        headers["Impersonate-User"] = config.acts_as
     async with aiohttp.ClientSession() as session:
         try:
             socket = await session.ws_connect(

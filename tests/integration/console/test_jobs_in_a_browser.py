@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.support.console import watched_page
 from tests.support.control_plane import ControlPlane
-
-from lockstep.console.views.tables import KINDS
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +31,16 @@ def link(plane: ControlPlane) -> str:
     return plane.ok("console", "--print", "--data", str(plane.data)).strip()
 
 
+def enter(page: Page, plane: ControlPlane) -> None:
+    page.goto(link(plane))
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
 def test_a_job_from_the_form_to_its_end(plane: ControlPlane, page: Page) -> None:
     plane.ok("submit", "plain", "--name", "wide", "--workers", "3", "--gpus", "8", "--simulated",
              "--", "train")  # fmt: skip
-    page.goto(link(plane))
+    enter(page, plane)
+    page.get_by_role("navigation").get_by_role("link", name="Jobs", exact=True).click()
     page.get_by_role("link", name="wide", exact=True).click()
     expect(page.get_by_role("heading", name="Why it waits")).to_be_visible()
     expect(page.locator(".reason")).to_contain_text("needs 3 pods x 8 GPUs")
@@ -44,6 +50,7 @@ def test_a_job_from_the_form_to_its_end(plane: ControlPlane, page: Page) -> None
     page.get_by_label("Framework").select_option("plain")
     page.get_by_role("textbox", name="Command").fill("echo from the pod\nsleep 1000")
     expect(page.get_by_text("The API server would accept it.")).to_be_visible()
+    expect(page.get_by_role("textbox", name="YAML")).to_have_value(re_contains("name: hello"))
     page.get_by_role("button", name="Submit").click()
     expect(page.locator("h1 .badge")).to_have_text("Running")
     expect(page.get_by_role("log")).to_contain_text("from the pod")
@@ -55,34 +62,62 @@ def test_a_job_from_the_form_to_its_end(plane: ControlPlane, page: Page) -> None
     assert "hello" not in plane.ok("list")
 
 
-def test_every_other_kind_has_a_page(plane: ControlPlane, page: Page) -> None:
-    page.goto(link(plane))
-    pages = page.get_by_role("navigation").get_by_role("link")
-    expect(pages).to_have_count(2 + len(KINDS))
-    for name in pages.all_inner_texts()[2:]:
-        page.get_by_role("link", name=name, exact=True).click()
-        expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
-        expect(page.get_by_role("table")).to_be_visible()
-        expect(page.get_by_role("alert")).to_have_count(0)
-    page.get_by_role("link", name="Nodes", exact=True).click()
-    expect(page.get_by_role("row").filter(has_text="sim-0-0-0")).to_be_visible()
-    page.get_by_label("Search names").fill("nothing-like-it")
-    expect(page.get_by_text("Nothing matches.")).to_be_visible()
+def re_contains(text: str) -> Any:
+    return re.compile(re.escape(text))
 
 
-def test_two_tabs_share_one_stream_and_both_are_live(plane: ControlPlane, page: Page) -> None:
-    page.goto(link(plane))
-    other = page.context.new_page()
-    other.goto(page.url.partition("#")[0])
-    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+def test_form_yaml_and_script_follow_each_other(plane: ControlPlane, page: Page) -> None:
+    enter(page, plane)
+    page.get_by_role("link", name="Submit a job").first.click()
+    page.get_by_role("textbox", name="Command").fill("python train.py")
+    yaml = page.get_by_role("textbox", name="YAML")
+    expect(yaml).to_have_value(re_contains("train.py"))
+    yaml.fill(yaml.input_value().replace("replicas: 1", "replicas: 7"))
+    expect(page.get_by_label("Workers", exact=True)).to_have_value("7")
+    page.get_by_role("tab", name="Python SDK").click()
+    script = page.get_by_role("textbox", name="Python SDK")
+    expect(script).to_have_value(re_contains("num_nodes=7"))
+    script.fill(script.input_value().replace("num_nodes=7", "num_nodes=5"))
+    expect(page.get_by_label("Workers", exact=True)).to_have_value("5")
+    page.reload()
+    expect(page.get_by_label("Workers", exact=True)).to_have_value("5")
+    page.get_by_label("Workers", exact=True).fill("none")
+    expect(page.locator("#workers-error")).to_contain_text("is no whole number from 1")
+    page.get_by_label("Workers", exact=True).fill("1")
+    expect(page.get_by_text("The API server would accept it.")).to_be_visible()
+    page.get_by_role("button", name="Ask the simulator").click()
+    expect(page.locator(".said")).to_contain_text("would start")
+
+
+def test_a_job_is_scaled_suspended_and_cloned(plane: ControlPlane, page: Page) -> None:
+    plane.ok("submit", "plain", "--name", "grow", "--simulated", "--", "train")
+    enter(page, plane)
+    page.goto(page.url.partition("/#")[0].rstrip("/") + "/jobs/default/grow")
+    expect(page.locator("h1 .badge")).to_have_text("Running")
+    page.get_by_label("Workers").fill("2")
+    page.get_by_role("button", name="Scale").click()
+    expect(page.locator(".facts")).to_contain_text("2/2")
+    page.get_by_role("button", name="Suspend").click()
+    expect(page.locator("h1 .badge")).to_have_text("Suspended")
+    page.get_by_role("button", name="Clone").click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("grow-copy")
+    expect(page.get_by_text("The API server would accept it.")).to_be_visible()
+
+
+def test_twelve_tabs_share_one_stream_and_all_are_live(plane: ControlPlane, page: Page) -> None:
+    enter(page, plane)
+    address = page.url.partition("/#")[0].rstrip("/") + "/jobs"
+    tabs = [page.context.new_page() for _ in range(12)]
+    for tab in tabs:
+        tab.goto(address)
+    expect(tabs[-1].get_by_role("button", name="Sign out")).to_be_visible()
     plane.ok("submit", "plain", "--name", "seen", "--simulated", "--", "train")
-    for tab in (page, other):
+    for tab in tabs:
         expect(tab.get_by_role("link", name="seen", exact=True)).to_be_visible()
 
 
 def test_a_killed_console_is_back_and_the_page_recovers(plane: ControlPlane, page: Page) -> None:
-    page.goto(link(plane))
-    expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+    enter(page, plane)
     killed = plane.child("console")
     assert killed is not None
     os.kill(killed, signal.SIGKILL)

@@ -12,6 +12,8 @@ from tests.support.waiting import eventually_sync
 
 from lockstep.api.names import API_VERSION
 from lockstep.api.permissions import PEOPLE
+from lockstep.console.reading import VERBS
+from lockstep.console.views.kinds import KINDS, OBJECTS
 
 RBAC = "rbac.authorization.k8s.io"
 
@@ -75,10 +77,52 @@ def test_a_user_sees_and_does_what_the_api_server_allows(
     refused = reader.request("POST", "/api/jobs", {"object": job("reading", "more")})
     assert refused.status == 403
     assert "cannot create resource" in refused.json["error"]["message"]
-    assert reader.request("GET", "/api/jobs/editing/own").status == 403
-    assert reader.request("DELETE", "/api/jobs/reading/own").status == 403
+    assert reader.request("GET", "/api/objects/jobs/editing/own").status == 403
+    assert reader.request("DELETE", "/api/objects/jobs/reading/own").status == 403
     assert editor.request("POST", "/api/jobs", {"object": job("editing", "more")}).status == 201
-    assert editor.request("DELETE", "/api/jobs/editing/more").status == 200
+    assert editor.request("DELETE", "/api/objects/jobs/editing/more").status == 200
+
+
+def test_each_kind_and_verb_is_what_the_api_server_says(
+    any_server: ApiServer, console: Console
+) -> None:
+    """The table of users, kinds and verbs: rights that are told, and lists that are shown."""
+    tokens = {role: team(any_server, f"{role}ing", role.removeprefix("read") or "view")
+              for role in ("read", "edit")}  # fmt: skip
+    for role, secret in tokens.items():
+        space, visitor = f"{role}ing", console.visitor(token=secret)
+        told = visitor.request("GET", f"/api/rights?namespace={space}").json["items"]
+        assert {one["word"] for one in told} == set(OBJECTS)
+        for one in told:
+            res = OBJECTS[one["word"]]
+            where = space if res.namespaced else ""
+            for verb in VERBS:
+                asked = {"verb": verb, "group": res.group, "resource": res.plural}
+                said = _may(any_server, space, {**asked, "namespace": where})
+                assert one["verbs"][verb] == said, (role, one["word"], verb)
+        for word, kind in KINDS.items():
+            may = any(one["verbs"]["list"] for one in told if one["word"] == word)
+            listed = visitor.request("GET", f"/api/lists/{word}")
+            assert (listed.status == 200) == may, (role, word, listed.body)
+            if may:
+                spaces = {row["namespace"] for row in listed.json["items"]}
+                assert spaces <= {space}, (role, word)
+            assert kind.resource == OBJECTS[word]
+
+
+def _may(server: ApiServer, space: str, attributes: dict[str, str]) -> bool:
+    """Tell what the server says of the member of a namespace, asked by the administrator."""
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{space}", "system:authenticated"]
+    user = {"user": f"system:serviceaccount:{space}:member", "groups": groups}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {**user, "resourceAttributes": attributes},
+    }
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    answer = server.request("POST", path, review)
+    assert answer.status == 201, answer.body
+    return bool(answer.json["status"]["allowed"])
 
 
 def test_a_withdrawn_right_is_gone_within_15_s(any_server: ApiServer, console: Console) -> None:
@@ -118,7 +162,16 @@ def test_a_wrong_token_and_no_session_are_refused(shared: Console) -> None:
     wrong = Visitor(shared.url).request("POST", "/api/session", {"token": "wrong"})
     assert wrong.status == 403
     assert "does not accept" in wrong.json["error"]["message"]
-    for path in ("session", "jobs", "stream", "queues", "jobs/default/x"):
+    for path in (
+        "session",
+        "jobs",
+        "stream",
+        "queues",
+        "objects/jobs/default/x",
+        "rights",
+        "audit",
+        "cost",
+    ):
         assert Visitor(shared.url).request("GET", f"/api/{path}").status == 401
 
 

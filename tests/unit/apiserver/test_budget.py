@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from lockstep.apiserver.budget import Later, TooCostly, apart, decided, is_answered
+from lockstep.apiserver.budget import Later, TooCostly, apart, decided, draw, is_answered
 
 
 async def nothing() -> None:
@@ -105,3 +106,17 @@ async def test_what_is_put_off_is_no_answer() -> None:
         return b"done"
 
     assert await decided(decide, nothing) == b"done"
+
+
+async def test_what_is_drawn_stays_when_a_request_is_decided_anew() -> None:
+    asked: list[bytes] = []
+
+    async def decide() -> bytes:
+        question = draw(0, lambda: secrets.token_hex(8)).encode()
+        asked.append(question)
+        return apart(question, lambda: b"answer")
+
+    assert await decided(decide, nothing) == b"answer"
+    assert asked[0] == asked[1]
+    await decided(decide, nothing)
+    assert asked[2] != asked[0]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.training import Role, TrainingJob, TrainingJobSpec, TrainingJobStatus
 from lockstep.console.views import form, jobs, query
+from lockstep.console.views.job_list import JobList
 from lockstep.console.views.picture import EMPTY, Picture, applied, delta
 from lockstep.console.views.query import BadQuery, Query
 from lockstep.console.views.sorted_rows import SortedRows
@@ -77,14 +78,46 @@ JOBS = [job("one"), job("two", "b"), job("three", phase="Failed"), job("four", q
 def test_a_page_holds_what_matches_and_may_be_seen(
     asked: Query, names: list[str], total: int
 ) -> None:
-    rows = jobs.rows()
+    there = JobList()
     for one in JOBS:
-        rows.put(f"{one.metadata.namespace}/{one.metadata.name}", jobs.row(one, None))
-    page = jobs.listed(rows, asked, {"a"}.__contains__)
+        there.put(f"{one.metadata.namespace}/{one.metadata.name}", jobs.row(one, None))
+    page = there.page(asked, {"a"}.__contains__)
     assert [page.rows[key]["name"] for key in page.order] == names
     assert page.facts["total"] == total
     if not (asked.search or asked.queue or asked.namespace):
         assert page.facts["phases"] == {"Failed": 1, "Running": 2}
+
+
+@given(
+    st.lists(
+        st.tuples(KEYS, st.sampled_from("xy"), st.sampled_from(["Running", "Failed", ""])),
+        max_size=30,
+    ),
+    st.sampled_from(["", "a", "x/"]),
+    st.sets(st.sampled_from(["Running", "Failed"])),
+)
+def test_running_counts_are_those_of_a_walk_over_all(
+    changes: list[tuple[str, str, str]], words: str, phases: set[str]
+) -> None:
+    there, fresh = JobList(), {}
+    for name, space, phase in changes:
+        key = f"{space}/{name}"
+        if phase:
+            fresh[key] = jobs.row(job(name, space, phase), None)
+            there.put(key, fresh[key])
+        else:
+            fresh.pop(key, None)
+            there.remove(key)
+    asked = Query(search=words, phases=frozenset(phases))
+    page = there.page(asked, {"x"}.__contains__)
+    found = [(k, r) for k, r in fresh.items() if r.namespace == "x" and words in k]
+    wanted = {k for k, r in found if not phases or r.phase in phases}
+    assert set(page.order) == wanted
+    assert page.facts["total"] == len(wanted)
+    counts = page.facts["phases"]
+    assert counts == {
+        p: n for p in ("Failed", "Running") if (n := sum(r.phase == p for _, r in found))
+    }
 
 
 @pytest.mark.parametrize(

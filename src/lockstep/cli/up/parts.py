@@ -68,7 +68,8 @@ def others(settings: Settings) -> list[Part]:
     port = str(settings.router_port)
     parts.append(_part("router", *user("router"), "--port", port, "--name", "embedded"))
     port, state = str(settings.console_port), str(settings.data / "console")
-    serving = ("--serve", "--port", port, "--state", state)
+    records = ("--records", str(settings.data / RECORDS))
+    serving = ("--serve", "--port", port, "--state", state, *records)
     parts.append(_part("console", *user("console"), *serving))
     if settings.process_node:
         name = "process-node"

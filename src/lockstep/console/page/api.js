@@ -10,6 +10,9 @@ export class Refusal extends Error {
     this.status = status;
     this.field = body.field || '';
     this.causes = body.causes || [];
+    this.difference = body.difference || null;
+    this.reason = body.reason || '';
+    this.ways = body.ways || null;
   }
 }
 

@@ -1,17 +1,32 @@
 // The frame: who is signed in, where one can go, and the page of the address.
-import { html, render, useEffect } from './ui.js';
+import { html, render, useEffect, useState, Icon } from './ui.js';
 import { request, user } from './api.js';
-import { capture, go, route } from './route.js';
+import { capture, route } from './route.js';
 import { disconnect, refusal, status, useTopic } from './live.js';
 import { LANGUAGES, language, loadTexts, speak, t } from './texts.js';
-import { SignIn } from './pages/signin.js';
+import { SignIn, problem, ways } from './pages/signin.js';
+import { Home } from './pages/home.js';
 import { Jobs } from './pages/jobs.js';
 import { Job } from './pages/job.js';
 import { Submit } from './pages/submit.js';
 import { Table } from './pages/table.js';
+import { NewObject, ObjectPage } from './pages/object.js';
+import { Map_ } from './pages/map.js';
+import { Queues } from './pages/queues.js';
+import { Node, Nodes } from './pages/nodes.js';
+import { Waste } from './pages/waste.js';
+import { Cost } from './pages/cost.js';
+import { Rights } from './pages/rights.js';
+import { Audit } from './pages/audit.js';
+import { TEMPLATES } from './pages/templates.js';
 
-const TABLES = ['queues', 'gangs', 'nodes', 'health', 'pools', 'services', 'datasets', 'pipelines', 'models', 'notebooks', 'teams', 'pods', 'events'];
-const PAGES = [['/jobs', 'nav.jobs'], ['/submit', 'nav.submit'], ...TABLES.map((kind) => [`/${kind}`, `nav.${kind}`])];
+const GROUPS = [
+  ['develop', ['home', 'jobs', 'submit', 'notebooks', 'environments', 'datasets', 'services', 'pipelines', 'models']],
+  ['operate', ['map', 'queues', 'nodes', 'health', 'pools', 'waste', 'cost', 'prices', 'teams', 'rights', 'audit']],
+  ['more', ['gangs', 'pods']],
+];
+const OWN = { '': Home, home: Home, jobs: Jobs, submit: Submit, map: Map_, queues: Queues, nodes: Nodes, waste: Waste, cost: Cost, rights: Rights, audit: Audit };
+const TABLES = ['notebooks', 'environments', 'datasets', 'services', 'pipelines', 'models', 'health', 'pools', 'prices', 'teams', 'gangs', 'pods'];
 
 function theme(chosen) {
   if (chosen) localStorage.setItem('theme', chosen);
@@ -38,30 +53,44 @@ function State() {
   return null;
 }
 
+function decoded(part) {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
 function Page() {
   const { path } = route.value;
-  const parts = path.split('/').filter(Boolean).map(decodeURIComponent);
-  if (parts[0] === 'jobs' && parts.length === 3) return html`<${Job} key=${path} namespace=${parts[1]} name=${parts[2]} />`;
-  if (parts.length === 1 && TABLES.includes(parts[0])) return html`<${Table} key=${path} kind=${parts[0]} />`;
-  if (parts[0] === 'submit') return html`<${Submit} />`;
-  if (parts.length === 0 || path === '/jobs') return html`<${Jobs} />`;
-  return html`<h1>${t('missing.page')}</h1><p><a href="/jobs">${t('nav.jobs')}</a></p>`;
+  const parts = path.split('/').filter(Boolean).map(decoded);
+  const [kind = '', namespace, name] = parts;
+  if (parts.length <= 1 && OWN[kind]) { const Own = OWN[kind]; return html`<${Own} key=${path} />`; }
+  if (parts.length === 3 && kind === 'jobs') return html`<${Job} key=${path} namespace=${namespace} name=${name} />`;
+  if (parts.length === 2 && namespace === 'new' && TEMPLATES[kind]) return html`<${NewObject} key=${path} kind=${kind} />`;
+  if (parts.length === 2 && kind === 'nodes') return html`<${Node} key=${path} name=${namespace} />`;
+  if (TABLES.includes(kind) && parts.length === 1) return html`<${Table} key=${path} kind=${kind} />`;
+  if (TABLES.includes(kind) && parts.length === 3) return html`<${ObjectPage} key=${path} kind=${kind} namespace=${namespace} name=${name} />`;
+  return html`<h1>${t('missing.page')}</h1><p><a href="/">${t('nav.home')}</a></p>`;
+}
+
+function Nav({ close }) {
+  const here = route.value.path.split('/')[1] || 'home';
+  return html`<nav aria-label=${t('nav.pages')} onClick=${close}>${GROUPS.map(([group, names]) => html`<div class="group"><span class="group-name">${t(`nav.${group}`)}</span>
+    ${names.map((name) => html`<a href=${name === 'home' ? '/' : `/${name}`} aria-current=${here === name ? 'page' : undefined}><${Icon} of=${name} />${t(`nav.${name}`)}</a>`)}</div>`)}</nav>`;
 }
 
 function Frame() {
-  const here = route.value.path === '/' ? '/jobs' : route.value.path;
+  const [open, setOpen] = useState(false);
+  const name = route.value.path.split('/').filter(Boolean);
+  useEffect(() => { document.title = `${name.length > 2 ? name[2] : t(`nav.${name[0] || 'home'}`)} · Lockstep`; }, [route.value.path]);
   return html`
     <a class="skip" href="#main">${t('nav.skip')}</a>
-    <header class="side">
-      <a class="brand" href="/jobs"><img src="/static/icon.svg" alt="" width="26" height="26" />Lockstep</a>
-      <nav aria-label=${t('nav.pages')}>
-        ${PAGES.map(([to, text]) => html`<a href=${to} aria-current=${here.startsWith(to) ? 'page' : undefined}>${t(text)}</a>`)}
-      </nav>
+    <header class="side ${open ? 'open' : ''}">
+      <div class="top"><a class="brand" href="/"><img src="/static/icon.svg" alt="" width="26" height="26" />Lockstep</a>
+        <button class="burger" aria-expanded=${open} aria-label=${t('nav.pages')} onClick=${() => setOpen(!open)}>☰</button></div>
+      <${Nav} close=${() => setOpen(false)} />
       <div class="account">
         <span class="who" title=${user.value.user}>${user.value.user}</span>
         <div class="tools">
           <select aria-label=${t('account.language')} value=${language} onChange=${(e) => speak(e.target.value)}>
-            ${Object.entries(LANGUAGES).map(([name, text]) => html`<option value=${name} selected=${name === language}>${text}</option>`)}
+            ${Object.entries(LANGUAGES).map(([code, text]) => html`<option value=${code} selected=${code === language}>${text}</option>`)}
           </select>
           <button class="quiet" onClick=${() => theme(dark() ? 'light' : 'dark')}>${t('account.theme')}</button>
           <button class="quiet" onClick=${signOut}>${t('account.out')}</button>
@@ -80,6 +109,10 @@ function App() {
   return user.value ? html`<${Frame} />` : html`<${SignIn} />`;
 }
 
+async function who() {
+  try { return await request('GET', '/api/session'); } catch (error) { ways.value = error.ways || {}; return null; }
+}
+
 async function start() {
   theme();
   await loadTexts();
@@ -89,13 +122,12 @@ async function start() {
     try {
       user.value = await request('POST', '/api/session', { code });
     } catch (error) {
-      user.value = await request('GET', '/api/session').catch(() => null);
-      if (!user.value) { const { problem } = await import('./pages/signin.js'); problem.value = error; }
+      user.value = await who();
+      if (!user.value) problem.value = error;
     }
   } else {
-    user.value = await request('GET', '/api/session').catch(() => null);
+    user.value = await who();
   }
-  if (location.pathname === '/') go('/jobs', { replace: true });
   render(html`<${App} />`, document.getElementById('app'));
 }
 

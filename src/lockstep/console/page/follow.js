@@ -4,11 +4,11 @@
 const LOG_LINES = 5000;
 
 /** What is known of a topic; the same shape as the server's picture, with a log's lines. */
-function empty() {
+export function empty() {
   return { facts: {}, order: [], rows: {}, lines: [], known: false };
 }
 
-function applied(before, message) {
+export function applied(before, message) {
   const base = message.reset ? empty() : before;
   const facts = { ...base.facts, ...message.facts };
   for (const key of Object.keys(facts)) if (facts[key] === null && message.facts?.[key] === null) delete facts[key];
@@ -22,7 +22,10 @@ function applied(before, message) {
 }
 
 export class Follower {
-  /** @param {(topic: string, state: object) => void} tell @param {(status: string) => void} note */
+  /**
+   * @param {(topic: string, state: object, message?: object) => void} tell gets the whole, and what changed
+   * @param {(status: string) => void} note
+   */
   constructor(tell, note) {
     this.tell = tell;
     this.note = note;
@@ -65,7 +68,7 @@ export class Follower {
       if (!this.wanted.has(message.topic)) return;
       const state = applied(this.states.get(message.topic) || empty(), message);
       this.states.set(message.topic, state);
-      this.tell(message.topic, state);
+      this.tell(message.topic, state, message);
     };
     source.onerror = () => {
       this.note('lost');

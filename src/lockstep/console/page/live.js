@@ -2,7 +2,7 @@
 import { signal } from './vendor/signals.js';
 import { useEffect } from './vendor/hooks.js';
 import { user } from './api.js';
-import { Follower } from './follow.js';
+import { Follower, applied, empty } from './follow.js';
 
 export const status = signal('lost');
 export const refusal = signal('');
@@ -26,7 +26,11 @@ function connect() {
     return { want: (x) => follower.want(x), leave: (x) => follower.leave(x), close: () => follower.close() };
   }
   const { port } = new SharedWorker('/static/worker.js', { type: 'module', name: 'lockstep' });
-  port.onmessage = ({ data }) => (data.topic ? tell(data.topic, data.state) : note(data.status));
+  port.onmessage = ({ data }) => {
+    if (!data.topic) { note(data.status); return; }
+    const before = topics.get(data.topic)?.state.value;
+    tell(data.topic, data.state ?? applied(before?.known ? before : empty(), data.message));
+  };
   port.start();
   addEventListener('pagehide', (event) => { if (!event.persisted) port.postMessage({ bye: true }); });
   return {

@@ -26,7 +26,7 @@ export function amend(changes, how = { replace: true }) {
 /** Follow links without loading the page anew. */
 export function capture(event) {
   const link = event.target.closest?.('a[href^="/"]');
-  if (!link || link.target || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (!link || link.target || link.hasAttribute('download') || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   go(link.getAttribute('href'));
 }

@@ -13,7 +13,8 @@ Json = dict[str, Any]
 FRAMEWORKS = ("pytorch", "mpi", "plain")
 MOST_WORKERS = 100_000
 TEXTS = ("name", "namespace", "queue", "framework", "image", "command", "environment", "priority")
-FIELDS = frozenset({*TEXTS, "workers", "gpus", "cpu", "memory", "maxWait", "simulated"})
+NUMBERS = ("workers", "gpus", "fewest", "most")
+FIELDS = frozenset({*TEXTS, *NUMBERS, "cpu", "memory", "maxWait", "simulated"})
 
 
 class BadField(ValueError):
@@ -60,6 +61,9 @@ def _roles(form: Mapping[str, Any], framework: str) -> list[Json]:
     workers = _whole(form, "workers", 1, 1, MOST_WORKERS)
     gpus = _whole(form, "gpus", 0, 0, 1024)
     worker: Json = {"name": "worker", "replicas": workers}
+    for field, name in (("fewest", "min"), ("most", "max")):
+        if _text(form, field):
+            worker[name] = _whole(form, field, workers, 1, MOST_WORKERS)
     if framework != "mpi":
         return [{**worker, "template": {"spec": _pod(form, command, gpus)}}]
     # An MPI job's command runs once, in the launcher; the workers wait for it.
@@ -131,3 +135,94 @@ def _parsed(field: str, text: str, parse: Any) -> str:
     except ValueError as error:
         raise BadField(field, str(error)) from None
     return text
+
+
+def form_of(tree: Any) -> tuple[Json, list[str]]:
+    """Return a job as fields of the form, and the paths of what the form has no field for.
+
+    A form of a job that came from the form gives that job again; anything else that stands in
+    *tree* is kept by its author's YAML and only named here.
+    """
+    spec, meta = _at(tree, "spec"), _at(tree, "metadata")
+    found: Json = {field: _word(meta, field) for field in ("name", "namespace")}
+    found |= {field: _word(spec, field) for field in ("framework", "queue", "maxWait")}
+    found["priority"] = _word(spec, "priorityClassName")
+    if spec.get("simulated") is True:
+        found["simulated"] = True
+    roles = [one for one in _list(spec, "roles") if isinstance(one, Mapping)]
+    worker = next((one for one in roles if one.get("name") == "worker"), roles[0] if roles else {})
+    for field, name in (("workers", "replicas"), ("fewest", "min"), ("most", "max")):
+        found[field] = _word(worker, name)
+    runs = next((one for one in roles if one.get("name") == "launcher"), worker)
+    found |= _container_of(worker) | {"command": _command_of(runs)}
+    kept = {field: value for field, value in found.items() if value != ""}
+    return kept, _beyond(tree, kept)
+
+
+def _container_of(role: Mapping[str, Any]) -> Json:
+    main = _main(role)
+    limits = _at(main, "resources", "limits")
+    image = _word(main, "image")
+    lines = [
+        f"{_word(one, 'name')}={_word(one, 'value')}"
+        for one in _list(main, "env")
+        if isinstance(one, Mapping) and "valueFrom" not in one
+    ]
+    return {
+        "image": "" if image == NO_IMAGE else image,
+        "gpus": _word(limits, names.GPU),
+        "cpu": _word(limits, names.CPU),
+        "memory": _word(limits, names.MEMORY),
+        "environment": "\n".join(lines),
+    }
+
+
+def _command_of(role: Mapping[str, Any]) -> str:
+    main = _main(role)
+    parts = [str(one) for one in (*_list(main, "command"), *_list(main, "args"))]
+    if len(parts) == 3 and parts[:2] == ["sh", "-c"] and "\n" in parts[2]:
+        return parts[2]
+    return shlex.join(parts)
+
+
+def _main(role: Mapping[str, Any]) -> Mapping[str, Any]:
+    containers = _list(_at(role, "template", "spec"), "containers")
+    first = containers[0] if containers else {}
+    return first if isinstance(first, Mapping) else {}
+
+
+def _beyond(tree: Any, form: Json) -> list[str]:
+    """Return the paths of a tree that the job of the form does not have."""
+    try:
+        made = training_job(form)
+    except BadField:
+        return []
+    return sorted(set(_paths(tree)) - set(_paths(made)))[:20]
+
+
+def _paths(tree: Any, at: str = "", depth: int = 0) -> list[str]:
+    if depth > 24:
+        return [at]
+    if isinstance(tree, Mapping):
+        return [
+            p for key, v in tree.items() for p in _paths(v, f"{at}.{key}".lstrip("."), depth + 1)
+        ]
+    if isinstance(tree, list):
+        return [p for i, v in enumerate(tree) for p in _paths(v, f"{at}[{i}]", depth + 1)]
+    return [at] if at else []
+
+
+def _at(tree: Any, *path: str) -> Mapping[str, Any]:
+    for step in path:
+        tree = tree.get(step) if isinstance(tree, Mapping) else None
+    return tree if isinstance(tree, Mapping) else {}
+
+
+def _list(tree: Mapping[str, Any], name: str) -> list[Any]:
+    found = tree.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _word(tree: Mapping[str, Any], name: str) -> str:
+    found = tree.get(name)
+    return str(found) if isinstance(found, str | int | float) else ""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from lockstep.api import names
+from lockstep.api import checkpoint, names, timestamp
 from lockstep.api.core import Event, Pod
+from lockstep.api.device_usage import DeviceUsage
+from lockstep.api.diagnosis import Diagnosis
 from lockstep.api.gang import Gang
+from lockstep.api.roles import gpus
 from lockstep.api.training import TrainingJob
-from lockstep.console.views import jobs
+from lockstep.console.views import jobs, timeline
 from lockstep.console.views.picture import Picture
 
 Json = dict[str, Any]
@@ -19,17 +22,22 @@ EVENTS_SHOWN = 100
 
 
 def page(
-    job: TrainingJob | None, gang: Gang | None, pods: Iterable[Pod], events: Iterable[Event]
+    job: TrainingJob | None,
+    gang: Gang | None,
+    pods: Iterable[Pod],
+    events: Iterable[Event],
+    usage: Mapping[str, DeviceUsage],
 ) -> Picture:
     """Return the page of a job: facts about it, its pods and events as rows.
 
     Each of them is what the user may see; a job that is gone gives ``{"missing": true}``.
+    *usage* is what the devices of its nodes do, by node.
     """
     if job is None:
         return Picture({"missing": True})
-    shown_pods = {f"pod/{pod.metadata.name}": pod_row(pod) for pod in sorted(pods, key=_order)}
-    latest = sorted(events, key=_seen)[-EVENTS_SHOWN:]
-    shown_events = {f"event/{event.metadata.name}": event_row(event) for event in latest}
+    there = sorted(pods, key=_order)
+    shown_pods = {f"pod/{p.metadata.name}": pod_row(p, usage.get(p.spec.node_name)) for p in there}
+    shown_events = {f"event/{one.metadata.name}": event_row(one) for one in latest(events)}
     facts: Json = {
         "job": msgspec.structs.asdict(jobs.row(job, gang)),
         **({"gang": _gang(gang)} if gang is not None else {}),
@@ -43,6 +51,14 @@ def page(
             }
             for c in job.status.conditions
         ],
+        "roles": [
+            {"name": r.name, "replicas": r.replicas, "min": r.min, "max": r.max, "gpus": gpus(r)}
+            for r in job.spec.roles
+        ],
+        "timeline": timeline.stages(job, gang),
+        "attempt": job.status.attempt,
+        "checkpoint": _checkpoint(job),
+        "diagnosis": _diagnosis(job.status.diagnosis),
     }
     rows = {**shown_pods, **shown_events}
     return Picture(facts, list(rows), rows)
@@ -64,7 +80,50 @@ def _gang(gang: Gang) -> Json:
     }
 
 
-def pod_row(pod: Pod) -> Json:
+def _checkpoint(job: TrainingJob) -> Json | None:
+    known = checkpoint.last(job.metadata.annotations, job.status.last_checkpoint)
+    if known is None and job.spec.checkpoint is None:
+        return None
+    wish = job.spec.checkpoint
+    return {
+        "last": timestamp.show(known) if known is not None else "",
+        "interval": (wish.interval or "") if wish is not None else "",
+        "directory": wish.directory if wish is not None else "",
+    }
+
+
+def _diagnosis(found: Diagnosis | None) -> Json | None:
+    if found is None:
+        return None
+    return {
+        "class": found.class_,
+        "cause": found.cause,
+        "action": found.action,
+        "confidence": found.confidence,
+        "nodes": found.place.nodes,
+        "ranks": found.place.ranks,
+        "devices": found.place.devices,
+        "evidence": found.evidence[:20],
+    }
+
+
+def latest(events: Iterable[Event]) -> list[Event]:
+    """Return the newest events, the oldest of them first."""
+    return sorted(events, key=_seen)[-EVENTS_SHOWN:]
+
+
+def _of_gpus(pod: Pod, usage: DeviceUsage | None) -> list[Json]:
+    text = pod.metadata.annotations.get(names.GPUS_ANNOTATION, "")
+    held = {int(one) for one in text.split(",") if one.isascii() and one.isdigit()}
+    return [
+        {"index": one.index, "use": one.utilization, "memory": one.memory,
+         "memoryUsed": one.memory_used, "power": one.power, "temperature": one.temperature}
+        for one in (usage.gpus if usage is not None else ())
+        if one.index in held
+    ]  # fmt: skip
+
+
+def pod_row(pod: Pod, usage: DeviceUsage | None = None) -> Json:
     """Return a pod as a row."""
     told, labels = pod.metadata.annotations, pod.metadata.labels
     return {
@@ -78,6 +137,10 @@ def pod_row(pod: Pod) -> Json:
         "containers": [container.name for container in pod.spec.containers],
         "created": pod.metadata.creation_timestamp or "",
         "started": pod.status.start_time or "",
+        "ended": _ended(pod),
+        "restarts": sum(one.restart_count for one in pod.status.container_statuses),
+        "attempt": labels.get(names.ATTEMPT_LABEL, ""),
+        "devices": _of_gpus(pod, usage),
     }
 
 
@@ -92,6 +155,15 @@ def state(pod: Pod) -> str:
         if ended is not None and ended.exit_code:
             return f"{ended.reason or 'Error'} ({ended.exit_code})"
     return pod.status.reason or pod.status.phase
+
+
+def _ended(pod: Pod) -> str:
+    ends = [
+        one.state.terminated.finished_at or ""
+        for one in pod.status.container_statuses
+        if one.state.terminated is not None
+    ]
+    return max(ends, default="")
 
 
 def event_row(event: Event) -> Json:

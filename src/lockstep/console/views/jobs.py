@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, Final, get_args
 
@@ -10,10 +9,8 @@ import msgspec
 
 from lockstep.api import roles
 from lockstep.api.gang import Gang
+from lockstep.api.names import CREATOR_ANNOTATION
 from lockstep.api.training import Phase, TrainingJob
-from lockstep.console.views.picture import Picture
-from lockstep.console.views.query import Query
-from lockstep.console.views.sorted_rows import SortedRows
 
 PHASES: Final[tuple[str, ...]] = get_args(Phase)
 
@@ -37,6 +34,10 @@ class JobRow(msgspec.Struct, frozen=True, gc=False):
     created: str
     started: str
     ended: str
+    user: str
+    fewest: int
+    most: int
+    version: str
 
 
 COLUMNS: Final[dict[str, Callable[[JobRow], Any]]] = {
@@ -48,6 +49,7 @@ COLUMNS: Final[dict[str, Callable[[JobRow], Any]]] = {
     "gpus": lambda row: row.gpus,
     "restarts": lambda row: row.restarts,
     "created": lambda row: row.created,
+    "user": lambda row: row.user,
 }
 """By what a list can be sorted."""
 
@@ -87,44 +89,11 @@ def row(job: TrainingJob, gang: Gang | None) -> JobRow:
         created=meta.creation_timestamp or "",
         started=status.start_time or "",
         ended=status.completion_time or "",
+        user=meta.annotations.get(CREATOR_ANNOTATION, ""),
+        fewest=sum(role.min or role.replicas for role in spec.roles),
+        most=sum(role.max or role.replicas for role in spec.roles),
+        version=str(meta.generation or 0),
     )
-
-
-def rows() -> SortedRows[JobRow]:
-    """Return an empty list of jobs."""
-    return SortedRows(COLUMNS)
-
-
-def listed(rows: SortedRows[JobRow], query: Query, may_see: Callable[[str], bool]) -> Picture:
-    """Return one page of the jobs that match, of the namespaces that *may_see* lets through.
-
-    ``facts`` count what matches: ``total``, and by phase but for the query's own phases.
-    """
-    allowed: dict[str, bool] = {}
-    phases: Counter[str] = Counter()
-    page: dict[str, Any] = {}
-    total, end = 0, query.offset + query.limit
-    for key, one in rows.by(query.sort, descending=query.descending):
-        space = one.namespace
-        if space not in allowed:
-            allowed[space] = may_see(space)
-        if not allowed[space] or not _matches(one, query):
-            continue
-        phases[one.phase] += 1
-        if query.phases and one.phase not in query.phases:
-            continue
-        if query.offset <= total < end:
-            page[key] = msgspec.structs.asdict(one)
-        total += 1
-    return Picture({"total": total, "phases": dict(sorted(phases.items()))}, list(page), page)
-
-
-def _matches(one: JobRow, query: Query) -> bool:
-    if query.namespace and one.namespace != query.namespace:
-        return False
-    if query.queue and one.queue != query.queue:
-        return False
-    return not query.search or query.search in f"{one.namespace}/{one.name}".lower()
 
 
 def slim(job: TrainingJob) -> TrainingJob:

@@ -26,6 +26,7 @@ class Query:
     namespace: str = ""
     phases: frozenset[str] = frozenset()
     queue: str = ""
+    user: str = ""
     sort: str = "created"
     descending: bool = True
     offset: int = 0
@@ -36,18 +37,25 @@ class Query:
         return replace(self, offset=0, limit=MOST)
 
 
-def parse(given: Mapping[str, str], sortable: Collection[str], phases: Collection[str]) -> Query:
+def parse(
+    given: Mapping[str, str],
+    sortable: Collection[str],
+    phases: Collection[str] | None,
+    order: str = "-created",
+) -> Query:
     """Return the query of URL parameters; ``sort`` is a column, with ``-`` for descending.
+
+    Without *phases* any word may be a state.
 
     Raises:
         BadQuery: for a parameter that makes no sense.
     """
-    sort = given.get("sort", "") or "-created"
+    sort = given.get("sort", "") or order
     column = sort.removeprefix("-")
     if column not in sortable:
         raise BadQuery(f"sort: {column[:40]!r} is no column; use one of {', '.join(sortable)}")
     wanted = frozenset(filter(None, given.get("phase", "").split(",")))
-    if unknown := sorted(wanted - frozenset(phases)):
+    if phases is not None and (unknown := sorted(wanted - frozenset(phases))):
         raise BadQuery(f"phase: {unknown[0][:40]!r} is none; use some of {', '.join(phases)}")
     search = given.get("q", "")
     if len(search) > WORDS:
@@ -57,6 +65,7 @@ def parse(given: Mapping[str, str], sortable: Collection[str], phases: Collectio
         namespace=given.get("namespace", ""),
         phases=wanted,
         queue=given.get("queue", ""),
+        user=given.get("user", ""),
         sort=column,
         descending=sort.startswith("-"),
         offset=_number(given, "offset", 0, 0, FARTHEST),

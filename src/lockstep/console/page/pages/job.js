@@ -1,9 +1,15 @@
-// One job: why it waits, its pods, events and logs.
-import { html, useState, useRef, useEffect, Age, Badge, Problem } from '../ui.js';
+// One job: why it waits or is slow, its life, ranks, logs, events, cost, and what can be done.
+import { html, useEffect, useState, Age, Ask, Badge, Bar, Barred, count, Problem, Stat, Tabs } from '../ui.js';
 import { request } from '../api.js';
 import { useTopic } from '../live.js';
 import { amend, go, route } from '../route.js';
 import { t } from '../texts.js';
+import { Events } from './events.js';
+import { Logs } from './logs.js';
+import { ObjectYaml } from './editor.js';
+import { openApp } from './object.js';
+import { Ranks } from './ranks.js';
+import { Timeline } from './timeline.js';
 
 function Fact({ name, children }) {
   return html`<div class="fact"><dt>${t(name)}</dt><dd>${children}</dd></div>`;
@@ -17,108 +23,137 @@ function Why({ job, gang }) {
     <p class="reason">${job.why}</p>
     ${gang?.remedy ? html`<p><b>${t('job.remedy')}</b> ${gang.remedy}</p>` : null}
     ${job.position ? html`<p>${t('job.position', { position: job.position, queue: job.queue })}</p>` : null}
-    ${gang?.estimatedStart ? html`<p>${t('job.expected', { at: new Date(gang.estimatedStart).toLocaleString() })}</p>` : null}
+    ${gang?.estimatedStart ? html`<p>${t('job.expected', { at: new Date(gang.estimatedStart).toLocaleString() })}</p>` : gang?.noEstimate && waits ? html`<p class="faint">${gang.noEstimate}</p>` : null}
   </section>`;
 }
 
-function Log({ namespace, pod, container }) {
-  const { facts, lines } = useTopic(`log/${namespace}/${pod}/${container}`);
-  const box = useRef(null);
-  const [follow, setFollow] = useState(true);
-  useEffect(() => { if (follow && box.current) box.current.scrollTop = box.current.scrollHeight; }, [lines, follow]);
-  const scrolled = () => {
-    const at = box.current;
-    setFollow(at.scrollHeight - at.scrollTop - at.clientHeight < 40);
+/** Why it failed or is slow: the verdict with its evidence. */
+function Verdict({ found }) {
+  if (!found) return null;
+  const where = [...found.nodes, ...found.devices, ...found.ranks.map((r) => `rank ${r}`)].join(', ');
+  return html`<section class="card why bad" aria-labelledby="verdict"><h2 id="verdict">${t('verdict.title')} <span class="tag">${t(`verdict.${found.class}`, found.class)}</span></h2>
+    <p class="reason">${found.cause}</p><p>${t('verdict.sure', { share: Math.round(found.confidence * 100) })}${where ? ` · ${where}` : ''} · <b>${found.action}</b></p>
+    ${found.evidence.length ? html`<details><summary>${t('verdict.evidence')}</summary><pre class="object" tabindex="0">${found.evidence.join('\n')}</pre></details>` : null}</section>`;
+}
+
+function Slow({ pods }) {
+  const seen = pods.flatMap((p) => p.devices.map((d) => ({ ...d, pod: p.name })));
+  if (!seen.length) return null;
+  const mean = seen.reduce((sum, d) => sum + d.use, 0) / seen.length;
+  const low = seen.filter((d) => d.use < mean * 0.7).sort((a, b) => a.use - b.use);
+  return html`<section><h2>${t('job.devices')}</h2><div class="stats"><${Stat} name=${t('waste.use')} value="${Math.round(mean)} %" tone=${mean < 30 ? 'bad' : 'good'} />
+      <${Stat} name=${t('job.memory')} value="${count(seen.reduce((s, d) => s + d.memoryUsed, 0) / 1024)} GiB" more=${t('job.ofMemory', { all: count(seen.reduce((s, d) => s + d.memory, 0) / 1024) })} /><${Stat} name=${t('job.power')} value="${count(seen.reduce((s, d) => s + d.power, 0) / 1000)} kW" /></div>
+    ${low.length ? html`<p class="notice wait">${t('job.lags', { gpus: low.slice(0, 6).map((d) => `${d.pod} GPU ${d.index} (${d.use} %)`).join(', ') })}</p>` : null}
+    <div class="gpus small">${seen.slice(0, 128).map((d) => html`<div class="gpu"><b>${d.pod} · ${d.index}</b><${Bar} label="${d.use} %" parts=${[[d.use / 100, d.use < mean * 0.7 ? 'wait' : 'good']]} /><span class="faint">${d.use} % · ${Math.round(d.memoryUsed / 1024)}/${Math.round(d.memory / 1024)} GiB</span></div>`)}</div></section>`;
+}
+
+function Pods({ namespace, pods, onProblem }) {
+  if (!pods.length) return html`<p class="empty">${t('job.noPods')}</p>`;
+  const open = (pod) => {
+    const port = Number(prompt(t('app.port', { pod: pod.name }), '6006'));
+    if (port) openApp(namespace, pod.name, port, '/', onProblem);
   };
-  return html`<div class="log-state faint" role="status">${t(`log.${facts.state || 'opening'}`)} ${facts.message || ''}</div>
-    <pre class="log" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-label=${t('log.of', { pod })}>${lines.join('\n')}</pre>`;
-}
-
-function Logs({ namespace, pods }) {
-  const asked = route.value.query.get('pod');
-  const pod = pods.find((p) => p.name === asked) || pods[0];
-  if (!pod) return html`<p class="empty">${t('job.noPods')}</p>`;
-  return html`<div class="filters"><label>${t('job.pod')}
-      <select value=${pod.name} onChange=${(e) => amend({ pod: e.target.value })}>
-        ${pods.map((p) => html`<option value=${p.name} selected=${p.name === pod.name}>${p.name}</option>`)}
-      </select></label></div>
-    <${Log} key=${pod.name} namespace=${namespace} pod=${pod.name} container=${pod.containers[0] || 'main'} />`;
-}
-
-function Pods({ pods }) {
-  return html`<div class="scroll"><table class="list">
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${t('job.pods')}><table class="list">
     <caption class="hidden">${t('job.pods')}</caption>
-    <thead><tr>${['pod', 'state', 'node', 'gpuIndices', 'age'].map((n) => html`<th scope="col">${t(`job.${n}`)}</th>`)}</tr></thead>
+    <thead><tr>${['pod', 'state', 'node', 'gpuIndices', 'restarts', 'age'].map((n) => html`<th scope="col">${t(`job.${n}`)}</th>`)}<th scope="col"><span class="hidden">${t('app.open')}</span></th></tr></thead>
     <tbody>${pods.map((p) => html`<tr key=${p.name}>
-      <th scope="row"><a href="?pod=${p.name}" onClick=${(e) => { e.preventDefault(); amend({ pod: p.name }); document.getElementById('log')?.scrollIntoView(); }}>${p.name}</a></th>
-      <td><${Badge} of=${p.state} /></td><td>${p.node || '–'}</td><td>${p.gpus || '–'}</td>
-      <td><${Age} since=${p.created} /></td></tr>`)}</tbody>
+      <th scope="row"><a href="/pods/${namespace}/${p.name}">${p.name}</a></th>
+      <td><${Badge} of=${p.state} /></td><td>${p.node ? html`<a href="/nodes/${p.node}">${p.node}</a>` : '–'}</td><td>${p.gpus || '–'}</td><td>${p.restarts || '–'}</td>
+      <td><${Age} since=${p.created} /></td><td>${p.state === 'Running' ? html`<button class="quiet" onClick=${() => open(p)} aria-label=${t('app.openOf', { pod: p.name })}>${t('app.openPort')}</button>` : null}</td></tr>`)}</tbody>
   </table></div>`;
 }
 
-function Events({ events }) {
-  if (!events.length) return html`<p class="empty">${t('job.noEvents')}</p>`;
-  return html`<div class="scroll"><table class="list events">
-    <caption class="hidden">${t('job.events')}</caption>
-    <thead><tr>${['seen', 'type', 'reason', 'object', 'message'].map((n) => html`<th scope="col">${t(`event.${n}`)}</th>`)}</tr></thead>
-    <tbody>${events.map((e) => html`<tr>
-      <td><${Age} since=${e.seen} />${e.count > 1 ? html` <span class="faint">×${e.count}</span>` : null}</td>
-      <td><${Badge} of=${e.type} /></td><td>${e.reason}</td><td>${e.object}</td><td class="message">${e.message}</td></tr>`)}</tbody>
-  </table></div>`;
+function Cost({ namespace, name }) {
+  const [found, show] = useState(null);
+  useEffect(() => { request('GET', `/api/cost/${namespace}/${name}`).then(show).catch(() => show(false)); }, [namespace, name]);
+  if (!found || !found.total.hours) return null;
+  const priced = Boolean(found.currency);
+  const sum = (line) => `${count(priced ? line.cost : line.hours)} ${priced ? found.currency : 'GPU h'}`;
+  return html`<section><h2>${t('nav.cost')}</h2><div class="stats"><${Stat} name=${t('cost.total')} value=${sum(found.total)} more="${count(found.total.hours)} GPU h" />
+    ${found.lines.map((line) => html`<${Stat} name=${t(`cost.purpose.${line.key[0]}`, line.key[0])} value=${sum(line)} tone=${line.key[0] === 'running' ? 'good' : 'wait'} />`)}</div></section>`;
 }
 
-function Acts({ job, onProblem }) {
-  const dialog = useRef(null);
-  const path = `/api/jobs/${job.namespace}/${job.name}`;
+function Scale({ roles, path, version, onProblem }) {
+  const [sizes, setSizes] = useState({});
+  const role = roles.find((r) => r.name === 'worker') || roles[0];
+  if (!role) return null;
+  const value = sizes[role.name] ?? role.replicas;
+  const low = role.min ?? 1;
+  const send = async () => {
+    onProblem(null);
+    try {
+      const { object } = await request('GET', path);
+      const changed = object.spec.roles.map((r) => (r.name === role.name ? { ...r, replicas: Number(value) } : r));
+      await request('PATCH', path, { patch: { spec: { roles: changed } }, version: object.metadata.resourceVersion });
+      setSizes({});
+    } catch (error) { onProblem(error); }
+  };
+  return html`<span class="scale"><label class="row">${t('job.scale')}<input class="tiny" type="number" min=${low} max=${role.max ?? undefined} value=${value} onInput=${(e) => setSizes({ [role.name]: e.target.value })} /></label>
+    <button disabled=${Number(value) === role.replicas || Number(value) < 1} title=${role.min || role.max ? t('job.elastic', { min: low, max: role.max ?? '∞' }) : t('job.rigid')} onClick=${send}>${t('job.apply')}</button></span>`;
+}
+
+function Acts({ job, roles, onProblem }) {
+  const path = `/api/objects/jobs/${job.namespace}/${job.name}`;
   const act = async (method, to, body) => {
     onProblem(null);
     try { await request(method, to, body); return true; } catch (error) { onProblem(error); return false; }
   };
+  const suspend = (value) => act('PATCH', path, { patch: { spec: { suspend: value } } });
   const over = ['Succeeded', 'Failed', 'Deleting'].includes(job.phase);
-  return html`<div class="acts">
-    ${over ? null : job.phase === 'Suspended'
-      ? html`<button onClick=${() => act('PATCH', path, { suspend: false })}>${t('job.resume')}</button>`
-      : html`<button onClick=${() => act('PATCH', path, { suspend: true })}>${t('job.suspend')}</button>`}
-    <button class="danger" disabled=${job.phase === 'Deleting'} onClick=${() => dialog.current.showModal()}>${t(over ? 'job.delete' : 'job.cancel')}</button>
-    <dialog ref=${dialog} aria-labelledby="sure">
-      <h2 id="sure">${t('job.sure', { name: job.name })}</h2>
-      <p>${t('job.sureMore')}</p>
-      <div class="acts">
-        <button onClick=${() => dialog.current.close()}>${t('job.keep')}</button>
-        <button class="danger" onClick=${async () => { dialog.current.close(); await act('DELETE', `${path}?uid=${job.uid}`); }}>${t('job.deleteIt')}</button>
-      </div>
-    </dialog>
-  </div>`;
+  const clone = async () => {
+    try {
+      const { object } = await request('GET', path);
+      const fresh = { apiVersion: object.apiVersion, kind: object.kind, metadata: { name: `${job.name}-copy`, namespace: job.namespace, labels: object.metadata.labels }, spec: object.spec };
+      delete fresh.spec.suspend;
+      sessionStorage.setItem('clone', JSON.stringify(fresh));
+      go('/submit?clone=1');
+    } catch (error) { onProblem(error); }
+  };
+  return html`<div class="acts">${over ? null : html`<${Scale} roles=${roles} path=${path} onProblem=${onProblem} />`}
+    <button onClick=${clone}>${t('job.clone')}</button>
+    ${over ? null : job.phase === 'Suspended' ? html`<button onClick=${() => suspend(false)}>${t('job.resume')}</button>` : html`<button onClick=${() => suspend(true)}>${t('job.suspend')}</button>`}
+    <${Ask} label=${t(over ? 'job.delete' : 'job.cancel')} disabled=${job.phase === 'Deleting'} title=${t('job.sure', { name: job.name })} more=${t('job.sureMore')} yes=${t('job.deleteIt')} act=${() => act('DELETE', `${path}?uid=${job.uid}`)} /></div>`;
 }
 
 export function Job({ namespace, name }) {
   const { facts, order, rows, known } = useTopic(`job/${namespace}/${name}`);
   const [problem, setProblem] = useState(null);
-  const back = html`<p class="crumbs"><a href="/jobs">${t('nav.jobs')}</a> / ${namespace}</p>`;
+  const back = html`<p class="crumbs"><a href="/jobs">${t('nav.jobs')}</a> / <a href="/jobs?namespace=${namespace}">${namespace}</a></p>`;
   if (!known) return html`${back}<h1>${name}</h1>`;
-  if (facts.forbidden) return html`${back}<h1>${name}</h1><div class="notice bad" role="alert">${t('missing.right', { right: facts.forbidden, namespace })}</div>`;
+  if (facts.forbidden) return html`${back}<${Barred} facts=${facts} title=${name} />`;
   if (facts.missing) return html`${back}<h1>${name}</h1><p class="empty">${t('job.gone')}</p>`;
   const { job, gang } = facts;
   const all = order.map((key) => rows[key]);
   const pods = all.filter((row) => row.row === 'pod');
   const events = all.filter((row) => row.row === 'event').reverse();
+  const tab = route.value.query.get('tab') || 'about';
+  const tabs = [['about', t('object.about')], ['logs', t('job.log')], ['ranks', t('job.ranks')], ['pods', `${t('job.pods')} ${pods.length || ''}`], ['events', `${t('job.events')} ${events.length || ''}`], ['yaml', 'YAML']];
   return html`${back}
     <div class="head"><h1>${name} <${Badge} of=${job.phase} />${job.simulated ? html` <span class="tag">${t('job.simulated')}</span>` : null}</h1>
-      <${Acts} job=${job} onProblem=${setProblem} /></div>
+      <${Acts} job=${job} roles=${facts.roles} onProblem=${setProblem} /></div>
     <${Problem} of=${problem} />
     ${facts.hidden?.length ? html`<div class="notice wait">${t('job.hidden', { kinds: facts.hidden.join(', ') })}</div>` : null}
     <${Why} job=${job} gang=${gang} />
-    <dl class="card facts">
-      <${Fact} name="job.queue">${job.queue}<//>
+    <${Verdict} found=${facts.diagnosis} />
+    <${Tabs} label=${name} names=${tabs} at=${tab} choose=${(to) => amend({ tab: to === 'about' ? '' : to, log: '' })} />
+    ${tab === 'about' ? html`<dl class="card facts">
+      <${Fact} name="job.queue"><a href="/jobs?queue=${job.queue}">${job.queue}</a><//>
       <${Fact} name="job.framework">${job.framework}<//>
-      <${Fact} name="job.gang">${job.bound}/${job.pods}<//>
+      <${Fact} name="job.gang">${job.bound}/${job.pods}${job.fewest !== job.pods || job.most !== job.pods ? html` <span class="faint">(${job.fewest}–${job.most})</span>` : ''}<//>
       <${Fact} name="job.gpus">${job.gpus || '–'}<//>
       <${Fact} name="job.domain">${Object.values(gang?.domain || {}).join(' / ') || '–'}<//>
       <${Fact} name="job.restarts">${job.restarts}<//>
+      <${Fact} name="job.user">${job.user || '–'}<//>
       <${Fact} name="job.age"><${Age} since=${job.created} /><//>
       <${Fact} name="job.runtime"><${Age} since=${job.started} until=${job.ended} /><//>
+      ${facts.checkpoint ? html`<${Fact} name="job.checkpoint">${facts.checkpoint.last ? html`<${Age} since=${facts.checkpoint.last} />` : '–'}${facts.checkpoint.interval ? html` <span class="faint">${t('job.every', { interval: facts.checkpoint.interval })}</span>` : ''}<//>` : null}
     </dl>
-    <section><h2>${t('job.pods')} <span class="faint">${pods.length}</span></h2>${pods.length ? html`<${Pods} pods=${pods} />` : html`<p class="empty">${t('job.noPods')}</p>`}</section>
-    <section id="log"><h2>${t('job.log')}</h2><${Logs} namespace=${namespace} pods=${pods} /></section>
-    <section><h2>${t('job.events')}</h2><${Events} events=${events} /></section>`;
+    <section><h2>${t('timeline.title')}</h2><${Timeline} job=${job} stages=${facts.timeline || []} pods=${pods} events=${events} /></section>
+    <${Slow} pods=${pods} /><${Cost} namespace=${namespace} name=${name} />
+    <section><h2>${t('job.log')}</h2><${Logs} namespace=${namespace} job=${name} /></section>` : null}
+    ${tab === 'logs' ? html`<section class="tall"><${Logs} namespace=${namespace} job=${name} /></section>` : null}
+    ${tab === 'ranks' ? html`<section><${Ranks} namespace=${namespace} job=${name} /></section>` : null}
+    ${tab === 'pods' ? html`<${Pods} namespace=${namespace} pods=${pods} onProblem=${setProblem} />` : null}
+    ${tab === 'events' ? html`<${Events} events=${events} />` : null}
+    ${tab === 'yaml' ? html`<${ObjectYaml} word="jobs" namespace=${namespace} name=${name} />` : null}`;
 }

@@ -1,65 +1,40 @@
-// A list of any other kind, in the columns that the API server shows it by.
-import { html, Badge, Problem, useEffect, useState } from '../ui.js';
-import { request } from '../api.js';
-import { amend, route } from '../route.js';
+// A list of any kind that has no page of its own making, followed live.
+import { html, Barred } from '../ui.js';
+import { useTopic } from '../live.js';
+import { go, route } from '../route.js';
 import { t } from '../texts.js';
+import { asked, Chips, Columns, Csv, Heading, NamespaceFilter, PAGE, Pager, Search, shapeClass, useColumns, Value } from './parts.js';
 
-const EVERY = 3000;
-const STATES = ['Phase', 'Status', 'State', 'Ready'];
+const NEW = ['notebooks', 'environments', 'datasets', 'services', 'pipelines', 'models', 'pools', 'teams', 'prices'];
 
-/** A list as text of comma-separated values; a cell that begins like a formula is quoted as text. */
-function csv(found) {
-  const quoted = (cell) => `"${(/^[=+\-@]/.test(cell) ? `'${cell}` : cell).replaceAll('"', '""')}"`;
-  const lines = [['Namespace', 'Name', ...found.columns], ...found.items.map((row) => [row.namespace, row.name, ...row.cells])];
-  return lines.map((cells) => cells.map((cell) => quoted(String(cell))).join(',')).join('\r\n');
-}
-
-function download(kind, found) {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([csv(found)], { type: 'text/csv' }));
-  link.download = `${kind}.csv`;
-  link.click();
-  URL.revokeObjectURL(link.href);
-}
-
-function Cell({ column, text }) {
-  if (STATES.includes(column) && /^[A-Za-z]+$/.test(text)) return html`<td><${Badge} of=${text} /></td>`;
-  return html`<td class=${text.length > 40 ? 'why' : ''} title=${text}>${text || '–'}</td>`;
+function Row({ kind, row, columns, hidden }) {
+  const to = `/${kind}/${row.namespace || '-'}/${row.name}`;
+  return html`<tr onClick=${(e) => { if (!e.target.closest('a, button')) go(to); }}>
+    <th scope="row"><a href=${to}>${row.name}</a>${row.namespace ? html`<span class="faint space">${row.namespace}</span>` : null}</th>
+    ${columns.map(([name, shape], i) => (hidden.has(name) ? null : html`<td class=${shapeClass(shape)} title=${shape === 'why' ? row.cells[i] : undefined}><${Value} shape=${shape} value=${row.cells[i]} /></td>`))}
+  </tr>`;
 }
 
 export function Table({ kind }) {
-  const [found, show] = useState(null);
-  const [problem, refuse] = useState(null);
-  const search = route.value.query.get('q') || '';
-  useEffect(() => {
-    let gone = false;
-    const look = async () => {
-      if (document.hidden) return;
-      try {
-        const answer = await request('GET', `/api/tables/${kind}?q=${encodeURIComponent(search)}`);
-        if (!gone) { show(answer); refuse(null); }
-      } catch (error) { if (!gone) refuse(error); }
-    };
-    look();
-    const timer = setInterval(look, EVERY);
-    return () => { gone = true; clearInterval(timer); };
-  }, [kind, search]);
-  const items = found?.items || [];
+  const query = asked();
+  query.set('limit', String(PAGE));
+  const { facts, order, rows, known } = useTopic(`list/${kind}?${query}`);
+  const [hidden, toggle] = useColumns(kind);
+  const barred = facts.forbidden || facts.unread ? html`<${Barred} facts=${facts} title=${t(`nav.${kind}`)} />` : null;
+  if (barred) return barred;
+  const columns = facts.columns || [];
+  const filtered = Boolean(route.value.query.get('q') || route.value.query.get('phase') || route.value.query.get('namespace'));
   return html`
-    <div class="head"><h1>${t(`nav.${kind}`)}</h1>
-      <button disabled=${!items.length} onClick=${() => download(kind, found)}>${t('list.csv')}</button></div>
-    <div class="filters">
-      <input type="search" aria-label=${t('list.search')} placeholder=${t('list.search')} value=${search}
-        onInput=${(e) => amend({ q: e.target.value })} />
-    </div>
-    <${Problem} of=${problem} />
-    ${found ? html`<div class="scroll"><table class="list">
+    <div class="head"><h1>${t(`nav.${kind}`)}</h1><div class="acts">
+      <${Csv} word=${kind} query=${query} />
+      ${NEW.includes(kind) ? html`<a class="button main" href="/${kind}/new">${t('act.new')}</a>` : null}</div></div>
+    <p class="lead">${t(`about.${kind}`)}</p>
+    <div class="filters"><${Search} />${facts.namespaced ? html`<${NamespaceFilter} />` : null}<${Chips} counts=${facts.states} />
+      <span class="grow"></span><${Columns} names=${columns.map(([name]) => [name, t(`column.${name}`)])} hidden=${hidden} toggle=${toggle} /></div>
+    <div class="scroll" tabindex="0" role="region" aria-label=${t(`nav.${kind}`)}><table class="list" aria-busy=${!known}>
       <caption class="hidden">${t(`nav.${kind}`)}</caption>
-      <thead><tr><th scope="col">${t('job.name')}</th>${found.columns.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-      <tbody>${items.map((row) => html`<tr key=${row.uid || row.name}>
-        <th scope="row">${row.name}${row.namespace ? html`<span class="faint space">${row.namespace}</span>` : null}</th>
-        ${row.cells.map((cell, i) => html`<${Cell} column=${found.columns[i]} text=${cell} />`)}</tr>`)}</tbody>
-    </table></div>` : null}
-    ${found && !items.length ? html`<p class="empty">${t(search ? 'list.none' : 'list.empty')}</p>` : null}
-    ${found && found.total > items.length ? html`<p class="faint">${t('list.range', { from: 1, to: items.length, total: found.total })}</p>` : null}`;
+      <thead><tr><${Heading} column="name" text=${t('column.name')} />${columns.map(([name, shape]) => (hidden.has(name) ? null : html`<${Heading} column=${name} text=${t(`column.${name}`)} kind=${shapeClass(shape)} />`))}</tr></thead>
+      <tbody>${order.map((key) => html`<${Row} key=${key} kind=${kind} row=${rows[key]} columns=${columns} hidden=${hidden} />`)}</tbody>
+    </table>${known && !facts.total ? html`<p class="empty">${t(filtered ? 'list.none' : `empty.${kind}`)}</p>` : null}</div>
+    <${Pager} total=${facts.total} />`;
 }
