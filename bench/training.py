@@ -35,9 +35,8 @@ while not os.path.exists(os.environ["OUT"] + "/stop"):
     dist.all_reduce(torch.ones(1))
     step += 1
     ckpt.step(step)
-    if dist.get_rank() == 0:
-        with open(os.environ["OUT"] + "/step", "w") as file:
-            file.write(f"{step} {os.getpid()} {time.time()}")
+    with open(f"{os.environ['OUT']}/step-{dist.get_rank()}", "w") as file:
+        file.write(f"{step} {os.getpid()} {time.time()} {os.getppid()}")
     time.sleep(0.05)
 dist.barrier()
 """
@@ -46,7 +45,7 @@ dist.barrier()
 def run() -> list[Figure]:
     if find_spec("torch") is None:
         raise NotMeasured("needs torch (the train extra)")
-    return [*_snapshot(), *_recovery()]
+    return [*_snapshot(), _telemetry(), *_recovery()]
 
 
 def _snapshot() -> list[Figure]:
@@ -88,6 +87,41 @@ def _snapshot() -> list[Figure]:
     ]
 
 
+STEPS = """
+import sys, time, torch
+m = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(m.parameters(), lr=0.1)
+m(torch.ones(4)).sum().backward()
+for _ in range(200):
+    optimizer.step()
+begin = time.perf_counter()
+for _ in range(5000):
+    optimizer.step()
+print((time.perf_counter() - begin) / 5000)
+"""
+
+
+def _telemetry() -> Figure:
+    """Compare optimizer steps with telemetry and without."""
+    from lockstep.train.meters import Meters
+
+    with tempfile.TemporaryDirectory() as directory:
+        rank = {"RANK": "0", "LOCAL_RANK": "0", "LOCKSTEP_GENERATION": "1", "OMP_NUM_THREADS": "1"}
+        told = {**rank, **Meters(Path(directory)).variables(dict(os.environ))}
+        # In turn, so that what else the machine does falls on both.
+        pairs = [(_seconds_a_step({}), _seconds_a_step(told)) for _ in range(KILLS)]
+    added = statistics.median(with_it - without for without, with_it in pairs)
+    what = "training: telemetry's part of a step of 100 ms"
+    return Figure(what, 100 * added / 0.1, "%", "lower", 0.5).beside("xpu_timer", 0.43, "published")
+
+
+def _seconds_a_step(variables: dict[str, str]) -> float:
+    command = [sys.executable, "-c", STEPS]
+    env = {**os.environ, **variables}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
 class _Held:
     """A state as a module or an optimizer has one."""
 
@@ -121,9 +155,41 @@ def _recovery() -> list[Figure]:
                 *("--env", f"OUT={out}", "--env", "OMP_NUM_THREADS=1"),
                 *("--", "python", str(out / "train.py")),
             )
-            figures = [_killed(out), *_launcher(out)]
+            figures = [_killed(out), *_launcher(out), _pod_lost(out, 15.0)]
             (out / "stop").touch()
+            _lockstep(out, "wait", "bench")
+            figures.append(_spared(out))
     return figures
+
+
+def _spared(out: Path) -> Figure:
+    other = out / "spared"
+    other.mkdir()
+    _lockstep(
+        out,
+        *("submit", "pytorch", "--name", "spared", "--workers", "2", "--spares", "1"),
+        *("--env", f"OUT={other}", "--env", "OMP_NUM_THREADS=1"),
+        *("--", "python", str(out / "train.py")),
+    )
+    # The spare stands by once it is placed, like the two.
+    _step(other, beyond=100)
+    figure = _pod_lost(other, 10.0, "a spare in its place")
+    (other / "stop").touch()
+    _lockstep(out, "wait", "spared")
+    return figure
+
+
+def _pod_lost(out: Path, limit: float, how: str = "from the peer's memory") -> Figure:
+    """Kill the launcher of rank 1, its memory with it; measure how long the next step takes."""
+    step, pid, _, _ = _step(out, beyond=100)
+    launcher = _step(out, beyond=100, rank=1)[3]
+    killed = time.time()
+    os.kill(launcher, signal.SIGKILL)
+    after, _, at, _ = _step(out, beyond=step, other_than=pid)
+    if after < step:
+        raise AssertionError("steps were lost")
+    what = f"training: launcher and memory killed to next step, {how}"
+    return Figure(what, at - killed, "s", "lower", limit)
 
 
 @contextmanager
@@ -150,10 +216,10 @@ def _killed(out: Path) -> Figure:
     """Kill rank 0 and measure how long it takes to its next step, beside torch's import."""
     took, lost = [], 0
     for _ in range(KILLS):
-        step, pid, _ = _step(out, beyond=0)
+        step, pid, _, _ = _step(out, beyond=0)
         killed = time.time()
         os.kill(pid, signal.SIGKILL)
-        after, _, at = _step(out, beyond=step, other_than=pid)
+        after, _, at, _ = _step(out, beyond=step, other_than=pid)
         took.append(at - killed)
         lost += after < step
     assert not lost, "steps were lost"
@@ -177,20 +243,23 @@ def _median_of_imports() -> float:
     return statistics.median(seconds)
 
 
-def _step(out: Path, *, beyond: int, other_than: int = 0) -> tuple[int, int, float]:
-    """Return step, process and time of rank 0 once it is *beyond* a step."""
+def _step(
+    out: Path, *, beyond: int, other_than: int = 0, rank: int = 0
+) -> tuple[int, int, float, int]:
+    """Return step, process, time and launcher of a rank once it is *beyond* a step."""
+    there = out / f"step-{rank}"
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
-        words = (out / "step").read_text().split() if (out / "step").exists() else []
-        if len(words) == 3 and int(words[0]) > beyond and int(words[1]) != other_than:
-            return int(words[0]), int(words[1]), float(words[2])
+        words = there.read_text().split() if there.exists() else []
+        if len(words) == 4 and int(words[0]) > beyond and int(words[1]) != other_than:
+            return int(words[0]), int(words[1]), float(words[2]), int(words[3])
         time.sleep(0.01)
-    raise AssertionError(f"no step after {beyond}: {(out / 'up.log').read_text()[-2000:]}")
+    raise AssertionError(f"no step after {beyond} in {out}")
 
 
 def _launcher(out: Path) -> list[Figure]:
     """Look at the launcher of rank 0 while its ranks run."""
-    _, rank, _ = _step(out, beyond=0)
+    _, rank, _, _ = _step(out, beyond=0)
     pid = int(Path(f"/proc/{rank}/stat").read_text().rpartition(")")[2].split()[1])
     before = _ticks(pid)
     time.sleep(IDLE_SECONDS)

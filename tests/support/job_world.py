@@ -58,6 +58,7 @@ class FakeCluster:
     """Every pod ever created, with its attempt."""
     silent: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
+    going: dict[str, str] = field(default_factory=dict)
     _uids: int = 0
 
     # The controller
@@ -76,6 +77,7 @@ class FakeCluster:
             leases={n: o for (kind, n), o in self.objects.items() if kind == "Lease"},
             silent=frozenset(self.silent),
             lost=frozenset(self.lost),
+            going=dict(self.going),
             role=self.objects.get(("Role", f"{name}-launcher")),
             binding=self.objects.get(("RoleBinding", f"{name}-launcher")),
         )

@@ -97,6 +97,21 @@ class Recovery(Wire, frozen=True):
     max_restarts: Annotated[
         int, Meta(ge=0, description="Restarts after which the job has failed.")
     ] = 3
+    spot_notice: Annotated[
+        str,
+        Meta(
+            pattern="^(|aws|gcp|azure|https?://.+)$",
+            description="Where launchers ask whether their machine goes away: aws, gcp or azure, "
+            "or a URL that answers with a text once it does.",
+        ),
+    ] = ""
+    spares: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Pods beyond its size that stand by: one takes the place of a lost one.",
+        ),
+    ] = 0
 
 
 class RunPolicy(Wire, frozen=True):
@@ -227,6 +242,13 @@ Phase = Literal[
 ]
 
 
+class Seats(Wire, frozen=True):
+    """Which pods hold the ranks, where these are not just those of the job's size."""
+
+    replicas: Annotated[int, Meta(description="The size that this is for; of another it is void.")]
+    pods: Annotated[list[str], Meta(description="Pods in the order of their ranks.")]
+
+
 class TrainingJobStatus(Wire, frozen=True):
     """How far the job is."""
 
@@ -254,6 +276,7 @@ class TrainingJobStatus(Wire, frozen=True):
     ] = False
     last_error: LastError | None = None
     goodput: Goodput = Goodput()
+    seats: Seats | None = None
     diagnosis: Annotated[
         Diagnosis | None, Meta(description="What was the matter when it last failed.")
     ] = None

@@ -139,6 +139,7 @@ class Report(Wire, frozen=True):
     ] = []
     saved: Save | None = None
     trouble: Annotated[str, Meta(description="Why a step could not be saved.")] = ""
+    notice: Annotated[str, Meta(description="What says that its machine goes away soon.")] = ""
     ended: Ended | None = None
     first: list[First] = []
     ranks: list[RankFigures] = []

@@ -45,6 +45,8 @@ def training_job(flags: Flags, here: str = "") -> Json:
         spec["topology"] = topology
     if flags.max_restarts is not None:
         spec["recovery"] = {"maxRestarts": flags.max_restarts}
+    if flags.spares:
+        spec["recovery"] = {**spec.get("recovery", {}), "spares": flags.spares}
     if flags.max_wait:
         spec["maxWait"] = flags.max_wait
     if not flags.launcher:

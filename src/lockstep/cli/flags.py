@@ -83,6 +83,9 @@ class Flags:
     max_restarts: Annotated[
         int | None, typer.Option(min=0, help="Restarts after which it has failed.")
     ] = None
+    spares: Annotated[
+        int, typer.Option(min=0, help="Pods that stand by to take the place of a lost one.")
+    ] = 0
     max_wait: Annotated[str, typer.Option(help="Longest time to wait for a place: 2h.")] = ""
     launcher: Annotated[
         bool,

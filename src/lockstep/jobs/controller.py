@@ -41,6 +41,7 @@ from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import CONFIG_SUFFIX, SSH_SUFFIX, logs_in
 from lockstep.jobs.hearing import SILENT_AFTER, Hearing
 from lockstep.jobs.launcher_objects import RIGHTS_SUFFIX
+from lockstep.jobs.leaving_nodes import notice_of
 from lockstep.jobs.reasons import unstarted, waits
 from lockstep.jobs.roster import owns
 from lockstep.jobs.world import Action, Change, Create, Decision, Delete, Seen
@@ -136,6 +137,7 @@ class JobController:
             leases={lease.metadata.name: lease for lease in leases},
             silent=self._silent(leases, lost, pods),
             lost=lost,
+            going=self._going(pods),
             role=others[ROLES].get(namespace, name + RIGHTS_SUFFIX),
             findings=self._findings(namespace, name),
             binding=others[ROLE_BINDINGS].get(namespace, name + RIGHTS_SUFFIX),
@@ -147,6 +149,15 @@ class JobController:
             return seen
         silent = [p for p in unstarted(seen.pods) if not waits(p)]
         return replace(seen, warnings=await self._warnings(silent[:1])) if silent else seen
+
+    def _going(self, pods: Iterable[Pod]) -> dict[str, str]:
+        """Return the pods whose nodes are tainted because they go away soon, with the taint."""
+        found = {}
+        for pod in pods:
+            node = self.caches.nodes.get("", pod.spec.node_name) if pod.spec.node_name else None
+            if node is not None and (key := notice_of(node)):
+                found[pod.metadata.name] = key
+        return found
 
     def _lost(self, pods: Iterable[Pod]) -> frozenset[str]:
         """Return the nodes of *pods* that are not Ready and tainted for it."""

@@ -6,7 +6,7 @@ from the whole state.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,8 +16,19 @@ from lockstep.api import checkpoint, duration, timestamp
 from lockstep.api.roles import launched, place
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.validation import Problem
+from lockstep.api.worlds import Report
 from lockstep.jobs import conditions as cond
-from lockstep.jobs import diagnosis, ensure, failures, gathering, goodput, hanging, ranks
+from lockstep.jobs import (
+    diagnosis,
+    ensure,
+    failures,
+    gathering,
+    goodput,
+    hanging,
+    leaving_nodes,
+    ranks,
+    seating,
+)
 from lockstep.jobs.awaited import held_back
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import Framework, Member
@@ -70,11 +81,15 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
     told = gathering.reports(seen, roster)
     status = structs.replace(status, replicated=gathering.replicated(roster, told, status))
     status = _durable(status, gathering.saved_at(roster, told))
+    spares = seating.ready(roster.standing, told, status)
     found: list[failures.Failure] = []
     if _succeeded(framework, job, roster):
         status = failures.succeed(_counted(roster, status), now)
-    elif found := failures.find(roster, status, _preempted(seen), _silent(seen, told)):
-        status = failures.judge(job, framework, _counted(roster, status), found, now)
+    elif found := [
+        *failures.find(roster, status, _preempted(seen), _silent(seen, told)),
+        *_leaving(seen, status, roster, told, spares),
+    ]:
+        status = failures.judge(job, framework, _counted(roster, status), found, now, spares=spares)
         status = diagnosis.of_pods(seen, status, roster, found, now)
     elif ended := ranks.lost(told, status.generation):
         status = ranks.judge(job, status, ended, told, now)
@@ -85,8 +100,10 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
         status = failures.anew(status, "RestartAsked", "a restart was asked for", now)
     elif hanging.judged(seen, status):
         status = hanging.judge(seen, status, roster, told, now)
-    elif gathering.outgrown(seen, status):
+    elif gathering.outgrown(seen, status, roster):
         status = failures.regroup(status)
+    elif resized := _other_seats(job, status, roster, told, now):
+        status = failures.regroup(resized)
     if status.generation != job.status.generation:
         status = goodput.reached(status, told)
     if status.phase not in TERMINAL:
@@ -107,9 +124,35 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
     )
 
 
+def _other_seats(
+    job: TrainingJob,
+    status: TrainingJobStatus,
+    roster: Roster,
+    told: Mapping[str, Report],
+    now: float,
+) -> TrainingJobStatus | None:
+    """Return *status* with another number of pods that hold ranks, where that helps now."""
+    ready = seating.ready(roster.standing, told, status)
+    return seating.larger(job, status, ready) or seating.smaller(
+        job, status, roster.current, told, now
+    )
+
+
 def _silent(seen: Seen, told: Container[str]) -> Container[str]:
     """Return whose launchers have fallen silent, of those that have reported in these pods."""
     return frozenset(name for name in seen.silent if name in told)
+
+
+def _leaving(
+    seen: Seen,
+    status: TrainingJobStatus,
+    roster: Roster,
+    told: Mapping[str, Report],
+    spares: Sequence[str],
+) -> Iterator[failures.Failure]:
+    """Yield the pods that should leave their nodes, where their launchers can go on elsewhere."""
+    if launched(seen.job) and cond.holds(status, cond.PLACED):
+        yield from leaving_nodes.failures(roster, status.replacing, seen.going, told, spares)
 
 
 def _preempted(seen: Seen) -> Container[str]:
@@ -128,7 +171,10 @@ def _counted(roster: Roster, status: TrainingJobStatus) -> TrainingJobStatus:
 def _succeeded(framework: Framework, job: TrainingJob, roster: Roster) -> bool:
     policy = job.spec.success_policy
     if policy is None:
-        return all(_done(roster, member) for member in framework.deciding(job))
+        deciding = framework.deciding(job)
+        if roster.standby:
+            deciding = list(roster.wanted.values())
+        return all(_done(roster, member) for member in deciding)
     named = [m for m in roster.wanted.values() if m.role.name in policy.roles]
     if policy.operator == "All":
         return all(_done(roster, member) for member in named)
@@ -170,6 +216,8 @@ def _again(seen: Seen, roster: Roster, now: float) -> float | None:
     moments = [end for end, _, _ in _limits(job, status)]
     if status.retry_at is not None:
         moments.append(timestamp.parse(status.retry_at))
+    if (smaller := seating.smaller_at(job, status)) is not None:
+        moments.append(smaller)
     if seen.refusals:
         moments.append(now + RETRY_REFUSED)
     if unstarted(list(roster.current.values())):
@@ -212,6 +260,7 @@ def _suspended(seen: Seen, status: TrainingJobStatus, now: float) -> Decision:
             retry_at=None,
             replacing={},
             replica_statuses={},
+            seats=None,
         )
         status = cond.put(
             status, cond.SUSPENDED, True, cond.Why("Suspended", "by spec.suspend"), now

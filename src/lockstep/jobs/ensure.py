@@ -31,15 +31,18 @@ def running(seen: Seen, framework: Framework, roster: Roster, now: float) -> Ite
     job = seen.job
     replaced = [
         pod
-        for name, pod in roster.current.items()
+        for name, pod in (*roster.current.items(), *roster.standing.items())
         if job.status.replacing.get(name) == pod.metadata.uid
     ]
+    # One that stands by is made again when it ends, whatever it ended of.
+    replaced += [p for p in roster.standing.values() if finished(p) and p not in replaced]
     yield from removal(seen, [*roster.stale, *roster.surplus, *replaced], now)
     yield from _surroundings(seen, framework, roster, now)
     waits = job.status.retry_at is not None and timestamp.parse(job.status.retry_at) > now
     if not (roster.stale or roster.foreign or waits):
         everyone = list(roster.wanted.values())
-        for member in roster.missing():
+        standby = [m for n, m in roster.standby.items() if n not in roster.standing]
+        for member in (*roster.missing(), *standby):
             yield Create(PODS, objects.pod(job, framework, member, everyone))
 
 

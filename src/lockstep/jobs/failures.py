@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,10 +12,11 @@ from msgspec import structs
 from lockstep.api import duration, timestamp
 from lockstep.api.core import Pod
 from lockstep.api.names import MEMORY, RESTART_ANNOTATION, SIZE_ANNOTATION
-from lockstep.api.roles import launched, place
+from lockstep.api.roles import launched
 from lockstep.api.training import ReplicaStatus, TrainingJob, TrainingJobStatus
 from lockstep.health.core.exits import PERMANENT_EXIT_CODES
 from lockstep.jobs import conditions as cond
+from lockstep.jobs import seating
 from lockstep.jobs.frameworks.base import Framework, size
 from lockstep.jobs.hearing import SILENT_AFTER
 from lockstep.jobs.last_words import last_words
@@ -82,9 +83,10 @@ def find(
         elif leaving(pod) and placed:
             taken = _taken_away(pod)
             found.append(taken or Failure(name, uid, f"{name} is being deleted"))
+    order = {name: at for at, name in roster.in_role()}
     for member in roster.missing() if placed else ():
         created = status.replica_statuses.get(member.role.name, ReplicaStatus()).created
-        if place(member.role, member.index) < created and member.name not in status.replacing:
+        if order[member.name] < created and member.name not in status.replacing:
             found.append(_of_missing(member.name, member.name in preempted))
     return sorted(found, key=lambda failure: failure.at)
 
@@ -174,8 +176,12 @@ def judge(
     status: TrainingJobStatus,
     failures: list[Failure],
     now: float,
+    *,
+    spares: Sequence[str] = (),
 ) -> TrainingJobStatus:
     """Return the status after *failures*: failed for good, a member replaced, or a new attempt.
+
+    Of *spares*, pods that stand by, each takes the place of one that was lost.
 
     What the cluster took away is not held against the job: its restarts are for its own faults.
     """
@@ -189,7 +195,10 @@ def judge(
         used = f"{why}; all restarts are used up ({most} of {most})"
         return fail(status, "RestartsUsedUp", used, now)
     status = structs.replace(status, message=why) if disrupted else count(status, why, now)
-    if {f.name for f in failures} <= framework.replaceable(job) and not _some_done(job, status):
+    lost = {f.name for f in failures}
+    if lost <= framework.replaceable(job) and not _some_done(job, status):
+        if taken := seating.taken_over(job, status, lost, spares):
+            status, why = taken, f"{why}; a spare takes its place"
         replacing = {**status.replacing, **{f.name: f.uid for f in failures}}
         status = regroup(structs.replace(status, replacing=replacing))
         return cond.put(status, cond.RESTARTING, True, cond.Why("Replacing", why), now)
@@ -233,7 +242,12 @@ def backoff(failures_in_a_row: int) -> float:
 def anew(status: TrainingJobStatus, reason: str, why: str, now: float) -> TrainingJobStatus:
     """Return *status* at the beginning of a new attempt, which makes all pods stale."""
     status = structs.replace(
-        regroup(status), attempt=status.attempt + 1, replica_statuses={}, replacing={}, message=why
+        regroup(status),
+        attempt=status.attempt + 1,
+        replica_statuses={},
+        replacing={},
+        seats=None,
+        message=why,
     )
     status = cond.put(status, cond.RESTARTING, True, cond.Why(reason, why), now)
     status = cond.clear(status, cond.RUNNING, cond.Why(reason, why), now)

@@ -6,6 +6,7 @@ with the next generation alone, which the status records before anything follows
 
 from __future__ import annotations
 
+from collections import Counter as PodCount
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -17,7 +18,7 @@ from lockstep.api.names import REPORT_ANNOTATION
 from lockstep.api.roles import processes
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.worlds import LONGEST_REPORT, WORLD_KEY, Part, Report, Snapshot, World
-from lockstep.jobs.frameworks.base import Member, own_setting, port
+from lockstep.jobs.frameworks.base import Member, members, own_setting, port
 from lockstep.jobs.roster import Roster, finished, owns
 from lockstep.jobs.world import Seen
 
@@ -32,7 +33,7 @@ def reports(seen: Seen, roster: Roster) -> dict[str, Report]:
     A report of an earlier pod of the same name is not believed; neither is one that is no report.
     """
     found: dict[str, Report] = {}
-    for name, pod in roster.current.items():
+    for name, pod in (*roster.current.items(), *roster.standing.items()):
         lease = seen.leases.get(name)
         report = report_in(lease) if lease is not None and owns(seen.job, lease.metadata) else None
         if report is not None and report.uid == pod.metadata.uid:
@@ -67,7 +68,7 @@ def world(seen: Seen, roster: Roster, now: float) -> World:
     job = seen.job
     wanted = _gathering(job, roster)
     there = current(seen)
-    if there is not None and (there.generation, there.parts) == (wanted.generation, wanted.parts):
+    if there is not None and _alike(there, wanted):
         wanted = msgspec.structs.replace(there, replicated=job.status.replicated)
     told = reports(seen, roster)
     if wanted.phase == "Gather" and not _held_back(job.status, now):
@@ -96,6 +97,14 @@ def suspected(told: Mapping[str, Report], generation: int) -> bool:
     )
 
 
+def _alike(there: World, wanted: World) -> bool:
+    return (there.generation, there.parts, there.ranks) == (
+        wanted.generation,
+        wanted.parts,
+        wanted.ranks,
+    )
+
+
 def _gathering(job: TrainingJob, roster: Roster) -> World:
     generation = job.status.generation
     first = min(roster.wanted.values(), key=lambda member: member.rank)
@@ -103,7 +112,8 @@ def _gathering(job: TrainingJob, roster: Roster) -> World:
     return World(
         generation=generation,
         phase="Gather",
-        parts=parts(job),
+        parts=parts(job, roster),
+        ranks=_ranks(job, roster),
         master=first.host,
         # A rank that is slow to die keeps its port: the next generation takes another.
         port=int(own) if own else port(job, "master" if generation == 1 else f"{generation}"),
@@ -112,21 +122,29 @@ def _gathering(job: TrainingJob, roster: Roster) -> World:
     )
 
 
-def parts(job: TrainingJob) -> list[Part]:
+def _ranks(job: TrainingJob, roster: Roster) -> dict[str, int]:
+    """Return the places of all pods, where one of them is not that of its name."""
+    if list(roster.wanted) == [member.name for member in members(job)] and not roster.standby:
+        return {}
+    return {name: rank for rank, name in enumerate(roster.wanted)}
+
+
+def parts(job: TrainingJob, roster: Roster) -> list[Part]:
     """Return how many pods and processes each role has now."""
+    pods = PodCount(member.role.name for member in roster.wanted.values())
     return [
-        Part(role=role.name, pods=role.replicas, processes=processes(role))
+        Part(role=role.name, pods=pods[role.name], processes=processes(role))
         for role in job.spec.roles
     ]
 
 
-def outgrown(seen: Seen, status: TrainingJobStatus) -> bool:
+def outgrown(seen: Seen, status: TrainingJobStatus, roster: Roster) -> bool:
     """Say whether the world of the present generation was made for other sizes."""
     there = current(seen)
     return (
         there is not None
         and there.generation == status.generation
-        and there.parts != parts(seen.job)
+        and (there.parts, there.ranks) != (parts(seen.job, roster), _ranks(seen.job, roster))
     )
 
 

@@ -66,8 +66,11 @@ def _environment(job: TrainingJob) -> list[Json]:
         "LOCKSTEP_POD_UID": "metadata.uid",
         "LOCKSTEP_POD_IP": "status.podIP",
     }
+    notice = job.spec.recovery.spot_notice
+    asks = [{"name": "LOCKSTEP_SPOT_NOTICE", "value": notice}] if notice else []
     return [
         *_saving(job),
+        *asks,
         {"name": "LOCKSTEP_WORLD", "value": job.metadata.name + WORLD_SUFFIX},
         *(
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}

@@ -28,7 +28,7 @@ def surroundings(seen: Seen, roster: Roster, now: float) -> Iterator[Action]:
     if not launched(job):
         return
     yield from _rights(seen)
-    for name in roster.wanted:
+    for name in (*roster.wanted, *roster.standby):
         lease = seen.leases.get(name)
         if lease is None or not owns(job, lease.metadata):
             yield Create(LEASES, _body(LEASES, job, name, spec={}))
@@ -88,7 +88,7 @@ def _rules(job: TrainingJob) -> list[Json]:
     leases = [
         pod_name(job_name, role, index)
         for role in job.spec.roles
-        for index in indices(role, most(role))
+        for index in indices(role, most(role) + job.spec.recovery.spares)
     ]
     return [
         {

@@ -25,6 +25,7 @@ from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.health.core.lifecycle import is_lost
 from lockstep.jobs.awaited import AFTER_INDEX, index
 from lockstep.jobs.controller import Caches, JobController
+from lockstep.jobs.leaving_nodes import notice_of
 from lockstep.jobs.metrics import RankMetrics
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
@@ -55,7 +56,8 @@ def add_jobs(manager: Manager) -> None:
         controller.follow(informer, lambda obj: _job_key(obj.metadata))
 
     def on_lost(node: Node) -> Iterable[Key]:
-        there = pods.by_index(NODE_INDEX, node.metadata.name) if is_lost(node) else ()
+        leaves = is_lost(node) or notice_of(node)
+        there = pods.by_index(NODE_INDEX, node.metadata.name) if leaves else ()
         return [key for pod in there for key in _job_key(pod.metadata)]
 
     controller.follow(nodes, on_lost)

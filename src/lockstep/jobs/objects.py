@@ -27,7 +27,7 @@ from lockstep.api.names import (
     SIMULATED_LABEL,
     SIZE_ANNOTATION,
 )
-from lockstep.api.roles import least, processes, ranked
+from lockstep.api.roles import launched, least, processes, ranked
 from lockstep.api.simulated import send_to_simulated
 from lockstep.api.training import Role, TrainingJob
 from lockstep.api.wire import to_builtins
@@ -122,7 +122,7 @@ def gang_spec(job: TrainingJob) -> GangSpec:
             GangGroup(
                 name=role.name,
                 min=least(role),
-                desired=role.replicas if role.replicas > least(role) else None,
+                desired=_desired(job, role),
                 topology=role.topology,
                 processes=_ranks(job, role) if split is not None else None,
             )
@@ -136,6 +136,12 @@ def gang_spec(job: TrainingJob) -> GangSpec:
         priority_class_name=job.spec.priority_class_name,
         checkpoint=job.spec.checkpoint,
     )
+
+
+def _desired(job: TrainingJob, role: Role) -> int | None:
+    """Return how many pods of the role are wanted, spares too, where fewer can start."""
+    wanted = role.replicas + (job.spec.recovery.spares if launched(job) else 0)
+    return wanted if wanted > least(role) else None
 
 
 def _ranks(job: TrainingJob, role: Role) -> int:

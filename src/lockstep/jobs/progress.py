@@ -24,7 +24,8 @@ def observe(seen: Seen, roster: Roster, status: TrainingJobStatus, now: float) -
     replacing = {
         name: uid
         for name, uid in status.replacing.items()
-        if name in roster.wanted and not _replaced(roster.current.get(name), uid)
+        if (name in roster.wanted and not _replaced(roster.current.get(name), uid))
+        or (name in roster.standby and not _replaced(roster.standing.get(name), uid))
     }
     status = structs.replace(
         status,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +11,8 @@ from lockstep.api.core import ContainerStatus, Pod, StateTerminated
 from lockstep.api.meta import ObjectMeta, controller_of
 from lockstep.api.names import ATTEMPT_LABEL
 from lockstep.api.training import ReplicaStatus, TrainingJob, TrainingJobStatus
-from lockstep.jobs.frameworks.base import Member, members
+from lockstep.jobs import seating
+from lockstep.jobs.frameworks.base import Member, pool
 
 _FINISHED: Final = ("Succeeded", "Failed")
 
@@ -28,10 +30,21 @@ class Roster:
     """Pods of earlier attempts."""
     foreign: list[Pod]
     """Pods that bear a wanted name and belong to something else."""
+    standby: dict[str, Member]
+    """Members without a rank: spares, and pods that a smaller world waits for."""
+    standing: dict[str, Pod]
+    """Their pods, by name."""
 
     def of_role(self, role: str) -> list[Pod]:
         """Return the current pods of *role*."""
         return [p for n, p in self.current.items() if self.wanted[n].role.name == role]
+
+    def in_role(self) -> Iterator[tuple[int, str]]:
+        """Yield the wanted members, each with how many of its role come before it."""
+        seen: Counter[str] = Counter()
+        for name, member in self.wanted.items():
+            yield seen[member.role.name], name
+            seen[member.role.name] += 1
 
     def missing(self) -> list[Member]:
         """Return the wanted members that have no pod."""
@@ -40,17 +53,20 @@ class Roster:
 
 def read(job: TrainingJob, pods: Sequence[Pod], status: TrainingJobStatus) -> Roster:
     """Return *pods* told apart by *status*' attempt."""
-    wanted = {m.name: m for m in members(job)}
-    roster = Roster(wanted, {}, [], [], [])
+    wanted = seating.seated(job, status)
+    standby = {m.name: m for m in pool(job) if m.name not in wanted}
+    roster = Roster(wanted, {}, [], [], [], standby, {})
     for pod in sorted(pods, key=lambda p: p.metadata.name):
         name = pod.metadata.name
         if not owns(job, pod.metadata):
-            if name in wanted:
+            if name in wanted or name in standby:
                 roster.foreign.append(pod)
         elif pod.metadata.labels.get(ATTEMPT_LABEL) != str(status.attempt):
             roster.stale.append(pod)
         elif name in wanted:
             roster.current[name] = pod
+        elif name in standby:
+            roster.standing[name] = pod
         else:
             roster.surplus.append(pod)
     return roster

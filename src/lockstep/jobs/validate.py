@@ -15,4 +15,12 @@ def problems(job: TrainingJob) -> list[Problem]:
     if found:
         return found
     framework = FRAMEWORKS[job.spec.framework]
-    return [*framework.problems(job), *contradictions(job, framework, members(job))]
+    return [*framework.problems(job), *_spares(job), *contradictions(job, framework, members(job))]
+
+
+def _spares(job: TrainingJob) -> list[Problem]:
+    spares = job.spec.recovery.spares
+    if not spares or job.spec.framework == "pytorch":
+        return []
+    why = f"must be 0 for the framework {job.spec.framework}: its ranks cannot be taken over"
+    return [Problem("spec.recovery.spares", spares, why)]

@@ -38,6 +38,8 @@ class Seen:
     """What they report in, by pod."""
     silent: frozenset[str] = frozenset()
     """Pods whose launchers have stopped to report, while others go on."""
+    going: Mapping[str, str] = field(default_factory=dict)
+    """Pods whose nodes go away soon, as a taint of theirs says, with its key."""
     lost: frozenset[str] = frozenset()
     """Nodes that are not Ready and tainted for it: nothing new comes to them."""
     role: Role | None = None

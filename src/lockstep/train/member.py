@@ -50,24 +50,24 @@ class Member:
         self.ranks = False
         """Whether ranks of ours may still run."""
 
-    def see(self, world: Json) -> list[Action]:
-        """Return what follows from *world*."""
+    def see(self, world: Json, seated: bool = True) -> list[Action]:
+        """Return what follows from *world*, in which the pod is *seated* or stands by."""
         generation, phase = int(world["generation"]), world["phase"]
         if generation < self.generation:
             return []
         if generation > self.generation:
             self.generation, self.ended = generation, None
-            if phase != "Gather":
+            if phase != "Gather" and seated:
                 return self._missed()
             if self.ranks:
                 self.state = "Stopping"
                 return [Stop()]
             self.state = "Ready"
             return [Tell()]
-        if phase == "Run" and self.state == "Ready":
+        if phase == "Run" and self.state == "Ready" and seated:
             self.state, self.ranks = "Running", True
             return [Start(world), Tell()]
-        if phase == "Leave" and self.state == "Done":
+        if phase == "Leave" and (self.state == "Done" or not seated):
             return [Exit(0)]
         return []
 

@@ -37,6 +37,15 @@ class Seat:
     """Ranks of all pods."""
 
 
+def is_seated(place: Place, world: Mapping[str, Any]) -> bool:
+    """Say whether the pod at *place* holds ranks in *world*, or stands by."""
+    ranks = world.get("ranks")
+    if ranks:
+        return place.pod in ranks
+    pods: int = sum(part["pods"] for part in world.get("parts", []))
+    return place.node_rank < pods
+
+
 def seat(place: Place, world: Mapping[str, Any]) -> Seat:
     """Return the seat of the pod at *place* in *world*."""
     node = int(world.get("ranks", {}).get(place.pod, place.node_rank))

@@ -82,6 +82,7 @@ class Launcher:
         self._events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._told = threading.Condition()
         self._news = False
+        self._notice = ""
 
     def run(self) -> int:
         """Take part until the world is left; return the exit code."""
@@ -96,6 +97,7 @@ class Launcher:
         self._thread(self._look)
         if self.peers is not None:
             self._thread(self.peers.serve)
+        self._watch_for_notices()
         try:
             while self.code is None:
                 kind, *rest = self._events.get()
@@ -110,12 +112,25 @@ class Launcher:
     def _changed(self, there: Json) -> None:
         self._events.put(("world", there))
 
+    def _watch_for_notices(self) -> None:
+        if named := os.environ.get("LOCKSTEP_SPOT_NOTICE", ""):
+            # With HTTP, and rarely wanted.
+            from lockstep.train import notices
+
+            notices.watch(named, lambda said: self._events.put(("noticed", said)))
+
     # Events
+
+    def _on_noticed(self, said: str) -> None:
+        print(f"lockstep-run: this machine goes away: {said}", file=sys.stderr, flush=True)
+        self._notice = said
+        self._tell()
+        self.saving.save_all()
 
     def _on_world(self, there: Json) -> None:
         self._world = json.loads(there["data"]["world"])
         self.saving.replicated = bool(self._world.get("replicated"))
-        self._act(self.member.see(self._world))
+        self._act(self.member.see(self._world, processes.is_seated(self.place, self._world)))
 
     def _on_ended(self, generation: int, local: int, code: int, line: str) -> None:
         if generation != self.member.generation or self.ranks is None:
@@ -290,6 +305,8 @@ class Launcher:
         if state == "Ready":
             said["snapshots"] = self.memory.snapshots(member.generation)
             said["stored"] = self.saving.stored()
+        if self._notice:
+            said["notice"] = self._notice
         if member.ended is not None:
             said["ended"] = member.ended
         return said

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from lockstep.api.roles import elastic, filled, indices, most, numbers, pod_name
+from lockstep.api.roles import elastic, filled, indices, launched, most, numbers, pod_name
 from lockstep.api.training import Role, TrainingJob
 from lockstep.api.validation import Problem
 
@@ -82,6 +82,18 @@ def members(job: TrainingJob) -> list[Member]:
         for index in indices(role):
             name = pod_name(service, role, index)
             found.append(Member(role, index, len(found), name, f"{name}.{service}"))
+    return found
+
+
+def pool(job: TrainingJob) -> list[Member]:
+    """Return the members of *job* and its spares behind them, each with the rank of its name."""
+    found = members(job)
+    if not job.spec.recovery.spares or not launched(job):
+        return found
+    role, service = job.spec.roles[0], job.metadata.name
+    for index in indices(role, role.replicas + job.spec.recovery.spares)[role.replicas :]:
+        name = pod_name(service, role, index)
+        found.append(Member(role, index, len(found), name, f"{name}.{service}"))
     return found
 
 

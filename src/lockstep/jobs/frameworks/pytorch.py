@@ -19,6 +19,7 @@ from lockstep.jobs.frameworks.base import (
     is_elastic,
     members,
     own_setting,
+    pool,
     port,
     port_problems,
 )
@@ -46,6 +47,13 @@ class PyTorch:
         if is_elastic(job) and not launched(job):
             allowed = "must be Auto where min and max differ: ranks find together by launchers"
             found.append(Problem("spec.launcher", job.spec.launcher, allowed))
+        if spares := job.spec.recovery.spares:
+            if not launched(job):
+                why = "must be 0 without launchers, which alone can take a place over"
+                found.append(Problem("spec.recovery.spares", spares, why))
+            elif len(job.spec.roles) > 1:
+                why = "must be 0 for a job of several roles: a spare stands in for one role's pods"
+                found.append(Problem("spec.recovery.spares", spares, why))
         return found
 
     def environment(
@@ -87,7 +95,7 @@ class PyTorch:
 
     def replaceable(self, job: TrainingJob) -> frozenset[str]:
         """Return all pods where launchers hold the ranks, which find together again."""
-        return frozenset(m.name for m in members(job)) if launched(job) else frozenset()
+        return frozenset(m.name for m in pool(job)) if launched(job) else frozenset()
 
 
 def _static(job: TrainingJob, member: Member, master: str, master_port: str) -> dict[str, str]:
