@@ -21,7 +21,7 @@ class Checkpoint(Wire, frozen=True):
         Duration | None,
         Meta(
             description="Longest time between two saves: what is lost at most with its place "
-            "where nobody says when it was last saved."
+            "where it is not known when it was last saved."
         ),
     ] = None
     directory: Annotated[

@@ -59,8 +59,8 @@ class GangGroup(Wire, frozen=True):
     template: Annotated[
         dict[str, Any] | None,
         Meta(
-            description="Pod template of the members, for simulations and what-if; whoever makes "
-            "the gang makes its pods."
+            description="Pod template of the members, for simulations and what-if; the "
+            "controller that makes the gang makes its pods."
         ),
     ] = None
     processes: Annotated[
@@ -110,8 +110,8 @@ class GangSpec(Wire, frozen=True):
     strategy: Annotated[
         Strategy | None,
         Meta(
-            description="Fill nodes one after the other, use many, or leave the least that nobody "
-            "can use; the queue's when left out."
+            description="Fill nodes one after the other, use many, or leave the least that no "
+            "pod can use; the queue's when left out."
         ),
     ] = None
     checkpoint: Checkpoint | None = None
@@ -222,7 +222,7 @@ class GangStatus(Wire, frozen=True):
         Meta(description="When that was found; what was found later says much the same."),
     ] = None
     no_estimate: Annotated[
-        str, Meta(description="Why nobody can tell when it starts, where nobody can.")
+        str, Meta(description="Why it has no estimated start, where it has none.")
     ] = ""
     not_before: Annotated[
         str | None,

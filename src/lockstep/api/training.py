@@ -164,8 +164,8 @@ class TrainingJobSpec(Wire, frozen=True):
     strategy: Annotated[
         Strategy | None,
         Meta(
-            description="Fill nodes one after the other, use many, or leave the least that nobody "
-            "can use; the queue's when left out."
+            description="Fill nodes one after the other, use many, or leave the least that no "
+            "pod can use; the queue's when left out."
         ),
     ] = None
     node_policy: Annotated[

@@ -194,9 +194,9 @@ def up(
 def _warn_root(plane: Plane) -> None:
     if plane.process_node and os.geteuid() == 0:
         typer.echo(
-            "warning: pods run as root on this machine, for `lockstep up` does; whoever may create "
-            "pods can do everything here (docs/security.md). Run it as a user of its own, or with "
-            "--no-process-node.",
+            "warning: pods run as root on this machine, for `lockstep up` does; a user who may "
+            "create pods can do everything here (docs/security.md). Run it as a user of its own, "
+            "or with --no-process-node.",
             err=True,
         )
 
