@@ -9,7 +9,7 @@ JOBS   ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 # Where Python keeps no bytecode, as in many containers, each process compiles Lockstep anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install install-train native test soak soak-sample conformance demo lint format bench docs kube helm s3 clients kfp lock manifests clean
+.PHONY: install install-train native test soak soak-sample conformance demo lint format bench docs kube helm s3 prometheus clients kfp lock manifests clean
 
 install: $(VENV)/.installed
 
@@ -81,6 +81,10 @@ helm:
 # Needs Go, two minutes at first: the S3 server that tests of datasets read from.
 s3:
 	@$(PYTHON) -m tools.s3.build
+
+# Needs Go, two minutes at first: Prometheus and promtool, which tests scrape and check rules with.
+prometheus:
+	@$(PYTHON) -m tools.prometheus.build
 
 # Needs Go, two minutes at first: typed clients in Go, as tests of the API server use them.
 clients:

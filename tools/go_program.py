@@ -23,6 +23,8 @@ class GoProgram:
     folder: Path
     package: str
     name: str
+    tags: str = ""
+    """Build tags, separated by commas."""
 
     @property
     def label(self) -> str:
@@ -32,6 +34,7 @@ class GoProgram:
     def path(self) -> Path:
         """Return where the program belongs, whether it is there or not."""
         digest = hashlib.sha256(f"{platform.system()}-{platform.machine()}".encode())
+        digest.update(self.tags.encode())
         for file in ("go.mod", "go.sum", *sorted(p.name for p in self.folder.glob("*.go"))):
             digest.update((self.folder / file).read_bytes())
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -54,7 +57,9 @@ class GoProgram:
         target.parent.mkdir(parents=True, exist_ok=True)
         print(f"{self.label}: {self.name} into {target.parent}; about 2 minutes", flush=True)
         draft = target.with_name(f".{target.name}.{os.getpid()}")
-        command = ["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(draft), self.package]
+        command = ["go", "build", "-trimpath", "-ldflags", "-s -w", "-o", str(draft)]
+        command += ["-tags", self.tags] if self.tags else []
+        command.append(self.package)
         try:
             environment = {**os.environ, "CGO_ENABLED": "0"}
             done = subprocess.run(command, cwd=self.folder, env=environment, check=False)
