@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
+from lockstep.api.probes import Sheet
 from lockstep.api.rank_evidence import RankSeen
 from lockstep.api.wire import Wire
 
@@ -146,4 +147,5 @@ class Report(Wire, frozen=True):
     hang: Annotated[
         list[RankSeen], Meta(description="What the ranks wait in, where that was asked.")
     ] = []
+    probes: Annotated[list[Sheet], Meta(description="Where the time of its ranks goes.")] = []
     address: Annotated[str, Meta(description="Where it hands over copies, as host:port.")] = ""

@@ -27,6 +27,7 @@ from lockstep.train.memory import Counter, Memory, TooLittleMemory
 from lockstep.train.meters import Meters, suspected
 from lockstep.train.peers import NoCopy, Peers, fetch
 from lockstep.train.place import NoPlace, Place, key, runtime_directory
+from lockstep.train.probes import reading
 from lockstep.train.saving import Saving
 from lockstep.train.server import Refused, Server, keep_following
 
@@ -69,6 +70,8 @@ class Launcher:
         self.meters = Meters(self.directory)
         self.counter = Counter(self.directory, self.memory, self.saving.save)
         self.bin = processes.torchrun_directory(self.directory)
+        self.probes = self.directory / "probes"
+        self.probes.mkdir()
         self.ranks: processes.Ranks | None = None
         self.code: int | None = None
         self._key = key(place)
@@ -193,8 +196,10 @@ class Launcher:
         note = self.directory / f"ended-{self.member.generation}"
         own |= self.meters.variables(dict(os.environ))
         own["LOCKSTEP_STORED"] = stored
+        own |= reading.variables(os.environ, self.probes)
         self._variables = {**os.environ, **own, "PATH": path, "LOCKSTEP_NOTE": str(note)}
         self.meters.begin(self.member.generation)
+        reading.forget(self.probes)
         generation, which = self.member.generation, object()
 
         def ended(local: int, code: int, line: str) -> None:
@@ -263,6 +268,8 @@ class Launcher:
                 said["ranks"] = ranks
             if self._hang:
                 said["hang"] = self._hang
+            if probes := reading.sheets(self.probes):
+                said["probes"] = probes
             if self.memory.first:
                 said["first"] = [one for _, one in sorted(self.memory.first.items())]
             try:

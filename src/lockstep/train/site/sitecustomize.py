@@ -21,6 +21,22 @@ def _observe() -> None:
     module.observe(os.environ)
 
 
+def _probe() -> None:
+    import importlib.util
+
+    folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "probes")
+    spec = importlib.util.spec_from_file_location(
+        "lockstep_probes",
+        os.path.join(folder, "__init__.py"),
+        submodule_search_locations=[folder],
+    )
+    if spec is None or spec.loader is None:
+        return
+    package = sys.modules["lockstep_probes"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+    importlib.import_module("lockstep_probes.install").install()
+
+
 def _next() -> None:
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
@@ -40,4 +56,10 @@ if "RANK" in os.environ and "LOCKSTEP_TELEMETRY" in os.environ:
         _observe()
     except Exception as error:
         sys.stderr.write(f"lockstep: this rank has no telemetry: {error}\n")
+# Workers of a data loader that are no forks of their rank are looked at, too.
+if "RANK" in os.environ and os.environ.get("LOCKSTEP_PROBES"):
+    try:
+        _probe()
+    except Exception as error:
+        sys.stderr.write(f"lockstep: this rank has no probes: {error}\n")
 _next()
