@@ -47,6 +47,7 @@ ENTRIES = (
     Entry("describe", JOBS, "Show everything worth knowing about one object.", "listing"),
     Entry("explain", JOBS, "Say why a job, a gang or a pod waits.", "insight"),
     Entry("diagnose", JOBS, "Say from logs what failed, and whose fault it is.", "diagnose"),
+    Entry("advise", JOBS, "Say why a job is slow, and what mends it.", "advise"),
     Entry("logs", JOBS, "Print what a job's pods, or one pod, wrote.", "logs"),
     Entry("exec", JOBS, "Run a command in a pod of a job.", "inside"),
     Entry("attach", JOBS, "Show what a running container writes from now on.", "inside"),

@@ -24,6 +24,7 @@ CAPABILITIES: Final = (
     "lockstep.jobs.foreign:add_foreign",
     "lockstep.jobs.foreign_scaling:add_scaling",
     "lockstep.tenants.main:add_teams",
+    "lockstep.insight.main:add_advice",
     "lockstep.serve.main:add_serving",
     "lockstep.data.main:add_data",
     "lockstep.pipelines.main:add_pipelines",

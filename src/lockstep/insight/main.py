@@ -6,13 +6,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from lockstep.api.core import NODES, PODS
+from lockstep.api.core import LEASES, NODES, PODS
 from lockstep.api.gang import GANGS
-from lockstep.api.names import GANG_LABEL
+from lockstep.api.names import GANG_LABEL, JOB_LABEL
 from lockstep.insight.history.recorder import GANG_INDEX, Recorder, Releaser
 from lockstep.insight.history.store import Store
+from lockstep.insight.metrics import AdviceMetrics
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.manager import Manager
+
+
+def add_advice(manager: Manager) -> None:
+    """Show in *manager*'s metrics where the time of jobs' steps goes, and what would be gained."""
+    leases = manager.informer(LEASES, label_selector=JOB_LABEL)
+    manager.metrics.registry.register(AdviceMetrics(leases))
 
 
 def add_history(manager: Manager, records: Path | None) -> None:

@@ -95,7 +95,8 @@ def _beyond(settings: Settings) -> tuple[str, ...]:
     # Not in the data folder, which pods see empty.
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     kernels = ("--gateway", gateway, "--environments", str(cache / "lockstep" / "environments"))
-    return ("--install-dialects", "all", "--records", records, *kernels)
+    shown = ("--metrics-port", "0")
+    return ("--install-dialects", "all", "--records", records, *shown, *kernels)
 
 
 def _part(name: str, *arguments: str, grace: float = GRACE) -> Part:
