@@ -109,8 +109,10 @@ METRICS: Final[Rules] = (
 """What it takes to serve metrics: asking who scrapes, and whether they may."""
 
 _TEAMS: Final[Rules] = (
-    rule(GROUP, "teams", *_FOLLOW),
+    rule(GROUP, "teams", "create", "patch", *_FOLLOW),  # of Kubeflow's profiles
     rule(GROUP, "teams/status", "patch"),
+    rule("kubeflow.org", "profiles", *_FOLLOW),
+    rule("kubeflow.org", "profiles/status", "patch"),
     rule(GROUP, "queues", "create", "delete", "patch", *_FOLLOW),
     rule("", "namespaces", "create", "patch", *_FOLLOW),
     rule("", "resourcequotas limitranges", "create", "delete", "patch", *_FOLLOW),
@@ -164,14 +166,16 @@ _NOTEBOOKS: Final[Rules] = (
     rule(GROUP, "environments", *_FOLLOW),
     rule(GROUP, "kernels", *_FOLLOW),
     rule(GROUP, "kernels/status", "patch"),
-    rule("kubeflow.org", "notebooks", *_FOLLOW),
+    rule("kubeflow.org", "notebooks", "create", "patch", *_FOLLOW),  # of Kubeflow's Tensorboards
     rule("kubeflow.org", "notebooks/status", "patch"),
+    rule("tensorboard.kubeflow.org", "tensorboards", *_FOLLOW),
+    rule("tensorboard.kubeflow.org", "tensorboards/status", "patch"),
     # To tell who installed the kind.
     rule(
         "apiextensions.k8s.io",
         "customresourcedefinitions",
         "get",
-        names="notebooks.kubeflow.org",
+        names="notebooks.kubeflow.org profiles.kubeflow.org tensorboards.tensorboard.kubeflow.org",
     ),
 )
 MASTER_SECRET: Final = "lockstep-kernels"  # noqa: S105  the name of an object
@@ -420,6 +424,7 @@ PEOPLE: Final[Mapping[str, Rules]] = {
         rule("serving.kserve.io", "inferenceservices", *_READ),
         # What launchers report of their ranks.
         rule("coordination.k8s.io", "leases", *_READ),
+        rule("tensorboard.kubeflow.org", "tensorboards", *_READ),
     ),
     "edit": (
         rule(GROUP, "pipelineruns modelversions", *_CHANGE),
@@ -427,6 +432,7 @@ PEOPLE: Final[Mapping[str, Rules]] = {
         rule(GROUP, "trainingjobs gangs environments kernels", *_CHANGE),
         rule("kubeflow.org", "notebooks", *_CHANGE),
         rule("serving.kserve.io", "inferenceservices", *_CHANGE),
+        rule("tensorboard.kubeflow.org", "tensorboards", *_CHANGE),
         rule("data.fluid.io", f"datasets dataloads {_RUNTIMES}", *_CHANGE),
     ),
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,42 +10,29 @@ from typing import Annotated, Any
 import typer
 
 from lockstep.api import timestamp
-from lockstep.api.core import NODES, SECRETS, AnyObject
-from lockstep.api.names import NODE_KIND_LABEL, QUEUE_LABEL
+from lockstep.api.core import AnyObject
+from lockstep.api.names import QUEUE_LABEL
 from lockstep.api.notebooks import ENVIRONMENTS, KERNELS
 from lockstep.api.resource import Resource
-from lockstep.cli.connect import Session, Target, run
-from lockstep.cli.failure import BadInput, CommandFailed
+from lockstep.cli.connect import Session, run
+from lockstep.cli.dev_job import job
+from lockstep.cli.failure import BadInput
 from lockstep.cli.grouped import grouped
-from lockstep.cli.options import Context, Kubeconfig, Namespace
 from lockstep.cli.output import note, print_lines
-from lockstep.compat.kubeflow.notebook import NOTEBOOKS, STOPPED, Notebook
-from lockstep.kube.errors import AlreadyExists, Forbidden, NotFound
+from lockstep.cli.places import Name, Where, link_of, on_this_machine, put, state, until_ready
+from lockstep.compat.kubeflow.notebook import NOTEBOOKS, STOPPED
+from lockstep.kube.errors import AlreadyExists, NotFound
 
 app = typer.Typer(
     help="Places to work in: JupyterLab, a shell, kernels that give idle GPUs back.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
+app.command(context_settings={"ignore_unknown_options": True})(grouped(job))
 
 IMAGE = "kubeflownotebookswg/jupyter-scipy:v1.10.0"
-READY_SECONDS = 300.0
 CLAIM_SIZE = "20Gi"
 HOME = "/home/jovyan"
-Name = Annotated[str, typer.Argument(help="Name of the place.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Where:
-    """Which cluster."""
-
-    namespace: Namespace = None
-    kubeconfig: Kubeconfig = None
-    context: Context = None
-
-    def target(self) -> Target:
-        """Return which cluster and namespace are meant."""
-        return Target(self.kubeconfig, self.context, self.namespace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,14 +83,14 @@ def up(
 
     async def work(session: Session) -> None:
         began = time.monotonic()
-        await _put(session, ENVIRONMENTS, _environment(name, wish, lock))
-        await _put(session, NOTEBOOKS, await _notebook(session, name, wish))
+        await put(session, ENVIRONMENTS, _environment(name, wish, lock))
+        await put(session, NOTEBOOKS, await _notebook(session, name, wish))
         if not wait:
             note(f"notebook/{name} is on its way; `lockstep dev list` shows it")
             return
-        await _until_ready(session, name)
+        await until_ready(session, name)
         note(f"{name} is ready after {time.monotonic() - began:.1f} s")
-        print_lines([await _link(session, name)])
+        print_lines([await link_of(session, name)])
 
     run(where.target(), work)
 
@@ -123,7 +108,7 @@ def list_(*, where: Where) -> None:
         kernels = (await session.client.list(KERNELS, space)).items
         lines = []
         for one in (await session.client.list(NOTEBOOKS, space)).items:
-            lines.append(f"{one.metadata.name}  {_state(one)}")
+            lines.append(f"{one.metadata.name}  {state(one)}")
             for kernel in kernels:
                 if kernel.spec.notebook == one.metadata.name:
                     status = kernel.status
@@ -190,7 +175,7 @@ def open_(
 
     Example: lockstep dev open ana
     """
-    link = run(where.target(), lambda session: _link(session, name))
+    link = run(where.target(), lambda session: link_of(session, name))
     if show:
         print_lines([link])
     else:
@@ -262,7 +247,7 @@ async def _notebook(session: Session, name: str, wish: Wish) -> dict[str, Any]:
 
 async def _home(session: Session, name: str, wish: Wish) -> tuple[str, dict[str, Any]]:
     """Return where the home is and the volume that it is."""
-    if wish.home is not None or await _on_this_machine(session):
+    if wish.home is not None or await on_this_machine(session):
         place = str((wish.home or Path.cwd()).absolute())
         return place, {"hostPath": {"path": place, "type": "Directory"}}
     claim = f"workspace-{name}"
@@ -280,68 +265,3 @@ async def _home(session: Session, name: str, wish: Wish) -> tuple[str, dict[str,
     except AlreadyExists:
         note(f"its home is the claim {claim}, which is there already")
     return HOME, {"persistentVolumeClaim": {"claimName": claim}}
-
-
-async def _on_this_machine(session: Session) -> bool:
-    """Return whether pods run as processes of a machine; who may not see nodes has no such one."""
-    try:
-        selector = f"{NODE_KIND_LABEL}=process"
-        return bool((await session.client.list(NODES, label_selector=selector)).items)
-    except Forbidden:
-        return False
-
-
-async def _put(session: Session, resource: Any, body: dict[str, Any]) -> None:
-    try:
-        await session.client.create(resource, body, session.namespace)
-    except AlreadyExists:
-        name = body["metadata"]["name"]
-        metadata = {"annotations": {STOPPED: None}} if resource is NOTEBOOKS else {}
-        change = {"metadata": metadata, "spec": body["spec"]}
-        await session.client.patch(resource, name, change, session.namespace)
-
-
-async def _until_ready(session: Session, name: str) -> None:
-    """Wait until a notebook answers; say what it waits for.
-
-    Raises:
-        CommandFailed: when that takes too long.
-    """
-    end, told = time.monotonic() + READY_SECONDS, ""
-    while time.monotonic() < end:
-        notebook = await session.client.get(NOTEBOOKS, name, session.namespace)
-        if notebook.status.get("readyReplicas"):
-            return
-        state = _state(notebook)
-        if state not in (told, "Stopped"):
-            note(f"{name}: {state}")
-            told = state
-        await asyncio.sleep(0.2)
-    raise CommandFailed(
-        f"{name} is not ready after {READY_SECONDS:.0f} s: {told}",
-        f"lockstep logs pod/{name}-0; kubectl describe pod {name}-0",
-    )
-
-
-def _state(notebook: Notebook) -> str:
-    if STOPPED in notebook.metadata.annotations:
-        return "Stopped"
-    status = notebook.status
-    if status.get("readyReplicas"):
-        return "Ready"
-    for one in status.get("conditions", []):
-        if one.get("status") == "False" and one.get("message"):
-            return f"Waiting: {one['message']}"
-    waiting = (status.get("containerState") or {}).get("waiting") or {}
-    return f"Waiting: {waiting.get('message') or waiting.get('reason') or 'for its pod'}"
-
-
-async def _link(session: Session, name: str) -> str:
-    secret = await session.client.get(SECRETS, f"{name}-notebook", session.namespace)
-    found = {key: base64.b64decode(text).decode() for key, text in secret.data.items()}
-    if not found.get("url"):
-        raise CommandFailed(
-            f"{name} is reached by no gateway of this cluster",
-            f"lockstep port-forward pod/{name}-0 8888",
-        )
-    return f"{found['url']}/lab?lockstep-token={found['visitor']}"

@@ -9,6 +9,7 @@ from typing import Final
 
 from lockstep.api.names import CONTROLLERS_LEASE, SYSTEM_NAMESPACE
 from lockstep.compat import dialects
+from lockstep.compat.kubeflow.profile import PROFILES
 from lockstep.health.lifecycle import add_lifecycle
 from lockstep.insight.main import add_history
 from lockstep.kube.client import Client
@@ -16,8 +17,10 @@ from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds, ensure_foreign
 from lockstep.kube.endpoints import Ports
 from lockstep.kube.manager import Manager
+from lockstep.notebooks.installed import Installed
 from lockstep.notebooks.main import add_notebooks
 from lockstep.pools.main import add_pools
+from lockstep.tenants.main import add_profiles
 
 CAPABILITIES: Final = (
     "lockstep.jobs.main:add_jobs",
@@ -75,6 +78,7 @@ async def run(
         )
         add_all(manager)
         add_notebooks(manager, gateway, environments)
+        add_profiles(manager, Installed(client, PROFILES).ours)
         add_pools(manager, pool_commands)
         if node_lifecycle:
             add_lifecycle(manager)

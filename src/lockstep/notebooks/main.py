@@ -9,6 +9,7 @@ from lockstep.api.core import PODS, SERVICES
 from lockstep.api.notebooks import ENVIRONMENTS, KERNELS, Environment
 from lockstep.api.resource import Resource
 from lockstep.compat.kubeflow.notebook import NAME_LABEL, NOTEBOOKS
+from lockstep.compat.kubeflow.tensorboard import APP_LABEL, TENSORBOARDS
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
 from lockstep.kube.manager import Manager
@@ -18,6 +19,7 @@ from lockstep.notebooks.installed import Installed
 from lockstep.notebooks.kernel_controller import KernelController
 from lockstep.notebooks.master import Master
 from lockstep.notebooks.notebook_controller import NotebookController
+from lockstep.notebooks.tensorboard_controller import TensorboardController
 
 
 def add_notebooks(manager: Manager, gateway: str = "", cache: str = "") -> None:
@@ -47,6 +49,24 @@ def add_notebooks(manager: Manager, gateway: str = "", cache: str = "") -> None:
     controller.follow(services, _of_notebook)
     manager.add(controller)
     _add_kernels(manager, master, settings, notebooks)
+    _add_tensorboards(manager, notebooks)
+
+
+def _add_tensorboards(manager: Manager, notebooks: Informer[Any]) -> None:
+    boards = manager.informer(TENSORBOARDS)
+    boards.optional = True
+    installed = Installed(manager.client, TENSORBOARDS)
+    shell = TensorboardController(manager.client, boards, notebooks, manager.recorder(), installed)
+    controller = Controller("tensorboard", shell.reconcile)
+    controller.follow(boards)
+    controller.follow(notebooks, _of_tensorboard)
+    manager.add(controller)
+
+
+def _of_tensorboard(obj: Any) -> Iterable[Key]:
+    if APP_LABEL not in obj.metadata.labels:
+        return []
+    return [(obj.metadata.namespace, obj.metadata.name)]
 
 
 def _add_kernels(

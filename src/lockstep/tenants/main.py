@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from lockstep.api.core import NAMESPACES
+from lockstep.api.meta import ObjectMeta
 from lockstep.api.queue import QUEUES
 from lockstep.api.team import TEAMS
+from lockstep.compat.kubeflow.profile import PROFILES
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.manager import Manager
 from lockstep.tenants.controller import TEAM_INDEX, TeamController
 from lockstep.tenants.core.objects import OWNED, TEAM_LABEL
+from lockstep.tenants.profile_controller import ProfileController
 
 
 def add_teams(manager: Manager) -> None:
@@ -30,6 +33,17 @@ def add_teams(manager: Manager) -> None:
     controller.follow(teams)
     for informer in owned.values():
         controller.follow(informer, _keys)
+    manager.add(controller)
+
+
+def add_profiles(manager: Manager, ours: Callable[[ObjectMeta], Awaitable[bool]]) -> None:
+    """Make a team of each of Kubeflow's profiles that is *ours* to serve."""
+    profiles, teams = manager.informer(PROFILES), manager.informer(TEAMS)
+    profiles.optional = True
+    shell = ProfileController(manager.client, profiles, teams, manager.recorder(), ours)
+    controller = Controller("profile", shell.reconcile)
+    controller.follow(profiles)
+    controller.follow(teams)
     manager.add(controller)
 
 

@@ -135,6 +135,44 @@ def test_stranger_gets_no_kernel_and_no_page(plane: ControlPlane, link: str) -> 
         assert done.stdout in ("401", "403"), url
 
 
+def test_notebook_and_command_run_as_jobs_in_its_environment(
+    plane: ControlPlane, link: str, project: Path
+) -> None:
+    cell = {"cell_type": "code", "execution_count": None, "id": "a", "metadata": {}, "outputs": []}
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python", "language": "python"}}
+    body = {"cells": [{**cell, "source": "6 * 7"}], "nbformat": 4, "nbformat_minor": 5}
+    (project / "sums.ipynb").write_text(json.dumps({**body, "metadata": kernel}))
+    plane.ok("dev", "job", "ana", "sums.ipynb", "--name", "sums")
+    code = "import answer, os; print(answer.VALUE, os.getcwd())"
+    plane.ok("dev", "job", "ana", "--name", "said", "--", "python", "-c", code)
+    done = plane.run("wait", "sums", "said", timeout=120)
+    assert done.returncode == 0, done.stderr
+    (made,) = json.loads((project / "sums.ipynb").read_text())["cells"]
+    assert "42" in json.dumps(made["outputs"])
+    assert f"42 {project}" in plane.ok("logs", "said")
+    taken = plane.run("dev", "job", "ana", "--name", "said", "--", "true")
+    assert (taken.returncode, "exists" in taken.stderr) == (2, True)
+
+
+def test_tensorboard_shows_the_events_of_a_directory(plane: ControlPlane, project: Path) -> None:
+    summary = pytest.importorskip("tensorboard.summary", reason="needs TensorBoard")
+    writer = summary.Writer(str(project / "runs"))
+    writer.add_scalar("loss", 0.5, 1)
+    writer.close()
+    done = plane.run("tensorboard", str(project / "runs"), "--print", timeout=120)
+    assert done.returncode == 0, done.stderr
+    base, _, token = done.stdout.strip().partition("?lockstep-token=")
+    tags = f"{base}data/plugin/scalars/tags"
+    cookie = f"lockstep-notebook={token}"
+    shown = subprocess.run(
+        ["curl", "-sS", "-b", cookie, tags], capture_output=True, text=True, check=True
+    )
+    assert list(json.loads(shown.stdout)["."]) == ["loss"]
+    wrong = plane.run("tensorboard", str(project / "nothing"))
+    assert (wrong.returncode, "no such directory" in wrong.stderr) == (2, True)
+    plane.ok("dev", "delete", "tensorboard")
+
+
 def test_stopped_place_ends_and_comes_back(plane: ControlPlane, link: str) -> None:
     def pods() -> list[str]:
         return [one["metadata"]["name"] for one in plane.read(PODS)["items"]]

@@ -25,5 +25,24 @@ NOTEBOOK: Final = ForeignKind(
     columns=(("Ready", "integer", ".status.readyReplicas"),),
     more_versions=("v1beta1", "v1alpha1"),
 )
+TENSORBOARD: Final = ForeignKind(
+    "tensorboard.kubeflow.org",
+    "v1alpha1",
+    "Tensorboard",
+    "tensorboards",
+    columns=(("Ready", "integer", ".status.readyReplicas"),),
+)
+PROFILE: Final = ForeignKind(
+    GROUP,
+    "v1",
+    "Profile",
+    "profiles",
+    namespaced=False,
+    columns=(("State", "string", ".status.conditions[-1:].type"),),
+    more_versions=("v1beta1",),
+)
 
-KINDS: Final[tuple[ForeignKind, ...]] = (PYTORCH, TF, XGBOOST, PADDLE, JAX, MPI, NOTEBOOK)
+KINDS: Final[tuple[ForeignKind, ...]] = (
+    *(PYTORCH, TF, XGBOOST, PADDLE, JAX, MPI),
+    *(NOTEBOOK, TENSORBOARD, PROFILE),
+)

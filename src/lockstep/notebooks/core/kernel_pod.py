@@ -21,6 +21,8 @@ GRACE: Final = 120
 SHELF: Final = ".lockstep/kernels"
 _PACKAGES: Final = "packages"
 _COMMAND: Final = ["python", "-P", "-m", "lockstep.notebooks.inside.main"]
+PACKAGES_COMMAND: Final = ("python", "-P", "-m", "lockstep.notebooks.inside.packages")
+"""Before the directory of the packages; after it ``--`` and a command to run among them."""
 
 
 def pod_name(kernel: Kernel) -> str:
@@ -89,16 +91,14 @@ def pod(seen: SeenKernel, settings: Settings) -> Json:
 def _add_packages(spec: Json, environment: EnvironmentSpec, root: str) -> None:
     """Let the lock's packages be there before the kernel, which starts by their Python."""
     (container,) = spec["containers"]
-    mount = {"name": _PACKAGES, "mountPath": root}
+    volume, mount = packages_mount(root)
     lock = "\n".join(environment.packages) + "\n"
-    spec["volumes"].append(
-        {"name": _PACKAGES, "hostPath": {"path": root, "type": "DirectoryOrCreate"}}
-    )
+    spec["volumes"].append(volume)
     spec["initContainers"] = [
         {
             "name": _PACKAGES,
             "image": container["image"],
-            "command": ["python", "-P", "-m", "lockstep.notebooks.inside.packages", root],
+            "command": [*PACKAGES_COMMAND, root],
             "env": [{"name": "LOCKSTEP_PACKAGES", "value": lock}],
             "volumeMounts": [mount],
         }
@@ -108,6 +108,17 @@ def _add_packages(spec: Json, environment: EnvironmentSpec, root: str) -> None:
         {"name": "LOCKSTEP_KERNEL_PACKAGES", "value": root},
         {"name": "LOCKSTEP_KERNEL_LOCK", "value": lock},
     ]
+
+
+def packages_mount(root: str) -> tuple[Json, Json]:
+    """Return the volume of a node's packages in the directory *root*, and its mount."""
+    volume = {"name": _PACKAGES, "hostPath": {"path": root, "type": "DirectoryOrCreate"}}
+    return volume, {"name": _PACKAGES, "mountPath": root}
+
+
+def environment_volumes(environment: EnvironmentSpec) -> tuple[list[Json], list[Json]]:
+    """Return the mounts and the volumes of an environment's claims and datasets."""
+    return _mounts(environment), _volumes(environment)
 
 
 def queue(seen: SeenKernel) -> str:

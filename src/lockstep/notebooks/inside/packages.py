@@ -1,8 +1,8 @@
-"""``python -m lockstep.notebooks.inside.packages ROOT``: a lock's packages, built once on a node.
+"""``python -m lockstep.notebooks.inside.packages ROOT [-- COMMAND...]``: a lock, built once.
 
 The lock comes in the variable ``LOCKSTEP_PACKAGES``. Its virtual environment is built in
 ``ROOT/HASH`` and counts once the file ``complete`` is in it; a build that was killed is made anew.
-Kernels start by ``ROOT/HASH/bin/python``.
+Kernels start by ``ROOT/HASH/bin/python``; a command after ``--`` finds that Python first.
 """
 
 from __future__ import annotations
@@ -60,10 +60,14 @@ def _install(place: Path, lock: str) -> None:
 
 
 def main() -> None:
-    """Build the environment and leave a link to it where the kernel looks for it."""
-    root = Path(sys.argv[1])
+    """Build the environment, and become the command that is to run in it, if there is one."""
+    root, command = Path(sys.argv[1]), sys.argv[3:]
     place = build(root, os.environ[VARIABLE])
     print(f"packages are in {place}", flush=True)
+    if command:
+        path = f"{place}/bin:{os.environ.get('PATH', os.defpath)}"
+        environ = {**os.environ, "PATH": path, "VIRTUAL_ENV": str(place)}
+        os.execvpe(command[0], command, environ)  # noqa: S606  the user's own command
 
 
 if __name__ == "__main__":
