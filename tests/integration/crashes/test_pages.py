@@ -95,11 +95,10 @@ async def outcome(stage: Stage) -> object:
     """Return what was made of the two."""
     notebooks = (await stage.client.list(NOTEBOOKS, "default")).items
     teams = [one for one in (await stage.client.list(TEAMS)).items if one.metadata.name == PROFILE]
-    ends = (
+    return (
         [(one.metadata.name, len(one.metadata.owner_references)) for one in notebooks],
         [(one.metadata.name, [m.name for m in one.spec.members]) for one in teams],
     )
-    return ends
 
 
 def story() -> Scenario:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import random
 import select
 import signal
 import socket
@@ -12,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -31,6 +33,8 @@ DEFAULT_ROUTER_PORT = 7480
 DEFAULT_CONSOLE_PORT = 7490
 DEFAULT_GATEWAY_PORT = 7485
 DOWN_WITHIN = 60.0
+_STABLE_PORTS: Final = (15000, 29000)
+"""Below the ports that kernels give to connections, and to services with a node port."""
 
 Data = Annotated[
     Path | None,
@@ -272,15 +276,31 @@ def choose_port(port: int, option: str = "--port") -> int:
     Raises:
         CommandFailed: when somebody else listens on it.
     """
+    if port == 0:
+        # The kernel gives ports of its own range to connections, and a part that is started a
+        # moment later, or again, would find its port taken; below that range it stays free.
+        drawn = (random.randint(*_STABLE_PORTS) for _ in range(50))  # noqa: S311  no secret
+        for candidate in drawn:
+            with contextlib.suppress(OSError):
+                return _bound(candidate)
+    try:
+        return _bound(port)
+    except OSError as error:
+        raise CommandFailed(
+            f"cannot listen on {HOST}:{port}: {error.strerror}",
+            f"choose another port with {option} N, or any free one with {option} 0",
+        ) from error
+
+
+def _bound(port: int) -> int:
+    """Return the port that listening on *port* would take.
+
+    Raises:
+        OSError: when it is taken.
+    """
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            raise CommandFailed(
-                f"cannot listen on {HOST}:{port}: {error.strerror}",
-                f"choose another port with {option} N, or any free one with {option} 0",
-            ) from error
+        probe.bind((HOST, port))
         return int(probe.getsockname()[1])
 
 
