@@ -158,6 +158,7 @@ _SERVICES: Final[Rules] = (
     rule("serving.kserve.io", "inferenceservices/status inferencegraphs/status", "patch"),
     rule("serving.kserve.io", "llminferenceservices/status", "patch"),
     rule("leaderworkerset.x-k8s.io", "leaderworkersets", *_FOLLOW),
+    rule("argoproj.io", "analysistemplates", *_FOLLOW),
     rule("leaderworkerset.x-k8s.io", "leaderworkersets/status", "patch"),
     rule("serving.kserve.io", "servingruntimes clusterservingruntimes", *_FOLLOW),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from lockstep.api.resource import Resource
 from lockstep.api.serving import ROUTERS, ROUTES
 from lockstep.api.wire import to_builtins
 from lockstep.compat.kserve.objects import (
+    ANALYSIS_TEMPLATES,
     CLUSTER_SERVING_RUNTIMES,
     INFERENCE_SERVICES,
     SERVING_RUNTIMES,
@@ -31,7 +33,7 @@ from lockstep.kube.errors import Conflict, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
 from lockstep.serve.carrying_out import carry_out
-from lockstep.serve.core import pods
+from lockstep.serve.core import pods, release
 from lockstep.serve.core.autoscale import Autoscaler, Policy, policy
 from lockstep.serve.core.decide import decide, translate
 from lockstep.serve.core.gangs import is_worker
@@ -39,7 +41,7 @@ from lockstep.serve.core.load import Meter, alive
 from lockstep.serve.core.metrics import Pace, at_least, wanted
 from lockstep.serve.core.surroundings import peers_of
 from lockstep.serve.core.world import Seen
-from lockstep.serve.readings import Reading, Readings
+from lockstep.serve.readings import Reading, Readings, answer
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +72,9 @@ class ServingController:
     recorder: Recorder
     readings: Readings = field(default_factory=Readings)
     clock: Callable[[], float] = time.time
+    _asked: dict[tuple[Key, str, int, str], asyncio.Task[release.Answer]] = field(
+        default_factory=dict
+    )
     _scales: dict[ScaleKey, Scale] = field(default_factory=dict)
 
     async def reconcile(self, key: Key) -> float | None:
@@ -101,6 +106,7 @@ class ServingController:
             now,
             transformers=transformers,
             unread=self._unread(key, component),
+            answers=self._answers(key, seen, component, now),
         )
         try:
             for action in decision.actions:
@@ -113,6 +119,27 @@ class ServingController:
         if scheduled and not seen.pods:
             return SCHEDULE_TICK
         return TICK if seen.pods or count or transformers else None
+
+    def _answers(
+        self, key: Key, seen: Seen, component: Component | Problem, now: float
+    ) -> dict[str, release.Answer]:
+        """Return what queries of a release said that were due; ask those that are due now."""
+        told = seen.service.status.components.get("predictor")
+        if isinstance(component, Problem) or told is None or not told.release:
+            return {}
+        state = release.recorded(told.release, str(told.release.get("revision", "")))
+        found: dict[str, release.Answer] = {}
+        plan = release.steps(component.annotations, seen.templates)
+        for one in release.asked(plan, state, now):
+            text = one.query.replace(release.REVISION, state.revision)
+            name = (key, state.revision, state.step, one.name)
+            task = self._asked.get(name)
+            if task is None:
+                self._asked[name] = asyncio.ensure_future(answer(one.address, text))
+            elif task.done():
+                found[one.name] = task.result()
+                del self._asked[name]
+        return found
 
     def _unread(self, key: Key, component: Component | Problem) -> str:
         """Return which metrics of the predictor cannot be read, and why; empty where all can."""
@@ -147,6 +174,11 @@ class ServingController:
             behind=self.caches[ROUTES].get(namespace, f"{name}-predictor"),
             behind_name=self.caches[SERVICES].get(namespace, f"{name}-predictor"),
             gangs=owned[GANGS],
+            templates={
+                one.metadata.name: one.spec
+                for one in self.caches[ANALYSIS_TEMPLATES]
+                if one.metadata.namespace == namespace
+            },
             peers=self.caches[SERVICES].get(namespace, peers_of(name)),
         )
 

@@ -13,6 +13,7 @@ from lockstep.api.resource import Resource
 from lockstep.api.serving import ROUTERS, ROUTES, Router
 from lockstep.compat.kserve import llm
 from lockstep.compat.kserve.objects import (
+    ANALYSIS_TEMPLATES,
     CLUSTER_SERVING_RUNTIMES,
     INFERENCE_GRAPHS,
     INFERENCE_SERVICES,
@@ -42,11 +43,13 @@ def add_serving(manager: Manager) -> None:
     routes, routers = manager.informer(ROUTES), manager.informer(ROUTERS)
     runtimes = {res: manager.informer(res) for res in (SERVING_RUNTIMES, CLUSTER_SERVING_RUNTIMES)}
     graphs = manager.informer(INFERENCE_GRAPHS)
-    services.optional = graphs.optional = True
+    templates = manager.informer(ANALYSIS_TEMPLATES)
+    services.optional = graphs.optional = templates.optional = True
     for runtime in runtimes.values():
         runtime.optional = True
     caches: dict[Resource[Any], Informer[Any]] = {
         INFERENCE_SERVICES: services,
+        ANALYSIS_TEMPLATES: templates,
         INFERENCE_GRAPHS: graphs,
         ROUTES: routes,
         ROUTERS: routers,
@@ -73,6 +76,9 @@ def add_serving(manager: Manager) -> None:
 
     controller = Controller("inferenceservice", shell.reconcile, workers=4)
     controller.follow(services)
+    controller.follow(
+        templates, lambda one: [k for k in _keys(services) if k[0] == one.metadata.namespace]
+    )
     controller.follow(routes, _key)
     controller.follow(routers, reported)
     for informer in labelled.values():
@@ -138,6 +144,10 @@ def _add_graphs(manager: Manager, caches: dict[Resource[Any], Informer[Any]]) ->
     controller.follow(caches[ROUTES])
     controller.follow(caches[ROUTERS], began)
     manager.add(controller)
+
+
+def _keys(objects: Informer[Any]) -> list[Key]:
+    return [(one.metadata.namespace, one.metadata.name) for one in objects]
 
 
 def _route_of(obj: Any) -> Iterable[str]:

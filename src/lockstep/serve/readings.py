@@ -180,3 +180,11 @@ async def query_all(address: str, text: str) -> list[float]:
         return [float(one["value"][1]) for one in data["result"]]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Unreadable(f"{address} gave no answer that is understood: {error}") from error
+
+
+async def answer(address: str, text: str) -> list[float] | str:
+    """Return the values of a query, or in words why there are none."""
+    try:
+        return await query_all(address, text)
+    except Unreadable as error:
+        return str(error)

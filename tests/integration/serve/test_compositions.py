@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.integration.serve.test_readings import prometheus
 from tests.integration.serve.test_serving import READY_WITHIN, ask, condition, deploy, pods, ready
 from tests.support.control_plane import ControlPlane
 from tests.support.waiting import eventually_sync
+
+__all__ = ["prometheus"]
 
 Json = dict[str, Any]
 KSERVE = "serving.kserve.io"
@@ -189,3 +192,32 @@ def test_arenas_commands_serve_two_versions(plane: ControlPlane) -> None:
     assert "via-canary-v2-00001" in plane.ok("arena", "serve", "get", "via")
     plane.ok("arena", "serve", "delete", "via")
     eventually_sync(lambda: not pods(plane, "via"), READY_WITHIN, "its replicas are gone")
+
+
+def test_a_version_that_prometheus_speaks_against_is_taken_back(
+    plane: ControlPlane, prometheus: str
+) -> None:
+    query = {"prometheus": {"address": prometheus, "query": "vector(0.9)"}}
+    metric = {"name": "errors", "interval": "1s", "count": 5, "failureLimit": 1}
+    metric |= {"successCondition": "result[0] < 0.1", "provider": query}
+    steps = json.dumps({"steps": [{"setWeight": 5}, {"analysis": {"metrics": [metric]}}]})
+
+    def version(word: str) -> str:
+        body = json.loads(isvc("judged", word))
+        body["metadata"]["annotations"] = {"lockstep.dev/release": steps}
+        return json.dumps(body)
+
+    deploy(plane, version("one"))
+    ready(plane, "judged")
+    deploy(plane, version("two"))
+    path = f"apis/{KSERVE}/v1beta1/namespaces/default/inferenceservices/judged"
+
+    def release() -> Json:
+        told = plane.read(path)["status"]["components"]["predictor"].get("release", {})
+        return dict(told)
+
+    eventually_sync(
+        lambda: release().get("phase") == "Failed", READY_WITHIN, "the version is taken back"
+    )
+    assert "0 good, 2 bad of 5, last [0.9]" in release()["message"]
+    assert {ask(plane, "judged", "/x", {})[1]["by"] for _ in range(4)} == {"one"}

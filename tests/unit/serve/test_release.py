@@ -7,6 +7,7 @@ import pytest
 from lockstep.api.serving import RouteLoad
 from lockstep.compat.kserve.problem import Problem
 from lockstep.serve.core import release
+from lockstep.serve.core.analysis import holds
 from lockstep.serve.core.release import Counts, Release, Step, advance, count, steps
 
 NEW = "asked-predictor-00002"
@@ -99,3 +100,131 @@ def test_a_step_that_cannot_be_read_is_named(text: str, told: str) -> None:
     with pytest.raises(Problem) as failure:
         steps({release.STEPS_ANNOTATION: text})
     assert told in str(failure.value)
+
+
+ERRORS = """
+steps:
+- setWeight: 5
+- analysis:
+    metrics:
+    - name: errors
+      interval: 10s
+      count: 3
+      failureLimit: 1
+      successCondition: result[0] < 0.05
+      provider:
+        prometheus: {address: "http://p:9090", query: 'rate(x{rev="{{args.revision}}"}[1m])'}
+"""
+
+
+def answered(*answers: tuple[float, release.Answer | None]) -> Release:
+    """Return the state after looks at (time, answer of the query) with one analysis."""
+    plan, state = steps({release.STEPS_ANNOTATION: ERRORS}), Release(NEW)
+    for now, answer in answers:
+        heard = {} if answer is None else {"errors": answer}
+        state = advance(plan, state, Counts(), now, ready=True, answers=heard)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([(100.0, None)], (5, "Progressing")),
+        ([(100.0, [0.01]), (110.0, [0.01])], (5, "Progressing")),
+        ([(100.0, [0.01]), (110.0, [0.01]), (120.0, [0.02])], (100, "Completed")),
+        ([(100.0, [0.9]), (110.0, [0.01]), (120.0, [0.01])], (100, "Completed")),
+        ([(100.0, [0.9]), (110.0, [0.9])], (0, "Failed")),
+        # An answer before its time does not count.
+        ([(100.0, [0.9]), (101.0, [0.9])], (5, "Progressing")),
+        ([(100.0 + 10 * n, "no answer") for n in range(5)], (0, "Failed")),
+        (
+            [(100.0, "no answer"), (110.0, [0.0]), (120.0, [0.0]), (130.0, [0.0])],
+            (100, "Completed"),
+        ),
+        ([(100.0 + 10 * n, []) for n in range(4)], (5, "Progressing")),
+    ],
+)
+def test_a_query_decides_as_argo_rollouts_has_it(
+    answers: list[tuple[float, release.Answer]], expected: tuple[int, str]
+) -> None:
+    state = answered(*answers)
+    assert (state.weight, state.phase) == expected
+
+
+def test_the_numbers_that_decided_are_told_and_survive_a_restart() -> None:
+    from dataclasses import asdict
+
+    state = answered((100.0, [0.9]), (110.0, [0.9]))
+    assert "errors: 0 good, 2 bad of 3, last [0.9], needed: result[0] < 0.05" in state.message
+    assert release.recorded(asdict(state), NEW) == state
+
+
+def test_a_query_is_asked_when_it_is_due() -> None:
+    plan = steps({release.STEPS_ANNOTATION: ERRORS})
+    state = answered((100.0, None))
+    [query] = release.asked(plan, state, 100.0)
+    assert query.query == f'rate(x{{rev="{release.REVISION}"}}[1m])'
+    assert release.asked(plan, answered((100.0, [0.0])), 109.0) == []
+
+
+def test_templates_are_found_by_name_with_their_arguments() -> None:
+    metric = {
+        "name": "m",
+        "successCondition": "result[0] > 0",
+        "provider": {"prometheus": {"address": "http://p:1", "query": "q{{args.least}}"}},
+    }
+    spec = {"args": [{"name": "least", "value": "1"}], "metrics": [metric]}
+    text = "steps: [{analysis: {templates: [{templateName: t}], args: [{name: least, value: 2}]}}]"
+    [step] = steps({release.STEPS_ANNOTATION: text}, {"t": spec})
+    assert step.queries[0].query == "q2"
+    with pytest.raises(Problem, match="there are: other"):
+        steps({release.STEPS_ANNOTATION: text}, {"other": spec})
+
+
+@pytest.mark.parametrize(
+    ("metric", "told"),
+    [
+        ({}, "provider"),
+        ({"provider": {"datadog": {}}}, "prometheus is asked"),
+        ({"provider": {"prometheus": {"address": "p", "query": "q"}}}, "serverAddress"),
+        (
+            {"provider": {"prometheus": {"address": "http://p", "query": "q"}}},
+            "condition is needed",
+        ),
+        (
+            {
+                "provider": {"prometheus": {"address": "http://p", "query": "q"}},
+                "successCondition": "all(result)",
+            },
+            "comparisons",
+        ),
+        (
+            {
+                "provider": {"prometheus": {"address": "http://p", "query": "{{args.x}}"}},
+                "successCondition": "result[0] > 0",
+            },
+            "no such argument",
+        ),
+    ],
+)
+def test_an_analysis_that_cannot_be_is_named(metric: dict[str, object], told: str) -> None:
+    import json
+
+    text = json.dumps({"steps": [{"analysis": {"metrics": [metric]}}]})
+    with pytest.raises(Problem, match=told.replace(".", r"\.")):
+        steps({release.STEPS_ANNOTATION: text})
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("result[0] < 1", True),
+        ("result < 1", True),
+        ("result[1] >= 2 && result[0] == 0.5", True),
+        ("result[0] > 1 || len(result) == 2", True),
+        ("isNaN(result[0])", False),
+        ("!isNaN(result[0])", True),
+    ],
+)
+def test_conditions_are_argos(condition: str, expected: bool) -> None:
+    assert holds(condition, [0.5, 2.0]) is expected

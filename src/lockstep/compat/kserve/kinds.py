@@ -21,6 +21,7 @@ KINDS: Final[tuple[ForeignKind, ...]] = (
             ("Revision", "string", ".status.components.predictor.latestReadyRevision"),
         ),
     ),
+    ForeignKind("argoproj.io", "v1alpha1", "AnalysisTemplate", "analysistemplates"),
     ForeignKind(
         GROUP,
         "v1alpha1",

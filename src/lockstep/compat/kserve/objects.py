@@ -128,6 +128,9 @@ class ServingRuntime(Wire, frozen=True):
 INFERENCE_SERVICES = Resource(
     GROUP, "v1beta1", "inferenceservices", "InferenceService", True, InferenceService
 )
+ANALYSIS_TEMPLATES = Resource(
+    "argoproj.io", "v1alpha1", "analysistemplates", "AnalysisTemplate", True, AnyObject
+)
 LLM_SERVICES = Resource(
     GROUP, "v1alpha1", "llminferenceservices", "LLMInferenceService", True, AnyObject
 )

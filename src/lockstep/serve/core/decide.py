@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
@@ -44,6 +44,7 @@ def decide(
     *,
     transformers: int = 0,
     unread: str = "",
+    answers: Mapping[str, release.Answer] | None = None,
 ) -> Decision:
     """Return what *seen* needs to serve *component* with *wanted* replicas.
 
@@ -60,7 +61,7 @@ def decide(
     transformer = component.transformer
     view = seen.predictor(transformed=transformer is not None)
     latest = _latest(view, component)
-    plan = _plan(view, component, latest, wanted, now)
+    plan = _plan(view, component, latest, wanted, now, answers=answers)
     actions = [*surroundings.peers(seen, component), *_serve(view, plan, meta)]
     told = asdict(plan.release) if plan.release is not None else {}
     standing = Standing(
@@ -130,7 +131,10 @@ def translate(seen: Seen) -> Component | Problem:
     """Return what the service asks for, or what is wrong with that."""
     try:
         component = predictor(seen.service, seen.runtimes)
-        if release.steps(component.annotations) and component.canary_percent is not None:
+        if (
+            release.steps(component.annotations, seen.templates)
+            and component.canary_percent is not None
+        ):
             field = "spec.predictor.canaryTrafficPercent"
             text = f"the steps in {release.STEPS_ANNOTATION} say how much; leave one of them out"
             raise Problem(field, component.canary_percent, text)
@@ -153,14 +157,21 @@ def _at_port(transformer: Component, port: int) -> Component:
 
 
 def _plan(
-    seen: Seen, component: Component, latest: ControllerRevision, wanted: int, now: float
+    seen: Seen,
+    component: Component,
+    latest: ControllerRevision,
+    wanted: int,
+    now: float,
+    *,
+    answers: Mapping[str, release.Answer] | None = None,
 ) -> _Plan:
     before = seen.service.status.components.get(component.name)
     name = latest.metadata.name
     rolled_out = _rolled_out(seen, before.latest_rolledout_revision if before else "", name)
     was_ready = before is not None and before.latest_ready_revision == name
     is_ready = any(pods.ready(pod) for pod in _of(seen, name))
-    released = _released(seen, component, name, now, ready=was_ready or is_ready)
+    good = was_ready or is_ready
+    released = _released(seen, component, name, now, ready=good, answers=answers)
     if not rolled_out or (rolled_out == name and released and released.phase != "Completed"):
         # The first revision of a service gets all requests at once.
         released = None
@@ -204,17 +215,23 @@ def _canaries(seen: Seen, component: Component) -> tuple[tuple[str, int, str, bo
 
 
 def _released(
-    seen: Seen, component: Component, name: str, now: float, *, ready: bool
+    seen: Seen,
+    component: Component,
+    name: str,
+    now: float,
+    *,
+    ready: bool,
+    answers: Mapping[str, release.Answer] | None,
 ) -> Release | None:
     """Return how far the release of revision *name* is; None where it is not released in steps."""
-    plan = release.steps(component.annotations)
+    plan = release.steps(component.annotations, seen.templates)
     if not plan:
         return None
     before = seen.service.status.components.get(component.name)
     state = release.recorded(before.release if before is not None else {}, name)
     counts = release.count(seen.loads.values(), name)
     go_on = component.annotations.get(release.CONTINUE_ANNOTATION, "")
-    return release.advance(plan, state, counts, now, ready=ready, go_on=go_on)
+    return release.advance(plan, state, counts, now, ready=ready, go_on=go_on, answers=answers)
 
 
 def _rolled_out(seen: Seen, recorded: str, latest: str) -> str:

@@ -6,6 +6,7 @@ Steps are written in the words of Argo Rollouts in the annotation ``lockstep.dev
       - setWeight: 10
       - pause: {duration: 30s}
       - analysis: {maxErrorRate: 0.01, requests: 100, duration: 30s}
+      - analysis: {templates: [{templateName: errors}], args: [{name: most, value: "0.05"}]}
       - setWeight: 50
       - pause: {}
 
@@ -16,8 +17,8 @@ step of ``all`` skips the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
@@ -26,9 +27,14 @@ import yaml
 from lockstep.api import duration
 from lockstep.api.serving import RouteLoad
 from lockstep.compat.kserve.problem import Problem
+from lockstep.serve.core.analysis import Measured, Query, due, judged, queries, told, verdict
 
 Json = dict[str, Any]
+Answer = Sequence[float] | str
+"""Values of a query, or why there are none."""
 
+REVISION: Final = "{{args.revision}}"
+"""What stands in a query for the revision that is released."""
 STEPS_ANNOTATION: Final = "lockstep.dev/release"
 CONTINUE_ANNOTATION: Final = "lockstep.dev/release-continue"
 _FIELD: Final = f"metadata.annotations[{STEPS_ANNOTATION}]"
@@ -50,6 +56,8 @@ class Step:
     """Answers of the newest revision that an analysis needs at least."""
     seconds: float = 0.0
     """How long an analysis lasts at least."""
+    queries: tuple[Query, ...] = ()
+    """An analysis that asks Prometheus."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,8 @@ class Release:
     answers: int = 0
     failures: int = 0
     """What the routers had counted when the step began."""
+    measured: dict[str, Measured] = field(default_factory=dict)
+    """What queries of the step have said, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +106,12 @@ def count(loads: Iterable[RouteLoad], revision: str) -> Counts:
     )
 
 
-def steps(annotations: Mapping[str, str]) -> list[Step]:
+def steps(
+    annotations: Mapping[str, str], templates: Mapping[str, Json] | None = None
+) -> list[Step]:
     """Return the steps that *annotations* ask for; none where they ask for no release in steps.
+
+    *templates* are the specs of the AnalysisTemplates that a step may name.
 
     Raises:
         Problem: when they cannot be read; it names the step and what is wrong with it.
@@ -115,7 +129,7 @@ def steps(annotations: Mapping[str, str]) -> list[Step]:
     listed = tree.get("steps") if isinstance(tree, dict) else None
     if not isinstance(listed, list) or not listed or len(listed) > _MOST_STEPS:
         raise Problem(_FIELD, text[:40], f"steps: a list of 1 to {_MOST_STEPS} steps is needed")
-    return [_step(index, one) for index, one in enumerate(listed)]
+    return [_step(index, one, templates) for index, one in enumerate(listed)]
 
 
 class _NoAliases(yaml.SafeLoader):
@@ -125,7 +139,7 @@ class _NoAliases(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
 
-def _step(index: int, tree: Any) -> Step:
+def _step(index: int, tree: Any, templates: Mapping[str, Json] | None) -> Step:
     where = f"{_FIELD}.steps[{index}]"
     if not isinstance(tree, dict) or len(tree) != 1:
         raise Problem(where, tree, "one of setWeight, pause and analysis is needed")
@@ -137,6 +151,8 @@ def _step(index: int, tree: Any) -> Step:
     if kind not in ("pause", "analysis"):
         raise Problem(where, kind, "known are setWeight, pause and analysis")
     value = value or {}
+    if kind == "analysis" and isinstance(value, dict) and {"templates", "metrics"} & set(value):
+        return _asking(f"{where}.analysis", value, templates)
     known = {"duration"} if kind == "pause" else {"duration", "maxErrorRate", "requests"}
     if not isinstance(value, dict) or set(value) - known:
         raise Problem(f"{where}.{kind}", value, f"known are {', '.join(sorted(known))}")
@@ -153,6 +169,32 @@ def _step(index: int, tree: Any) -> Step:
     )
 
 
+def _asking(where: str, given: Json, templates: Mapping[str, Json] | None) -> Step:
+    """Return an analysis by queries, written here or in AnalysisTemplates."""
+    known = {"templates", "metrics", "args"}
+    if set(given) - known:
+        raise Problem(where, given, f"with templates or metrics, known are {', '.join(known)}")
+    said = {str(one.get("name")): str(one.get("value", "")) for one in given.get("args") or []}
+    metrics = list(given.get("metrics") or [])
+    for one in given.get("templates") or []:
+        name = str(one.get("templateName", "")) if isinstance(one, dict) else ""
+        if templates is None:
+            # Whoever reads without the templates looks only whether the rest makes sense.
+            continue
+        if name not in templates:
+            there = ", ".join(sorted(templates)) or "none"
+            text = f"there is no such AnalysisTemplate here; there are: {there}"
+            raise Problem(f"{where}.templates[].templateName", name, text)
+        spec = templates[name]
+        metrics += spec.get("metrics") or []
+        own = {str(a.get("name")): a.get("value") for a in spec.get("args") or []}
+        said = {**{k: str(v) for k, v in own.items() if v is not None}, **said}
+    if not metrics and templates is None:
+        return Step(error_rate=1.0, requests=1)
+    arguments = {**said, "revision": REVISION}
+    return Step(queries=queries(f"{where}.metrics", metrics, arguments))
+
+
 def _seconds(where: str, value: Any) -> float | None:
     if value is None:
         return None
@@ -165,11 +207,19 @@ def _seconds(where: str, value: Any) -> float | None:
 
 
 def advance(
-    plan: list[Step], state: Release, counts: Counts, now: float, *, ready: bool, go_on: str = ""
+    plan: list[Step],
+    state: Release,
+    counts: Counts,
+    now: float,
+    *,
+    ready: bool,
+    go_on: str = "",
+    answers: Mapping[str, Answer] | None = None,
 ) -> Release:
     """Return how far the release is at the time *now*.
 
-    It begins once the revision is *ready*. *go_on* is the annotation by which a person goes on.
+    It begins once the revision is *ready*. *go_on* is the annotation by which a person goes on;
+    *answers* are those to queries of the present step that were due.
     """
     if state.phase in ("Failed", "Completed") or not ready:
         return state
@@ -177,6 +227,9 @@ def advance(
         state = _begin(state, 0, state.weight, counts, now)
     skip = go_on == f"{state.revision}/all"
     while not skip and state.step < len(plan):
+        if plan[state.step].queries:
+            state = _heard(plan[state.step], state, answers or {}, now)
+            answers = None
         found = _stand(plan[state.step], state, counts, now, go_on)
         if found is not None:
             return found
@@ -197,6 +250,8 @@ def _stand(step: Step, state: Release, counts: Counts, now: float, go_on: str) -
         forever = step.pause == float("inf")
         text = "until it is told to go on" if forever else f"for {step.pause:g} s"
         return _with(state, state.step, state.weight, "Paused", f"step {state.step}: paused {text}")
+    if step.queries:
+        return _judged(step, state)
     allowed = step.error_rate or 0.0
     # A router that began anew counts from zero.
     answers = counts.answers - min(state.answers, counts.answers)
@@ -211,6 +266,38 @@ def _stand(step: Step, state: Release, counts: Counts, now: float, go_on: str) -
     return _with(state, state.step, state.weight, "Progressing", text)
 
 
+def _heard(step: Step, state: Release, answers: Mapping[str, Answer], now: float) -> Release:
+    """Return the state with the *answers* in it."""
+    measured = dict(state.measured)
+    for one in step.queries:
+        before = measured.get(one.name, Measured())
+        if one.name in answers and due(one, before, state.since, now):
+            measured[one.name] = judged(one, before, answers[one.name], now)
+    return replace(state, measured=measured)
+
+
+def _judged(step: Step, state: Release) -> Release | None:
+    known = [(one, state.measured.get(one.name, Measured())) for one in step.queries]
+    verdicts = [verdict(*pair) for pair in known]
+    text = f"step {state.step}: " + "; ".join(told(*pair) for pair in known)
+    if False in verdicts:
+        return _with(state, state.step, 0, "Failed", text)
+    if all(verdicts):
+        return None
+    return _with(state, state.step, state.weight, "Progressing", text)
+
+
+def asked(plan: list[Step], state: Release, now: float) -> list[Query]:
+    """Return the queries of the present step that are due."""
+    if state.phase not in ("Progressing", "Paused") or state.step >= len(plan) or not state.since:
+        return []
+    return [
+        one
+        for one in plan[state.step].queries
+        if due(one, state.measured.get(one.name, Measured()), state.since, now)
+    ]
+
+
 def _begin(state: Release, step: int, weight: int, counts: Counts, now: float) -> Release:
     return Release(
         state.revision,
@@ -223,6 +310,4 @@ def _begin(state: Release, step: int, weight: int, counts: Counts, now: float) -
 
 
 def _with(state: Release, step: int, weight: int, phase: str, message: str) -> Release:
-    return Release(
-        state.revision, step, state.since, weight, phase, message, state.answers, state.failures
-    )
+    return replace(state, step=step, weight=weight, phase=phase, message=message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -41,6 +42,8 @@ class Seen:
     gangs: list[Gang] = field(default_factory=list)
     peers: Service | None = None
     """The Service that gives names to pods of replicas that are several."""
+    templates: Mapping[str, Json] = field(default_factory=dict)
+    """Specs of the AnalysisTemplates of its namespace, by name."""
     beside: bool = False
     """Whether this is the predictor behind a transformer, looked at alone."""
 
