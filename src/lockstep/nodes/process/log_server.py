@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Protocol
@@ -152,8 +153,10 @@ class LogServer:
             kind = web.HTTPBadRequest if error.waiting else web.HTTPNotFound
             raise kind(text=f"{error}\n") from error
         response = web.StreamResponse(headers={"Content-Type": "text/plain; charset=utf-8"})
-        await response.prepare(request)
-        async for piece in logs.read(log, query, running):
-            await response.write(piece)
-        await response.write_eof()
+        # A reader that leaves before the end of the log is no fault of this server.
+        with suppress(ConnectionError):
+            await response.prepare(request)
+            async for piece in logs.read(log, query, running):
+                await response.write(piece)
+            await response.write_eof()
         return response
