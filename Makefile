@@ -1,4 +1,4 @@
-# make install | install-train | native | test | soak | soak-sample | conformance | demo | lint | bench | docs | kube | helm | s3 | clients | lock
+# make install | install-train | native | test | soak | soak-sample | frameworks | conformance | demo | lint | bench | docs | kube | helm | s3 | clients | lock
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,7 +9,7 @@ JOBS   ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 # Where Python keeps no bytecode, as in many containers, each process compiles Lockstep anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install install-train native test soak soak-sample conformance demo lint format bench docs kube helm s3 prometheus clients kfp lock manifests clean
+.PHONY: install install-train native test soak soak-sample frameworks conformance demo lint format bench docs kube helm s3 prometheus clients kfp lock manifests clean
 
 install: $(VENV)/.installed
 
@@ -46,6 +46,11 @@ soak: install-train
 # A few of the long runs, for the gate: acknowledged writes, and the rights that each part uses.
 soak-sample: install-train
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10 -m soak -k "$(SOAK_SAMPLE)"
+
+# Large frameworks, each in an environment of its own (6 GB, ten minutes at first), really train.
+frameworks: install
+	@-$(PYTHON) tools/frameworks/build.py
+	@$(BIN)/python -m pytest -n 1 --dist loadgroup -m soak tests/integration/jobs/test_frameworks.py
 
 # Compares the embedded server with kube-apiserver; renews the table in docs/conformance.md.
 conformance: install

@@ -14,14 +14,15 @@ from lockstep.api.resource import Resource
 from lockstep.compat import dialects
 from lockstep.compat.etoperator.kinds import KINDS
 from lockstep.compat.registry import sources
-from lockstep.jobs.foreign_scaling import resource
+from lockstep.compat.trainer.kinds import KINDS as TRAINER_KINDS
+from lockstep.compat.translation import resource_of
 from lockstep.kube.crds import ensure_foreign
 from lockstep.kube.errors import NotFound
 
 Json = dict[str, Any]
 SERVED: dict[tuple[str, str], Resource[AnyObject]] = {
     (s.kind.group, s.kind.kind): s.resource for s in sources()
-} | {(kind.group, kind.kind): resource(kind) for kind in KINDS}
+} | {(kind.group, kind.kind): resource_of(kind) for kind in (*KINDS, *TRAINER_KINDS)}
 
 
 def served(api_version: str, kind: str) -> Resource[AnyObject]:

@@ -16,6 +16,7 @@ from lockstep.api.gang import GANGS
 from lockstep.api.merge import difference
 from lockstep.api.meta import Condition
 from lockstep.api.names import REPORT_ANNOTATION
+from lockstep.api.roles import launcher_host
 from lockstep.api.training import TRAINING_JOBS, TrainingJob, TrainingJobStatus
 from lockstep.api.wire import convert, to_builtins
 from lockstep.api.worlds import World
@@ -71,6 +72,7 @@ class FakeCluster:
             list(self.pods.values()),
             gang=self.objects.get(("Gang", name)),
             service=self.objects.get(("Service", name)),
+            launcher_service=self.objects.get(("Service", launcher_host(self.job))),
             config_map=self.objects.get(("ConfigMap", f"{name}-config")),
             secret=self.objects.get(("Secret", f"{name}-ssh")),
             world=self.objects.get(("ConfigMap", f"{name}-world")),

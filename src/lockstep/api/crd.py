@@ -291,9 +291,9 @@ RULES: dict[type, tuple[Rule, ...]] = {
             ".framework",
         ),
         Rule(
-            "self.framework != 'mpi' || (self.roles.exists(r, r.name == 'launcher')"
+            "!(self.framework in ['mpi', 'horovod']) || (self.roles.exists(r, r.name == 'launcher')"
             " && self.roles.exists(r, r.name == 'worker'))",
-            "framework mpi needs the roles launcher and worker",
+            "frameworks mpi and horovod need the roles launcher and worker",
             ".roles",
         ),
     ),

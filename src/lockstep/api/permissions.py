@@ -234,10 +234,15 @@ FOREIGN: Final[Mapping[str, str]] = {
     "kueue.x-k8s.io": "clusterqueues cohorts localqueues resourceflavors",
     "scheduling.run.ai": "queues",
     "scheduling.volcano.sh": "queues",
+    "trainer.kubeflow.org": "trainjobs",
 }
 """Kinds of other systems that become ours: plural names by group."""
 BUILT_IN: Final = ("batch",)
 """Groups of them that have no definition to ask for."""
+LOOKED_UP: Final[Mapping[str, str]] = {
+    "trainer.kubeflow.org": "clustertrainingruntimes trainingruntimes",
+}
+"""Kinds that those name."""
 SCALERS: Final[Mapping[str, str]] = {"kai.alibabacloud.com": "scaleins scaleouts"}
 """Kinds that change others."""
 _STAY: Final = (
@@ -257,6 +262,8 @@ def _foreign() -> Iterator[Json]:
     yield rule("kueue.x-k8s.io", "clusterqueues cohorts localqueues", "get")
     yield rule(("scheduling.run.ai", "scheduling.volcano.sh"), "queues", "get")
     yield rule(GROUP, "queues", "get")
+    for group, plurals in LOOKED_UP.items():
+        yield rule(group, plurals, *_FOLLOW)
     for group, plurals in SCALERS.items():
         yield rule(group, plurals, *_FOLLOW)
         yield rule(group, " ".join(f"{plural}/status" for plural in plurals.split()), "patch")

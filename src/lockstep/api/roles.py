@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from lockstep.api.names import GPU, GPU_CARDS
 from lockstep.api.quantity import to_int
 from lockstep.api.training import Role, TrainingJob
 
 Json = dict[str, Any]
+
+
+TORCH: Final = ("pytorch", "megatron", "deepspeed")
+"""Frameworks whose ranks torchrun, or a launcher of ours in its place, starts in each pod."""
+
+
+LED: Final = ("mpi", "horovod", "deepspeed")
+"""Frameworks whose ranks a pod of the role ``launcher`` may start in the others."""
+
+
+def launcher_host(job: TrainingJob) -> str:
+    """Return the name of the pod that starts the ranks; empty where there is none.
+
+    MPICH's and Intel MPI's ranks call it by this name alone.
+    """
+    if job.spec.framework not in LED:
+        return ""
+    lead = next((role for role in job.spec.roles if role.name == "launcher"), None)
+    return "" if lead is None else pod_name(job.metadata.name, lead, 0)
 
 
 def least(role: Role) -> int:
@@ -92,12 +111,17 @@ def world_size(roles: Sequence[Role]) -> int:
 
 
 def ranked(framework: str, roles: Sequence[Role]) -> list[Role]:
-    """Return the roles whose processes are ranks: under MPI the workers, else all."""
-    return [role for role in roles if framework != "mpi" or role.name == "worker"]
+    """Return the roles whose processes are ranks: beside a launcher the workers, else all."""
+    led = framework in LED and any(r.name == "launcher" for r in roles)
+    return [role for role in roles if not led or role.name == "worker"]
 
 
 def launched(job: TrainingJob) -> bool:
     """Say whether launchers hold the ranks of *job*: where each role says what command to run."""
-    if job.spec.framework != "pytorch" or job.spec.launcher == "None":
+    if job.spec.framework not in TORCH or job.spec.launcher == "None":
+        return False
+    if any(role.name == "launcher" for role in job.spec.roles) and (
+        job.spec.framework == "deepspeed"
+    ):
         return False
     return all((containers(role) or [{}])[0].get("command") for role in job.spec.roles)

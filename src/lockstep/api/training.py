@@ -18,6 +18,25 @@ from lockstep.api.parallelism import Parallelism
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
+FrameworkName = Literal[
+    "pytorch",
+    "megatron",
+    "deepspeed",
+    "mpi",
+    "horovod",
+    "plain",
+    "tensorflow",
+    "jax",
+    "xgboost",
+    "paddle",
+    "mxnet",
+    "byteps",
+    "ray",
+    "spark",
+    "flink",
+    "trino",
+]
+
 
 class Identity(Wire, frozen=True):
     """What tells a pod from the others of its role, as another system's users know it.
@@ -41,6 +60,16 @@ class Identity(Wire, frozen=True):
         dict[str, str],
         Meta(description="Variables of its containers; they go before the framework's."),
     ] = {}
+
+
+class After(Wire, frozen=True):
+    """A role that goes before another."""
+
+    role: Annotated[str, Meta(min_length=1, description="Role that goes before.")]
+    condition: Annotated[
+        Literal["Ready", "Complete"],
+        Meta(description="How far all of its pods must be: ready, or done."),
+    ] = "Ready"
 
 
 class Role(Wire, frozen=True):
@@ -82,6 +111,13 @@ class Role(Wire, frozen=True):
             "of what the job says; the template may say otherwise in its annotations."
         ),
     ] = None
+    after: Annotated[
+        list[After],
+        Meta(
+            description="Roles that go before: pods of this one are created, and placed, once all "
+            "of those are ready or done; by default all roles are placed together."
+        ),
+    ] = []
     identity: Annotated[
         Identity,
         Meta(
@@ -91,8 +127,32 @@ class Role(Wire, frozen=True):
     ] = Identity()
 
 
+class FailureRule(Wire, frozen=True):
+    """What to do about failures of a sort."""
+
+    action: Annotated[
+        Literal["Fail", "Restart", "RestartUncounted"],
+        Meta(
+            description="Fail: the job has failed. Restart: as without the rule. RestartUncounted: "
+            "the restart does not count towards maxRestarts."
+        ),
+    ]
+    roles: Annotated[
+        list[str], Meta(description="Roles whose pods it is about; all when left out.")
+    ] = []
+    exit_codes: Annotated[
+        list[Annotated[str, Meta(pattern="^[0-9]+(-[0-9]+)?$")]],
+        Meta(description="Exit codes, such as 42 or 1-127; any failure when left out."),
+    ] = []
+
+
 class Recovery(Wire, frozen=True):
     """What to do when a pod fails."""
+
+    rules: Annotated[
+        list[FailureRule],
+        Meta(description="The first that fits what failed first is followed."),
+    ] = []
 
     max_restarts: Annotated[
         int, Meta(ge=0, description="Restarts after which the job has failed.")
@@ -145,7 +205,7 @@ class TrainingJobSpec(Wire, frozen=True):
     """What to run and how."""
 
     framework: Annotated[
-        Literal["pytorch", "mpi", "plain", "tensorflow", "jax", "xgboost", "paddle"],
+        FrameworkName,
         Meta(description="Whose launch convention the pods get."),
     ]
     roles: Annotated[list[Role], Meta(min_length=1, max_length=16, description="The job's roles.")]

@@ -48,6 +48,7 @@ class Problem:
 def problems(job: TrainingJob) -> list[Problem]:
     """Return what is wrong with *job* across its fields; nothing when it can run."""
     found = [*_name(job), *_queue(job), *_duplicates(job), *_after(job), *_success(job)]
+    found += _order(job)
     for i, role in enumerate(job.spec.roles):
         at = f"spec.roles[{i}]"
         found += [*_sizes(role, at), *_host_names(job, role, at), *_identity(job, role, at)]
@@ -57,7 +58,7 @@ def problems(job: TrainingJob) -> list[Problem]:
             found.append(
                 Problem(f"{at}.omit", role.omit, "must be empty: launchers hold the ranks")
             )
-    if job.spec.framework == "mpi":
+    if job.spec.framework in ("mpi", "horovod"):
         found += _mpi(job)
     return found or list(_parallelism(job))
 
@@ -106,6 +107,38 @@ def _success(job: TrainingJob) -> Iterator[Problem]:
         if name not in known:
             allowed = f"must be roles of the job: {', '.join(known)}"
             yield Problem("spec.successPolicy.roles", name, allowed)
+
+
+def _order(job: TrainingJob) -> Iterator[Problem]:
+    """Yield what is wrong with the order in which roles start, and with rules about failures."""
+    before = {role.name: [one.role for one in role.after] for role in job.spec.roles}
+    for i, role in enumerate(job.spec.roles):
+        for k, one in enumerate(role.after):
+            at = f"spec.roles[{i}].after[{k}].role"
+            if one.role not in before:
+                yield Problem(at, one.role, f"must be a role of the job: {', '.join(before)}")
+            elif role.name in _all_before(one.role, before):
+                yield Problem(at, one.role, "must not wait for this role in its turn")
+        if role.after and launched(job):
+            allowed = "must be empty where launchers hold the ranks; set launcher to None"
+            yield Problem(f"spec.roles[{i}].after", role.after[0].role, allowed)
+    for i, rule in enumerate(job.spec.recovery.rules):
+        for name in rule.roles:
+            if name not in before:
+                at = f"spec.recovery.rules[{i}].roles"
+                yield Problem(at, name, f"must be roles of the job: {', '.join(before)}")
+
+
+def _all_before(role: str, before: dict[str, list[str]]) -> set[str]:
+    """Return *role* and all that go before it."""
+    found: set[str] = set()
+    left = [role]
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += before.get(one, [])
+    return found
 
 
 def _sizes(role: Role, at: str) -> Iterator[Problem]:
@@ -188,7 +221,9 @@ def _mpi(job: TrainingJob) -> Iterator[Problem]:
     roles = {role.name: role for role in job.spec.roles}
     if sorted(roles) != ["launcher", "worker"]:
         yield Problem(
-            "spec.roles", sorted(roles), "framework mpi needs the roles launcher and worker"
+            "spec.roles",
+            sorted(roles),
+            f"framework {job.spec.framework} needs the roles launcher and worker",
         )
         return
     launcher = roles["launcher"]

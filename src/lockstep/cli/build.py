@@ -14,6 +14,14 @@ from lockstep.cli.flags import Flags
 
 Json = dict[str, Any]
 
+_LAUNCHED = ("mpi", "horovod")
+"""Frameworks whose command runs once, in a launcher."""
+_CLUSTERS = {
+    "ray": ("head", "worker"),
+    "spark": ("master", "worker"),
+    "flink": ("jobmanager", "taskmanager"),
+}
+"""Frameworks that bring a cluster, whose command runs in a driver: roles of head and workers."""
 _ENV_NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _LABEL = re.compile(r"[^=\s]+=[^=\s]*")
 
@@ -112,13 +120,21 @@ def _roles(flags: Flags) -> list[Json]:
         worker["max"] = flags.maximum
     if flags.processes is not None:
         worker["processesPerNode"] = flags.processes
-    if flags.framework != "mpi":
-        return [{**worker, "template": {"spec": _pod(flags, list(flags.command or ()))}}]
+    command = list(flags.command or ())
+    if parts := _CLUSTERS.get(str(flags.framework)):
+        head, name = parts
+        return [
+            {"name": head, "template": {"spec": _pod(flags, [], devices=False)}},
+            {**worker, "name": name, "template": {"spec": _pod(flags, [])}},
+            {"name": "driver", "template": {"spec": _pod(flags, command, devices=False)}},
+        ]
+    if flags.framework not in _LAUNCHED:
+        return [{**worker, "template": {"spec": _pod(flags, command)}}]
     # An MPI job's command runs once, in the launcher; the workers wait for it.
     launcher = {
         "name": "launcher",
         "replicas": 1,
-        "template": {"spec": _pod(flags, list(flags.command or ()), devices=False)},
+        "template": {"spec": _pod(flags, command, devices=False)},
     }
     return [launcher, {**worker, "template": {"spec": _pod(flags, [])}}]
 

@@ -21,6 +21,12 @@ class Framework(StrEnum):
     JAX = "jax"
     XGBOOST = "xgboost"
     PADDLE = "paddle"
+    MEGATRON = "megatron"
+    DEEPSPEED = "deepspeed"
+    HOROVOD = "horovod"
+    RAY = "ray"
+    SPARK = "spark"
+    FLINK = "flink"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ DIALECTS: Final[tuple[str, ...]] = (
     "kubeflow",
     "kueue",
     "leaderworkerset",
+    "trainer",
     "volcano",
 )
 """Names of the dialects whose kinds Lockstep can install, in alphabetical order."""

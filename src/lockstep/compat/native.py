@@ -24,6 +24,7 @@ def training_job(
     restarts: int,
     clean: str,
     queue: str = "",
+    rules: Sequence[Json] = (),
     **spec: Any,
 ) -> Json:
     """Return the TrainingJob made of *obj*; of *spec* what is None or empty is left out."""
@@ -31,7 +32,7 @@ def training_job(
         "framework": framework,
         "roles": list(roles),
         "launcher": "None",
-        "recovery": {"maxRestarts": restarts},
+        "recovery": {"maxRestarts": restarts} | ({"rules": list(rules)} if rules else {}),
         "runPolicy": {"cleanPods": clean},
         "suspend": bool(spec.pop("suspend", False)),
     }

@@ -14,6 +14,7 @@ TRANSLATED: Final[tuple[str, ...]] = (
     "kubeflow",
     "kubernetes",
     "kueue",
+    "trainer",
     "volcano",
 )
 """Dialects whose folder has a module ``sources`` with a tuple ``SOURCES`` of :class:`Source`."""

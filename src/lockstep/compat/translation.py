@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -43,12 +43,27 @@ class Translation:
     """Seconds after its end at which the foreign object is deleted; None: it stays."""
 
 
+Look = Callable[[ForeignKind, str, str], AnyObject | None]
+"""Finds an object of a kind that a source reads, by namespace and name."""
+
+
+def nothing(kind: ForeignKind, namespace: str, name: str) -> None:
+    """Find no object."""
+
+
+class ToNative(Protocol):
+    """Translates an object; those that it names are looked up by the second argument."""
+
+    def __call__(self, obj: AnyObject, look: Look = nothing) -> Translation:
+        """Return the object as objects of ours."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One kind of a dialect that is served."""
 
     kind: ForeignKind
-    to_native: Callable[[AnyObject], Translation]
+    to_native: ToNative
     status_of: Callable[[AnyObject, Sequence[Native], Sequence[Problem]], Json]
     """Its status, given what it was made into and what is wrong with it. Depends on nothing else,
     so that nothing is written where nothing has changed."""
@@ -59,16 +74,15 @@ class Source:
 
     native_name: Callable[[str, str], str] = field(default=lambda namespace, name: name)
     """What is made of it is called, given its namespace and name."""
+    reads: tuple[ForeignKind, ...] = ()
+    """Kinds whose objects it names; when one of them changes its own are looked at again."""
     built_in: bool = False
     """Whether every server has the kind, and someone who serves it, but the embedded one."""
 
     @property
     def resource(self) -> Resource[AnyObject]:
         """Return the kind as a resource of the API server."""
-        kind = self.kind
-        return Resource(
-            kind.group, kind.version, kind.plural, kind.kind, kind.namespaced, AnyObject
-        )
+        return resource_of(self.kind)
 
 
 class Refused(Exception):
@@ -100,13 +114,23 @@ def read(tree: Json, type_: type[T], at: str = "spec") -> T:
 
 def translating(
     translate: Callable[[AnyObject], Translation],
-) -> Callable[[AnyObject], Translation]:
+) -> ToNative:
     """Return *translate* with what it raises as a refusal in its answer."""
+    return translating_with(lambda obj, look: translate(obj))
 
-    def translated(obj: AnyObject) -> Translation:
+
+def translating_with(translate: Callable[[AnyObject, Look], Translation]) -> ToNative:
+    """Return *translate*, which looks objects up, with what it raises as a refusal."""
+
+    def translated(obj: AnyObject, look: Look = nothing) -> Translation:
         try:
-            return translate(obj)
+            return translate(obj, look)
         except Refused as refused:
             return Translation(refusals=(refused.problem,))
 
     return translated
+
+
+def resource_of(kind: ForeignKind) -> Resource[AnyObject]:
+    """Return *kind* as a resource of the API server."""
+    return Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced, AnyObject)

@@ -30,6 +30,7 @@ from lockstep.api.merge import difference
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.node_health import Finding, NodeHealth
 from lockstep.api.resource import Resource
+from lockstep.api.roles import launcher_host
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import to_builtins
 from lockstep.api.worlds import WORLD_SUFFIX
@@ -130,6 +131,7 @@ class JobController:
             pods,
             gang=others[GANGS].get(namespace, name),
             service=others[SERVICES].get(namespace, name),
+            launcher_service=others[SERVICES].get(namespace, launcher_host(job)),
             config_map=others[CONFIG_MAPS].get(namespace, name + CONFIG_SUFFIX),
             secret=await self._secret(job),
             refusals=self._refusals.get((namespace, name), ()),

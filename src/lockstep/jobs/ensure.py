@@ -11,10 +11,12 @@ from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
 from lockstep.api.gang import GANGS
 from lockstep.api.merge import difference
 from lockstep.api.names import MAX_WAIT_ANNOTATION
+from lockstep.api.roles import launcher_host
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import to_builtins
 from lockstep.jobs import launcher_objects, objects, ssh
 from lockstep.jobs.frameworks.base import Framework, logs_in
+from lockstep.jobs.order import open_roles
 from lockstep.jobs.roster import Roster, finished, owns
 from lockstep.jobs.world import Action, Change, Create, Delete, Seen
 
@@ -40,9 +42,11 @@ def running(seen: Seen, framework: Framework, roster: Roster, now: float) -> Ite
     yield from _surroundings(seen, framework, roster, now)
     waits = job.status.retry_at is not None and timestamp.parse(job.status.retry_at) > now
     if not (roster.stale or roster.foreign or waits):
-        everyone = list(roster.wanted.values())
+        everyone, begun = list(roster.wanted.values()), open_roles(job)
         standby = [m for n, m in roster.standby.items() if n not in roster.standing]
         for member in (*roster.missing(), *standby):
+            if member.role.name not in begun:
+                continue
             yield Create(PODS, objects.pod(job, framework, member, everyone))
 
 
@@ -108,6 +112,10 @@ def _surroundings(seen: Seen, framework: Framework, roster: Roster, now: float) 
     yield from _config_map(seen, framework, roster)
     if seen.service is None or not owns(job, seen.service.metadata):
         yield Create(SERVICES, objects.service(job))
+    if host := launcher_host(job):
+        there = seen.launcher_service
+        if there is None or not owns(job, there.metadata):
+            yield Create(SERVICES, objects.launcher_service(job, host))
     yield from launcher_objects.surroundings(seen, roster, now)
     yield from _gang(seen)
     yield from _place_in_line(seen, now)

@@ -17,7 +17,7 @@ from lockstep.api.training import ReplicaStatus, TrainingJob, TrainingJobStatus
 from lockstep.health.core.exits import PERMANENT_EXIT_CODES
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import seating
-from lockstep.jobs.frameworks.base import Framework, size
+from lockstep.jobs.frameworks.base import Framework, members, size
 from lockstep.jobs.hearing import SILENT_AFTER
 from lockstep.jobs.last_words import last_words
 from lockstep.jobs.roster import Roster, exits, leaving
@@ -51,6 +51,8 @@ class Failure:
     permanent: bool = False
     at: str = ""
     """When its first container failed; empty where there is none to tell."""
+    code: int | None = None
+    """The exit code of its first container that failed, where there is one to tell."""
     disrupted: bool = False
     """Whether the cluster took it away: eviction, preemption, a node told to stop."""
 
@@ -123,13 +125,13 @@ def _of_failed(pod: Pod) -> Failure:
             return Failure(name, uid, f"{name} cannot start: {detail}", permanent=True, at=at)
         if known := PERMANENT_EXIT_CODES.get(end.exit_code):
             said = f"{known}: {detail}" if detail else known
-            return Failure(name, uid, f"{why}: {said}", permanent=True, at=at)
+            return Failure(name, uid, f"{why}: {said}", True, at, end.exit_code)
         detail = detail or end.reason
         if detail not in ("", "Error", OUT_OF_MEMORY):
             why += f": {detail}"
         if len(pod.spec.containers) > 1:
             why += f" (container {container.name})"
-        return Failure(name, uid, why, at=at)
+        return Failure(name, uid, why, at=at, code=end.exit_code)
     said = ": ".join(part for part in (pod.status.reason, pod.status.message) if part)
     return Failure(name, uid, f"{name} failed: {said or 'its node gave no reason'}")
 
@@ -191,6 +193,13 @@ def judge(
     permanent = next((f for f in failures if f.permanent), None)
     if permanent is not None:
         return fail(status, "PermanentError", permanent.why, now)
+    ruled = None if disrupted else _ruled(job, failures[0])
+    if ruled == "Fail":
+        return fail(status, "FailureRule", f"{why}; by a rule of recovery.rules", now)
+    if ruled == "RestartUncounted":
+        # It still waits longer each time: what fails at once must not be tried without end.
+        status = structs.replace(count(status, why, now), restarts=status.restarts)
+        return anew(status, "Restarting", why, now)
     if status.restarts >= most and not disrupted:
         used = f"{why}; all restarts are used up ({most} of {most})"
         return fail(status, "RestartsUsedUp", used, now)
@@ -203,6 +212,22 @@ def judge(
         status = regroup(structs.replace(status, replacing=replacing))
         return cond.put(status, cond.RESTARTING, True, cond.Why("Replacing", why), now)
     return anew(status, "Disrupted" if disrupted else "Restarting", why, now)
+
+
+def _ruled(job: TrainingJob, failure: Failure) -> str | None:
+    """Return what the first rule says that fits *failure*; None where none does."""
+    role = next((m.role.name for m in members(job) if m.name == failure.name), "")
+    for rule in job.spec.recovery.rules:
+        if rule.roles and role not in rule.roles:
+            continue
+        if not rule.exit_codes or any(_within(failure.code, span) for span in rule.exit_codes):
+            return rule.action
+    return None
+
+
+def _within(code: int | None, span: str) -> bool:
+    low, _, high = span.partition("-")
+    return code is not None and int(low) <= code <= int(high or low)
 
 
 def _some_done(job: TrainingJob, status: TrainingJobStatus) -> bool:

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -25,7 +25,7 @@ from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.validation import Problem
 from lockstep.api.wire import convert, to_builtins
-from lockstep.compat.foreign_kinds import DIALECT_LABEL
+from lockstep.compat.foreign_kinds import DIALECT_LABEL, ForeignKind
 from lockstep.compat.queues import IMPLIED, MADE_OF, origin
 from lockstep.compat.registry import sources
 from lockstep.compat.translation import (
@@ -33,6 +33,7 @@ from lockstep.compat.translation import (
     MANAGER,
     Native,
     Source,
+    resource_of,
 )
 from lockstep.kube.client import Client
 from lockstep.kube.controller import Controller, Key
@@ -64,6 +65,8 @@ class ForeignController:
     objects: Informer[AnyObject]
     natives: Mapping[str, Informer[Any]]
     recorder: Recorder
+    read: Mapping[ForeignKind, Informer[AnyObject]] = field(default_factory=dict)
+    """Objects that those of the kind name."""
     clock: Callable[[], float] = time.time
     _installed: tuple[float, bool] = (0.0, False)
     """Until when it holds whether Lockstep installed the kind."""
@@ -88,7 +91,7 @@ class ForeignController:
             return _CATCH_UP
 
     async def _serve(self, obj: AnyObject) -> float | None:
-        translation = self.source.to_native(obj)
+        translation = self.source.to_native(obj, self._look)
         wrong = list(translation.refusals)
         over = self.source.ended(obj)
         if not wrong and not over:
@@ -100,6 +103,9 @@ class ForeignController:
         if there or not over:
             await self._tell(obj, self.source.status_of(obj, there, wrong), wrong)
         return await self._expire(obj, there, translation.expires_after)
+
+    def _look(self, kind: ForeignKind, namespace: str, name: str) -> AnyObject | None:
+        return self.read[kind].get(namespace, name)
 
     async def _orphaned(self, key: Key) -> float | None:
         """Delete what was made of an object that is gone, where it has no owner to end with."""
@@ -255,12 +261,23 @@ def add_foreign(manager: Manager) -> None:
     for source in sources():
         objects = manager.informer(source.resource)
         objects.optional = True
-        shell = ForeignController(manager.client, source, objects, natives, manager.recorder())
+        read = {kind: manager.informer(resource_of(kind)) for kind in source.reads}
+        shell = ForeignController(
+            manager.client, source, objects, natives, manager.recorder(), read
+        )
         controller = Controller(source.kind.kind.lower(), shell.reconcile, workers=2)
         controller.follow(objects)
+        for named in read.values():
+            named.optional = True
+            controller.follow(named, _all_of(objects))
         for informer in natives.values():
             controller.follow(informer, _made_of(source))
         manager.add(controller)
+
+
+def _all_of(objects: Informer[AnyObject]) -> Callable[[AnyObject], Iterable[Key]]:
+    """Return a function that names all *objects*, whatever of those they read has changed."""
+    return lambda _: [(one.metadata.namespace, one.metadata.name) for one in objects]
 
 
 def _made_of(source: Source) -> Callable[[Native], Iterable[Key]]:

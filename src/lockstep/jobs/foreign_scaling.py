@@ -19,7 +19,7 @@ from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.compat.etoperator import scaling
 from lockstep.compat.etoperator.kinds import JOB, SCALE_IN, SCALE_OUT
 from lockstep.compat.foreign_kinds import DIALECT_LABEL, ForeignKind
-from lockstep.compat.translation import MANAGED_ANNOTATION
+from lockstep.compat.translation import MANAGED_ANNOTATION, resource_of
 from lockstep.kube.client import Client
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.errors import Conflict, Forbidden, NotFound
@@ -66,10 +66,10 @@ class ScalingController:
         todo = scaling.step(scaler, job, native, self._all())
         try:
             if job is not None and todo.of_job is not None:
-                await self._write(resource(JOB), job, todo.of_job)
+                await self._write(resource_of(JOB), job, todo.of_job)
                 return _CATCH_UP
             if todo.own is not None:
-                await self._write(resource(self.kind), scaler, todo.own)
+                await self._write(resource_of(self.kind), scaler, todo.own)
                 return _CATCH_UP
         except (Conflict, NotFound) as error:
             log.debug("%s %s: %s", self.kind.kind, key, error)
@@ -100,16 +100,11 @@ class ScalingController:
         await self.client.patch(res, meta.name, body, meta.namespace, subresource="status")
 
 
-def resource(kind: ForeignKind) -> Resource[AnyObject]:
-    """Return *kind* as a resource of the API server."""
-    return Resource(kind.group, kind.version, kind.plural, kind.kind, kind.namespaced, AnyObject)
-
-
 def add_scaling(manager: Manager) -> None:
     """Serve ScaleIns and ScaleOuts while *manager* leads."""
-    jobs = manager.informer(resource(JOB))
+    jobs = manager.informer(resource_of(JOB))
     natives = manager.informer(TRAINING_JOBS)
-    scalers = {kind.kind: manager.informer(resource(kind)) for kind in (SCALE_IN, SCALE_OUT)}
+    scalers = {kind.kind: manager.informer(resource_of(kind)) for kind in (SCALE_IN, SCALE_OUT)}
     for cache in (jobs, *scalers.values()):
         cache.optional = True
     for kind in (SCALE_IN, SCALE_OUT):

@@ -42,6 +42,7 @@ from lockstep.jobs.frameworks.base import (
     own,
     size,
 )
+from lockstep.jobs.order import open_roles
 
 Json = dict[str, Any]
 
@@ -61,7 +62,7 @@ def pod(job: TrainingJob, framework: Framework, member: Member, everyone: Sequen
         send_to_simulated(spec)
     framework.shape(job, member, spec)
     fill_in(spec)
-    if job.spec.ssh and not framework.logs_in:
+    if job.spec.ssh and not framework.logs_in and not framework.ssh_files(job):
         ssh.mount(job, spec)
     variables = environment(job, framework, member, everyone)
     identity = member.role.identity
@@ -117,12 +118,13 @@ def foreseen(job: TrainingJob) -> dict[str, str]:
 def gang_spec(job: TrainingJob) -> GangSpec:
     """Return what has to be placed together for *job* to run."""
     split = job.spec.parallelism if job.spec.parallelism.stated else None
+    begun = open_roles(job)
     return GangSpec(
         groups=[
             GangGroup(
                 name=role.name,
-                min=least(role),
-                desired=_desired(job, role),
+                min=least(role) if role.name in begun else 0,
+                desired=_desired(job, role) if role.name in begun else None,
                 topology=role.topology,
                 processes=_ranks(job, role) if split is not None else None,
             )
@@ -161,6 +163,14 @@ def service(job: TrainingJob) -> Json:
             "selector": {JOB_LABEL: job.metadata.name},
         },
     }
+
+
+def launcher_service(job: TrainingJob, host: str) -> Json:
+    """Return the headless service *host*, which leads to the launcher."""
+    found = service(job)
+    found["metadata"] = meta(job, host)
+    found["spec"]["selector"] = {JOB_LABEL: job.metadata.name, ROLE_LABEL: "launcher"}
+    return found
 
 
 def config_map(job: TrainingJob, files: dict[str, str]) -> Json:

@@ -12,6 +12,7 @@ from lockstep.api.roles import least
 from lockstep.api.training import Role, TrainingJobStatus
 from lockstep.jobs import conditions as cond
 from lockstep.jobs import gathering
+from lockstep.jobs.order import open_roles, waits_for
 from lockstep.jobs.reasons import message
 from lockstep.jobs.roster import Roster, counts, leaving
 from lockstep.jobs.world import Seen
@@ -32,12 +33,15 @@ def observe(seen: Seen, roster: Roster, status: TrainingJobStatus, now: float) -
         replacing=replacing,
         replica_statuses=counts(roster, status.replica_statuses, replacing),
     )
+    job = structs.replace(seen.job, status=status)
+    begun = open_roles(job)
+    roster = roster.of_roles(begun)
     status = _created(seen, roster, status, now)
     status = _placed(roster, status, now)
     status = _running(roster, status, now, gathering.started(seen, roster))
     if status.retry_at and timestamp.parse(status.retry_at) <= now:
         status = structs.replace(status, retry_at=None)
-    said = message(status, roster, seen.gang, seen.warnings, now)
+    said = message(status, roster, seen.gang, seen.warnings, now) or "; ".join(waits_for(job))
     if seen.refusals:
         said = _refused(seen)
     return structs.replace(status, phase=_phase(status), message=said)

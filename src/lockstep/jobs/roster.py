@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lockstep.api.core import ContainerStatus, Pod, StateTerminated
@@ -45,6 +45,12 @@ class Roster:
         for name, member in self.wanted.items():
             yield seen[member.role.name], name
             seen[member.role.name] += 1
+
+    def of_roles(self, names: Container[str]) -> Roster:
+        """Return what it says of the roles *names* alone."""
+        wanted = {n: m for n, m in self.wanted.items() if m.role.name in names}
+        current = {n: p for n, p in self.current.items() if n in wanted}
+        return replace(self, wanted=wanted, current=current)
 
     def missing(self) -> list[Member]:
         """Return the wanted members that have no pod."""

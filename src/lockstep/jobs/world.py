@@ -28,6 +28,8 @@ class Seen:
     pods: Sequence[Pod] = ()
     gang: Gang | None = None
     service: Service | None = None
+    launcher_service: Service | None = None
+    """Of MPI's kin: what gives the launcher a name of its own."""
     config_map: ConfigMap | None = None
     secret: Secret | None = None
     refusals: Sequence[str] = ()

@@ -17,7 +17,10 @@ Json = dict[str, Any]
 
 LONGEST: Final = 128 << 10
 """Bytes of source that fit into a command."""
-Framework = Literal["pytorch", "mpi", "plain", "tensorflow", "jax", "xgboost", "paddle"]
+Framework = Literal[
+    "pytorch", "megatron", "deepspeed", "plain", "tensorflow", "jax", "xgboost", "paddle"
+]
+"""Those of which a job of workers alone makes sense."""
 
 
 class BadTrainer(ValueError):

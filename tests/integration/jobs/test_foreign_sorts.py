@@ -291,3 +291,49 @@ async def test_an_mpijob_runs(cluster: Cluster) -> None:
     await foreign.says(cluster, version, "MPIJob", "mpi", true("Succeeded"))
     told = read_log(cluster.node, "mpi-launcher", "main")
     assert sorted(told.split()) == ["mpi-worker-0", "mpi-worker-1"]
+
+
+TRAINER = "trainer.kubeflow.org/v1alpha1"
+
+
+@pytest.mark.torch
+@pytest.mark.usefixtures("kinds")
+async def test_a_trainjob_trains_once_its_data_is_there(
+    cluster: Cluster, train: tuple[str, str], tmp_path: Path
+) -> None:
+    step = "trainer.kubeflow.org/trainjob-ancestor-step"
+
+    def job(name: str, ancestor: str, pod: Json, **more: Any) -> Json:
+        pod["spec"]["containers"][0]["name"] = name
+        template_ = {"metadata": {"labels": {step: ancestor}}, "spec": {"template": pod}}
+        return {"name": name, "template": template_, **more}
+
+    data = tmp_path / "data"
+    fetch = template("sh", "-c", f'echo "$STORAGE_URI" > {data}')
+    jobs = [
+        job("dataset-initializer", "dataset-initializer", fetch),
+        job(
+            "node",
+            "trainer",
+            template("false"),
+            dependsOn=[{"name": "dataset-initializer", "status": "Complete"}],
+        ),
+    ]
+    runtime = {
+        "mlPolicy": {"torch": {"numProcPerNode": 1}},
+        "template": {"spec": {"replicatedJobs": jobs}},
+    }
+    name = {"name": "small", "namespace": "default"}
+    spec = {
+        "runtimeRef": {"kind": "TrainingRuntime", "name": "small"},
+        "initializer": {"dataset": {"storageUri": "file://digits"}},
+        "trainer": {"numNodes": 2, "command": ["sh", "-c", f"cat {data}; exec {' '.join(train)}"]},
+    }
+    # The job comes first, and waits for its runtime.
+    await foreign.create(cluster, TRAINER, "TrainJob", "v2", spec)
+    await foreign.put(cluster, TRAINER, "TrainingRuntime", name, runtime)
+    over = await foreign.says(cluster, TRAINER, "TrainJob", "v2", true("Complete"))
+    assert {one["name"] for one in over["jobsStatus"]} == {"dataset-initializer", "node"}
+    told = read_log(cluster.node, "v2-node-0-1", "node")
+    assert "file://digits" in told
+    assert "rank 1 of 2 learned" in told

@@ -88,10 +88,6 @@ BAD: dict[str, tuple[Json, str]] = {
         {"pytorchReplicaSpecs": {"Master": replica(2)}},
         "spec.pytorchReplicaSpecs[Master].replicas",
     ),
-    "an exit code": (
-        {"pytorchReplicaSpecs": {"Worker": replica(1, "ExitCode")}},
-        "spec.pytorchReplicaSpecs[Worker].restartPolicy",
-    ),
     "no such container": (
         {"pytorchReplicaSpecs": {"Worker": replica(1, name="main")}},
         "spec.pytorchReplicaSpecs[Worker].template.spec.containers",
@@ -99,10 +95,6 @@ BAD: dict[str, tuple[Json, str]] = {
     "no containers": (
         {"pytorchReplicaSpecs": {"Worker": {"template": {}}}},
         "spec.pytorchReplicaSpecs[Worker].template.spec.containers",
-    ),
-    "mixed policies": (
-        {"pytorchReplicaSpecs": {"Master": replica(1, "Never"), "Worker": replica()}},
-        "spec.pytorchReplicaSpecs[Master].restartPolicy",
     ),
     "processes of no number": ({"nprocPerNode": "many"}, "spec.nprocPerNode"),
     "too many at least": (

@@ -121,7 +121,7 @@ BAD: list[tuple[str, Json, str]] = [
     ("tfjob", {"slotsPerWorker": 2}, "spec.slotsPerWorker"),
     (
         "tfjob",
-        {"tfReplicaSpecs": {"Worker": {"template": {}, "restartPolicy": "ExitCode"}}},
+        {"tfReplicaSpecs": {"Worker": {"template": {}, "restartPolicy": "Sometimes"}}},
         "spec.tfReplicaSpecs[Worker].restartPolicy",
     ),
     (

@@ -18,7 +18,7 @@ SAMPLES = Path(__file__).parent / "samples"
 BY_KIND = {(s.kind.group, s.kind.kind): s for s in sources()}
 
 VOLCANO: dict[str, Json] = {
-    "spec.plugins": {"plugins": {"ray": []}},
+    "spec.plugins": {"plugins": {"hcclrank": []}},
     "spec.plugins[pytorch]": {"plugins": {"pytorch": ["--master=boss"]}},
     "spec.plugins[svc]": {"plugins": {"svc": ["--no-such"]}},
     "spec.plugins[ssh]": {"plugins": {"ssh": ["--ssh-port=2222"]}},
@@ -26,24 +26,40 @@ VOLCANO: dict[str, Json] = {
     "spec.minAvailable": {"minAvailable": 9},
     "spec.policies[0].action": {"policies": [{"event": "PodFailed", "action": "Dance"}]},
     "spec.policies[0].event": {"policies": [{"event": "TaskCompleted", "action": "RestartJob"}]},
-    "spec.policies[0].exitCode": {"policies": [{"exitCode": 3, "action": "RestartJob"}]},
+    "spec.policies[0].exitCode": {
+        "policies": [{"exitCode": 3, "event": "PodFailed", "action": "RestartJob"}]
+    },
     "spec.volumes": {"volumes": [{"mountPath": "/x"}]},
-    "spec.tasks[0].dependsOn": {"tasks": [{"template": {}, "dependsOn": {"name": ["ps"]}}]},
+    "spec.tasks[0].dependsOn.name": {
+        "tasks": [
+            {
+                "template": {"spec": {"containers": [{"name": "a"}]}},
+                "dependsOn": {"name": ["ps"]},
+            }
+        ],
+        "minAvailable": None,
+        "plugins": {},
+        "policies": [],
+    },
     "spec.tasks[0].template.spec.containers": {"tasks": [{"template": {}}], "minAvailable": None},
 }
 JOB: dict[str, Json] = {
     "spec.completions": {"completions": 9},
-    "spec.podFailurePolicy": {"podFailurePolicy": {"rules": []}},
+    "spec.podFailurePolicy.rules[0].action": {
+        "podFailurePolicy": {"rules": [{"action": "FailJob", "onPodConditions": [{}]}]}
+    },
     "spec.manualSelector": {"manualSelector": True},
 }
 JOBSET: dict[str, Json] = {
-    "spec.startupPolicy.startupPolicyOrder": {"startupPolicy": {"startupPolicyOrder": "InOrder"}},
+    "spec.startupPolicy.startupPolicyOrder": {"startupPolicy": {"startupPolicyOrder": "Any"}},
     "spec.network.subdomain": {"network": {"subdomain": "elsewhere"}},
     "spec.successPolicy.targetReplicatedJobs": {
         "successPolicy": {"operator": "Any", "targetReplicatedJobs": ["nobody"]}
     },
-    "spec.failurePolicy.rules": {"failurePolicy": {"rules": [{"action": "FailJobSet"}]}},
-    "spec.coordinator": {"coordinator": {"replicatedJob": "leader"}},
+    "spec.failurePolicy.rules[0].targetReplicatedJobs": {
+        "failurePolicy": {"rules": [{"action": "FailJobSet", "targetReplicatedJobs": ["none"]}]}
+    },
+    "spec.coordinator.replicatedJob": {"coordinator": {"replicatedJob": "nobody"}},
 }
 ET: dict[str, Json] = {
     "spec.launcherAttachMode": {"launcherAttachMode": "kubexec"},

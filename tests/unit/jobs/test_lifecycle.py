@@ -98,7 +98,7 @@ def test_an_mpi_job_brings_its_files_and_keys_before_its_pods() -> None:
     decision = world.reconcile()
     assert decision is not None
     kinds = [a.resource.kind for a in decision.actions]
-    assert kinds == ["Secret", "ConfigMap", "Service", "Gang", "Pod", "Pod", "Pod"]
+    assert kinds == ["Secret", "ConfigMap", "Service", "Service", "Gang", "Pod", "Pod", "Pod"]
 
 
 def test_the_launcher_learns_of_another_ssh_port_and_keeps_its_keys() -> None:

@@ -12,6 +12,13 @@ Json = dict[str, Any]
 Count = Annotated[int, Meta(ge=0)]
 
 
+class DependsOn(Strict, frozen=True):
+    """A replicated job that goes before."""
+
+    name: str
+    status: Literal["Ready", "Complete"]
+
+
 class ReplicatedJob(Strict, frozen=True):
     """Jobs that are alike; the template is that of a Job."""
 
@@ -19,6 +26,7 @@ class ReplicatedJob(Strict, frozen=True):
     template: Json
     replicas: Annotated[int, Meta(ge=1)] = 1
     group_name: str = "default"
+    depends_on: list[DependsOn] = []
 
 
 class Network(Strict, frozen=True):
@@ -36,17 +44,35 @@ class SuccessPolicy(Strict, frozen=True):
     target_replicated_jobs: list[str] = []
 
 
+class FailureRule(Strict, frozen=True):
+    """What is done about the failure of some of its jobs."""
+
+    action: Literal["FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts"]
+    name: str = ""
+    on_job_failure_reasons: list[str] = []
+    target_replicated_jobs: list[str] = []
+
+
 class FailurePolicy(Strict, frozen=True):
     """How often the set starts again."""
 
     max_restarts: Count = 0
     restart_strategy: str = ""
+    rules: list[FailureRule] = []
 
 
 class StartupPolicy(Strict, frozen=True):
-    """In which order the jobs start: all at once."""
+    """In which order the jobs start: all at once, or each once those before it are ready."""
 
-    startup_policy_order: Literal["AnyOrder"] = "AnyOrder"
+    startup_policy_order: Literal["AnyOrder", "InOrder"] = "AnyOrder"
+
+
+class Coordinator(Strict, frozen=True):
+    """The pod that the others are told of."""
+
+    replicated_job: str
+    job_index: Count = 0
+    pod_index: Count = 0
 
 
 class JobSetSpec(Strict, frozen=True):
@@ -57,6 +83,7 @@ class JobSetSpec(Strict, frozen=True):
     success_policy: SuccessPolicy | None = None
     failure_policy: FailurePolicy | None = None
     startup_policy: StartupPolicy | None = None
+    coordinator: Coordinator | None = None
     suspend: bool | None = None
     managed_by: str | None = None
     ttl_seconds_after_finished: Count | None = None

@@ -21,6 +21,13 @@ MANAGER: Final = "jobset.sigs.k8s.io/jobset-controller"
 EXCLUSIVE: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
 
+_ACTIONS: Final = {
+    "FailJobSet": "Fail",
+    "RestartJobSet": "Restart",
+    "RestartJobSetAndIgnoreMaxRestarts": "RestartUncounted",
+}
+
+
 def to_native(obj: AnyObject) -> Translation:
     """Return *obj* as a TrainingJob.
 
@@ -32,11 +39,14 @@ def to_native(obj: AnyObject) -> Translation:
     names = [one.name for one in spec.replicated_jobs]
     jobs = [_job(one, f"spec.replicatedJobs[{i}]") for i, one in enumerate(spec.replicated_jobs)]
     roles = [_role(obj, spec, i, job) for i, job in enumerate(jobs)]
+    _order(spec, roles, names)
+    _coordinator(obj, spec, roles, names)
     made = native.training_job(
         obj,
         "plain",
         roles,
         restarts=_restarts(spec, jobs),
+        rules=_rules(spec, names),
         clean="Running",
         queue=queue_of(obj.metadata.labels, obj.metadata.namespace),
         suspend=spec.suspend,
@@ -126,6 +136,59 @@ def _restarts(spec: JobSetSpec, jobs: list[JobSpec]) -> int:
     limits = [USUAL_BACKOFF if j.backoff_limit is None else j.backoff_limit for j in jobs]
     lives = 1 + (spec.failure_policy.max_restarts if spec.failure_policy else 0)
     return lives * (min(limits) + 1) - 1
+
+
+def _rules(spec: JobSetSpec, names: list[str]) -> list[Json]:
+    """Return its rules about failures as ours; those about other ends of a job never apply."""
+    found = []
+    for i, rule in enumerate(spec.failure_policy.rules if spec.failure_policy else ()):
+        at = f"spec.failurePolicy.rules[{i}].targetReplicatedJobs"
+        for name in rule.target_replicated_jobs:
+            if name not in names:
+                raise Refused(at, name, f"must be of: {', '.join(names)}")
+        reasons = rule.on_job_failure_reasons
+        if reasons and "BackoffLimitExceeded" not in reasons:
+            continue
+        made: Json = {"action": _ACTIONS[rule.action]}
+        if rule.target_replicated_jobs:
+            made["roles"] = rule.target_replicated_jobs
+        found.append(made)
+    return found
+
+
+def _order(spec: JobSetSpec, roles: list[Json], names: list[str]) -> None:
+    """Say which roles go before which."""
+    in_order = (
+        spec.startup_policy is not None and spec.startup_policy.startup_policy_order == "InOrder"
+    )
+    for i, (one, role) in enumerate(zip(spec.replicated_jobs, roles, strict=True)):
+        at = f"spec.replicatedJobs[{i}].dependsOn"
+        if in_order and one.depends_on:
+            raise Refused(at, one.depends_on[0].name, "cannot be combined with startupPolicy")
+        for before in one.depends_on:
+            if before.name not in names[:i]:
+                told = ", ".join(names[:i]) or "none"
+                raise Refused(at, before.name, f"must be a replicated job before it: {told}")
+        after = [{"role": d.name, "condition": d.status} for d in one.depends_on]
+        if in_order and i:
+            after = [{"role": names[i - 1], "condition": "Ready"}]
+        if after:
+            role["after"] = after
+
+
+def _coordinator(obj: AnyObject, spec: JobSetSpec, roles: list[Json], names: list[str]) -> None:
+    """Tell all pods of the one that coordinates."""
+    one = spec.coordinator
+    if one is None:
+        return
+    if one.replicated_job not in names:
+        at = "spec.coordinator.replicatedJob"
+        raise Refused(at, one.replicated_job, f"must be of: {', '.join(names)}")
+    name = obj.metadata.name
+    host = f"{name}-{one.replicated_job}-{one.job_index}-{one.pod_index}.{name}"
+    for role in roles:
+        for told in (role["identity"]["labels"], role["identity"]["annotations"]):
+            told[f"{PREFIX}coordinator"] = host
 
 
 def _success(spec: JobSetSpec, names: list[str]) -> Json | None:

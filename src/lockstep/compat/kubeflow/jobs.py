@@ -83,23 +83,27 @@ def job(
     }
 
 
-def restarts(replicas: Mapping[str, ReplicaSpec], policy: RunPolicy, at: str) -> int:
-    """Return how often the job may start again.
-
-    Raises:
-        Refused: when some replicas are started again and others are not.
-    """
-    never = {type_: spec.restart_policy == "Never" for type_, spec in replicas.items()}
-    if len(set(never.values())) > 1:
-        type_ = next(type_ for type_, value in never.items() if value)
-        raise Refused(
-            f"{at}[{type_}].restartPolicy",
-            "Never",
-            "must be the same for all replicas: a job's pods are started again together",
-        )
-    if all(never.values()):
+def restarts(replicas: Mapping[str, ReplicaSpec], policy: RunPolicy) -> int:
+    """Return how often the job may start again."""
+    if all(spec.restart_policy == "Never" for spec in replicas.values()):
         return 0
     return UNLIMITED if policy.backoff_limit is None else policy.backoff_limit
+
+
+def rules(native: Json, replicas: Mapping[str, ReplicaSpec]) -> None:
+    """Let *native* fail with replicas that are never started again, and of permanent exit codes.
+
+    ``ExitCode`` takes those from 1 to 127 for permanent.
+    """
+    found: list[Json] = []
+    for policy, codes in (("Never", []), ("ExitCode", ["1-127"])):
+        roles = [t.lower() for t, spec in replicas.items() if spec.restart_policy == policy]
+        if roles and not (policy == "Never" and len(roles) == len(replicas)):
+            found.append({"action": "Fail", "roles": roles, "exitCodes": codes})
+    if found:
+        native["spec"]["recovery"]["rules"] = [
+            {key: value for key, value in rule.items() if value} for rule in found
+        ]
 
 
 def set_port(roles: Sequence[Json], port: str) -> None:

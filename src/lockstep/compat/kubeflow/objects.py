@@ -43,7 +43,7 @@ class ReplicaSpec(Strict, frozen=True):
 
     template: Json
     replicas: Annotated[int, Meta(ge=1)] = 1
-    restart_policy: Literal["Always", "OnFailure", "Never", ""] = ""
+    restart_policy: Literal["Always", "OnFailure", "Never", "ExitCode", ""] = ""
 
 
 class ElasticPolicy(Strict, frozen=True):

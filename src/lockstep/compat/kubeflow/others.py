@@ -74,8 +74,9 @@ class Sort:
         policy = spec.run_policy
         # Workers of MPI wait; it is the launcher that fails or does not.
         judged = {k: v for k, v in replicas.items() if self.kind != "MPIJob" or k == "Launcher"}
-        restarts = jobs.restarts(judged, policy, at)
+        restarts = jobs.restarts(judged, policy)
         job = jobs.job(obj, self.framework, found, policy, restarts)
+        jobs.rules(job, judged)
         self._meet(found)
         self.finish(job, found, spec)
         return Translation((job,), expires_after=policy.ttl_seconds_after_finished)

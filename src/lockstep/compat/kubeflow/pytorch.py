@@ -39,8 +39,9 @@ def to_native(obj: AnyObject) -> Translation:
         for type_, one in replicas.items()
     ]
     native = jobs.job(
-        obj, "pytorch", roles, spec.run_policy, jobs.restarts(replicas, spec.run_policy, _AT)
+        obj, "pytorch", roles, spec.run_policy, jobs.restarts(replicas, spec.run_policy)
     )
+    jobs.rules(native, replicas)
     _port(roles)
     if spec.elastic_policy is not None:
         _stretch(native, roles, spec)

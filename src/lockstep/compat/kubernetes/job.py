@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, Final
 
 from lockstep.api.core import AnyObject
@@ -49,10 +50,39 @@ def to_native(obj: AnyObject) -> Translation:
         restarts=USUAL_BACKOFF if spec.backoff_limit is None else spec.backoff_limit,
         clean="Running",
         queue=queue_of(meta.labels, meta.namespace),
+        rules=failure_rules(spec, "spec"),
         suspend=spec.suspend,
         deadline=spec.active_deadline_seconds,
     )
     return Translation((job,), expires_after=spec.ttl_seconds_after_finished)
+
+
+_ACTIONS: Final = {"FailJob": "Fail", "Ignore": "RestartUncounted", "Count": "Restart"}
+_HIGHEST: Final = 255
+
+
+def failure_rules(spec: JobSpec, at: str) -> list[Json]:
+    """Return the rules of a ``podFailurePolicy`` as ours.
+
+    What the cluster takes away never counts, so that rules which ignore its conditions are met.
+
+    Raises:
+        Refused: for a rule that lets the job fail of what the cluster takes away.
+    """
+    found: list[Json] = []
+    for i, rule in enumerate(spec.pod_failure_policy.rules if spec.pod_failure_policy else ()):
+        if rule.on_exit_codes is None:
+            if rule.action != "Ignore":
+                where = f"{at}.podFailurePolicy.rules[{i}].action"
+                raise Refused(where, rule.action, "must be Ignore for conditions of pods")
+            continue
+        codes = sorted(set(rule.on_exit_codes.values))
+        spans = [str(code) for code in codes]
+        if rule.on_exit_codes.operator == "NotIn":
+            ends = [0, *codes, _HIGHEST + 1]
+            spans = [f"{low + 1}-{high - 1}" for low, high in pairwise(ends) if high - low > 1]
+        found.append({"action": _ACTIONS[rule.action], "exitCodes": spans})
+    return found
 
 
 def side_by_side(spec: JobSpec, at: str) -> int:

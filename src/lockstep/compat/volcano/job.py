@@ -17,6 +17,12 @@ Json = dict[str, Any]
 PREFIX: Final = "volcano.sh/"
 SCHEDULER: Final = "volcano"
 RESTARTS: Final = ("RestartJob", "RestartTask", "RestartPod", "RestartPartition")
+_ON_EXIT: Final = {
+    "AbortJob": "Fail",
+    "TerminateJob": "Fail",
+    **dict.fromkeys(RESTARTS, "Restart"),
+}
+"""What each action is where a policy names an exit code."""
 FAILURES: Final = ("PodFailed", "PodEvicted", "TaskFailed", "*")
 _SERVED: Final = {
     "AbortJob": FAILURES,
@@ -46,6 +52,7 @@ def to_native(obj: AnyObject) -> Translation:
         },
     )
     plugins.apply(built, spec.plugins)
+    _order(spec, built.tasks, names)
     job = native.training_job(
         obj,
         built.framework,
@@ -53,6 +60,7 @@ def to_native(obj: AnyObject) -> Translation:
         restarts=_restarts(spec),
         clean="Running",
         queue=spec.queue,
+        rules=_rules(spec),
         priorityClassName=spec.priority_class_name,
         topology=_topology(spec.network_topology),
         successPolicy=_success(spec, names),
@@ -116,7 +124,12 @@ def _restarts(spec: JobSpec) -> int:
     for at, _, policy in _policies(spec):
         events = policy.events or ([policy.event] if policy.event else [])
         if policy.exit_code is not None:
-            raise Refused(f"{at}.exitCode", policy.exit_code, "it is not served; name an event")
+            if events:
+                raise Refused(f"{at}.exitCode", policy.exit_code, "cannot stand beside an event")
+            if policy.action not in _ON_EXIT:
+                raise Refused(f"{at}.action", policy.action, f"must be of: {', '.join(_ON_EXIT)}")
+            again = again or policy.action in RESTARTS
+            continue
         if policy.action not in _SERVED:
             raise Refused(f"{at}.action", policy.action, f"served are: {', '.join(_SERVED)}")
         for event in events:
@@ -128,6 +141,32 @@ def _restarts(spec: JobSpec) -> int:
     if all(policy != "Never" for policy in inside):
         return native.UNLIMITED
     return spec.max_retry if again else 0
+
+
+def _rules(spec: JobSpec) -> list[Json]:
+    """Return the policies about exit codes, and those that end the job, as rules of ours."""
+    found: list[Json] = []
+    for _, task, policy in _policies(spec):
+        if policy.exit_code is None:
+            continue
+        made: Json = {"action": _ON_EXIT[policy.action], "exitCodes": [str(policy.exit_code)]}
+        found.append(made | ({"roles": [task]} if task is not None else {}))
+    return found
+
+
+def _order(spec: JobSpec, roles: dict[str, Json], names: list[str]) -> None:
+    """Say which tasks go before which: a task begins once those are ready."""
+    for i, (name, task) in enumerate(zip(names, spec.tasks, strict=True)):
+        wish = task.depends_on
+        if wish is None or not wish.name:
+            continue
+        at = f"spec.tasks[{i}].dependsOn"
+        if wish.iteration != "all" and len(wish.name) > 1:
+            raise Refused(f"{at}.iteration", wish.iteration or "any", "must be all")
+        for before in wish.name:
+            if before not in names or before == name:
+                raise Refused(f"{at}.name", before, f"must be other tasks of: {', '.join(names)}")
+        roles[name]["after"] = [{"role": before, "condition": "Ready"} for before in wish.name]
 
 
 def _success(spec: JobSpec, names: list[str]) -> Json | None:

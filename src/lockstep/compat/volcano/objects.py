@@ -29,6 +29,13 @@ class NetworkTopology(Strict, frozen=True):
     highest_tier_name: str = ""
 
 
+class DependsOn(Strict, frozen=True):
+    """Tasks that go before."""
+
+    name: list[str] = []
+    iteration: Literal["any", "all", ""] = ""
+
+
 class Task(Strict, frozen=True):
     """Pods that are alike."""
 
@@ -38,6 +45,7 @@ class Task(Strict, frozen=True):
     min_available: Count | None = None
     policies: list[Policy] = []
     max_retry: Count | None = None
+    depends_on: DependsOn | None = None
 
 
 class JobSpec(Strict, frozen=True):

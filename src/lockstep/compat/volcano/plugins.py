@@ -143,6 +143,42 @@ def _mpi(built: Built, given: list[str]) -> None:
         _svc(built, [])
 
 
+def _ray(built: Built, given: list[str]) -> None:
+    """Start the head in its task's container, and the workers, which look for it, in theirs."""
+    usual = {"headContainer": "head", "workerContainer": "worker"}
+    ports = {"port": "6379", "dashboardPort": "8265", "clientPort": "10001"}
+    found = _read("ray", given, head="head", worker="worker", **usual, **ports)
+    _task(built, "ray", found["head"])
+    host = built.hosts(found["head"])[0]
+    start = (
+        f"ray start --head --block --dashboard-host=0.0.0.0 --port={found['port']} "
+        f"--dashboard-port={found['dashboardPort']} "
+        f"--ray-client-server-port={found['clientPort']}"
+    )
+    _begin(built, found["head"], found["headContainer"], start)
+    if found["worker"] in built.tasks:
+        join = f"ray start --block --address={host}:{found['port']}"
+        _begin(built, found["worker"], found["workerContainer"], join)
+    if "svc" not in built.obj.spec.get("plugins", {}):
+        _svc(built, [])
+
+
+def _begin(built: Built, task: str, container: str, command: str) -> None:
+    """Let the task's *container* run *command*, in place of its own.
+
+    Raises:
+        Refused: when the task has no such container.
+    """
+    containers = built.tasks[task]["template"]["spec"]["containers"]
+    main = next((one for one in containers if one["name"] == container), None)
+    if main is None:
+        known = ", ".join(one["name"] for one in containers)
+        remedy = f"task {task} has no such container; there are: {known}"
+        raise Refused("spec.plugins[ray]", container, remedy)
+    main["command"] = ["sh", "-c", command]
+    main.pop("args", None)
+
+
 def _task(built: Built, plugin: str, task: str) -> Json:
     if task not in built.tasks:
         known = ", ".join(built.tasks)
@@ -157,6 +193,7 @@ PLUGINS: Final[dict[str, Callable[[Built, list[str]], None]]] = {
     "pytorch": _pytorch,
     "tensorflow": _tensorflow,
     "mpi": _mpi,
+    "ray": _ray,
 }
 
 

@@ -99,7 +99,7 @@ def pool(job: TrainingJob) -> list[Member]:
 
 def logs_in(job: TrainingJob, framework: Framework) -> bool:
     """Say whether the pods log in to each other, so that the job has a Secret with keys."""
-    return framework.logs_in or job.spec.ssh
+    return framework.logs_in or job.spec.ssh or bool(framework.ssh_files(job))
 
 
 def is_elastic(job: TrainingJob) -> bool:

@@ -132,6 +132,34 @@ class Mpi:
         return frozenset(m.name for m in members(job) if m.role.name == WORKER)
 
 
+class Horovod(Mpi):
+    """Horovod, static under mpirun or elastic under horovodrun, over MPI's keys and files.
+
+    ``horovodrun --host-discovery-script /etc/mpi/discover_hosts.sh`` follows the workers that run.
+    """
+
+    name = "horovod"
+
+    def environment(
+        self, job: TrainingJob, member: Member, everyone: Sequence[Member]
+    ) -> dict[str, str]:
+        """Return MPI's, and on the launcher of an elastic job how long it waits for hosts."""
+        found = super().environment(job, member, everyone)
+        if member.role.name == LAUNCHER and is_elastic(job):
+            found["HOROVOD_ELASTIC_TIMEOUT"] = "600"
+        return found
+
+    def free(self) -> frozenset[str]:
+        """Return MPI's, and the time of waiting."""
+        return super().free() | {"HOROVOD_ELASTIC_TIMEOUT"}
+
+    def files(self, job: TrainingJob, running: frozenset[str]) -> dict[str, str]:
+        """Return MPI's, with the slots of each host that is discovered."""
+        found, slots = super().files(job, running), processes(worker(job))
+        up = [fqdn(job, m) for m in members(job) if m.role.name == WORKER and m.name in running]
+        return {**found, files.DISCOVER: files.discover_hosts([f"{h}:{slots}" for h in up])}
+
+
 def worker(job: TrainingJob) -> Role:
     """Return the role of the workers."""
     return next(role for role in job.spec.roles if role.name == WORKER)

@@ -24,6 +24,9 @@ Variables = Callable[[TrainingJob, Member, Sequence[Member]], dict[str, str]]
 MASTER: Final = "MASTER_PORT"
 """A job's own setting of it is the port at which the members of any of these meet."""
 LEADERS: Final = ("chief", "master")
+_SERVERS: Final = ("ps", "evaluator", "server", "scheduler")
+"""Roles that serve the others and do not decide."""
+_PARAMETER_SERVERS: Final = ("scheduler", "server", "worker")
 _TASKS: Final = ("chief", "master", "ps", "worker", "evaluator")
 
 
@@ -61,7 +64,7 @@ class Static(Plain):
         everyone = members(job)
         if leaders := [m for m in everyone if m.role.name in LEADERS]:
             return leaders
-        return [m for m in everyone if m.role.name not in ("ps", "evaluator")] or everyone
+        return [m for m in everyone if m.role.name not in _SERVERS] or everyone
 
     def replaceable(self, job: TrainingJob) -> frozenset[str]:
         """Return none: the others would wait for what is lost."""
@@ -136,9 +139,42 @@ def _paddle(job: TrainingJob, member: Member, everyone: Sequence[Member]) -> dic
     }
 
 
+def _dmlc(job: TrainingJob, member: Member, everyone: Sequence[Member]) -> dict[str, str]:
+    """Return what ps-lite reads, under MXNet and BytePS alike."""
+    count = {name: sum(m.role.name == name for m in everyone) for name in _PARAMETER_SERVERS}
+    root = next((m.host for m in everyone if m.role.name == "scheduler"), everyone[0].host)
+    found = {
+        "DMLC_PS_ROOT_URI": root,
+        "DMLC_PS_ROOT_PORT": meeting_port(job),
+        "DMLC_NUM_SERVER": str(count["server"]),
+        "DMLC_NUM_WORKER": str(count["worker"]),
+        "DMLC_ROLE": member.role.name,
+    }
+    if member.role.name == "worker":
+        found["DMLC_WORKER_ID"] = str(member.index)
+    return found
+
+
+def _mxnet(job: TrainingJob, member: Member, everyone: Sequence[Member]) -> dict[str, str]:
+    """Return ps-lite's variables and the cluster as MXNet's own operator tells it."""
+    at = int(meeting_port(job))
+    cluster: dict[str, list[dict[str, str | int]]] = {}
+    for one in everyone:
+        cluster.setdefault(one.role.name, []).append({"url": one.host, "port": at})
+    task = {"type": member.role.name, "index": member.index}
+    config = {"cluster": cluster, "labels": {}, "task": task}
+    return {
+        **_dmlc(job, member, everyone),
+        "MX_CONFIG": json.dumps(config),
+        "DMLC_USE_KUBERNETES": "1",
+    }
+
+
 STATIC: Final = (
     Static(name="tensorflow", variables=_tensorflow, roles=_TASKS),
     Static(name="jax", variables=_jax),
     Static(name="xgboost", variables=_xgboost),
     Static(name="paddle", variables=_paddle),
+    Static(name="mxnet", variables=_mxnet, roles=_PARAMETER_SERVERS),
+    Static(name="byteps", variables=_dmlc, roles=_PARAMETER_SERVERS),
 )
