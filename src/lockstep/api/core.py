@@ -109,6 +109,23 @@ class SchedulingGate(Wire, frozen=True):
     name: str
 
 
+class ClaimSource(Wire, frozen=True):
+    """The claim that a volume stands for."""
+
+    claim_name: str = ""
+
+
+class PodVolume(Wire, frozen=True):
+    """A volume of a pod, as far as where its data lies goes."""
+
+    persistent_volume_claim: ClaimSource | None = None
+
+    @property
+    def claim(self) -> str:
+        """Return the name of the claim that it stands for; empty for other volumes."""
+        return self.persistent_volume_claim.claim_name if self.persistent_volume_claim else ""
+
+
 class PodSpec(Wire, frozen=True):
     """The scheduling view of a pod's spec."""
 
@@ -124,6 +141,7 @@ class PodSpec(Wire, frozen=True):
     affinity: Affinity | None = None
     tolerations: list[Toleration] = []
     scheduling_gates: list[SchedulingGate] = []
+    volumes: list[PodVolume] = []
     restart_policy: str = "Always"
     hostname: str = ""
     subdomain: str = ""

@@ -179,6 +179,14 @@ def cache_name(dataset: str, node: str) -> str:
     return f"{dataset}.{node}"[:253]
 
 
+def share_label(namespace: str, dataset: str) -> str:
+    """Return the label of nodes that says how much of a dataset they have, in per cent."""
+    name = f"{namespace}.{dataset}"
+    if len(name) > 63:
+        name = f"{name[:40].rstrip('-.')}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return f"share.data.lockstep.dev/{name}"
+
+
 def label_of(node: str) -> str:
     """Return *node* as a label's value, which has at most 63 characters."""
     if len(node) <= 63:

@@ -188,11 +188,18 @@ _RUNTIME_STATUSES: Final = " ".join(f"{engine}runtimes/status" for engine in _EN
 _DATA: Final[Rules] = (
     rule(GROUP, "datasetcaches", "create", "delete", "patch", *_FOLLOW),
     rule("data.fluid.io", "datasets", "patch", *_FOLLOW),
-    rule("data.fluid.io", "dataloads", *_FOLLOW),
+    rule("data.fluid.io", "dataloads dataprocesses", *_FOLLOW),
+    # What a DataProcess runs.
+    rule("", "pods", "create"),
     rule("data.fluid.io", _RUNTIMES, *_FOLLOW),
-    rule("data.fluid.io", f"datasets/status dataloads/status {_RUNTIME_STATUSES}", "patch"),
+    rule(
+        "data.fluid.io",
+        f"datasets/status dataloads/status dataprocesses/status {_RUNTIME_STATUSES}",
+        "patch",
+    ),
     rule("data.fluid.io", "datasets/finalizers", "update"),
-    rule("", "nodes", *_FOLLOW),
+    # Nodes are labelled with how much of each dataset they have.
+    rule("", "nodes", "patch", *_FOLLOW),
     rule("", "persistentvolumes persistentvolumeclaims", "create", "delete", *_FOLLOW),
     rule("", "persistentvolumes/status persistentvolumeclaims/status", "patch"),
     # What the nodes of a dataset show each other; it is never read back.
@@ -424,7 +431,7 @@ PEOPLE: Final[Mapping[str, Rules]] = {
         rule("coordination.k8s.io", "leases", *_READ),
         rule(GROUP, "queues queues/status topologies nodepolicies", *_READ),
         rule(GROUP, "deviceusages nodehealths datasetcaches nodepools pricelists", *_READ),
-        rule("data.fluid.io", f"datasets dataloads {_RUNTIMES}", *_READ),
+        rule("data.fluid.io", f"datasets dataloads dataprocesses {_RUNTIMES}", *_READ),
         rule(GROUP, "pipelineruns pipelineruns/status modelversions", *_READ),
         rule("argoproj.io", "workflows workflowtemplates cronworkflows", *_READ),
         rule(GROUP, "routes environments kernels", *_READ),
@@ -441,7 +448,7 @@ PEOPLE: Final[Mapping[str, Rules]] = {
         rule("kubeflow.org", "notebooks", *_CHANGE),
         rule("serving.kserve.io", "inferenceservices", *_CHANGE),
         rule("tensorboard.kubeflow.org", "tensorboards", *_CHANGE),
-        rule("data.fluid.io", f"datasets dataloads {_RUNTIMES}", *_CHANGE),
+        rule("data.fluid.io", f"datasets dataloads dataprocesses {_RUNTIMES}", *_CHANGE),
     ),
 }
 """What the roles that every cluster has for people gain; ``admin`` has what ``edit`` has."""

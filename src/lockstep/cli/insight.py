@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lockstep.api.core import PODS, Pod
+from lockstep.api.dataset_cache import DATASET_CACHES
 from lockstep.api.gang import Gang
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.cli import kinds
@@ -18,6 +19,7 @@ from lockstep.cli.listing import find_gang
 from lockstep.cli.options import Context, Kubeconfig, Namespace, OneNamed, Output
 from lockstep.cli.output import Format, encode, print_lines, structured
 from lockstep.cli.usage import usage
+from lockstep.cli.views.data_at_hand import claims_within, data_lines
 from lockstep.cli.views.explain import explain_gang, explain_job, explain_pod, facts
 from lockstep.cli.views.jobs import ended
 from lockstep.kube.errors import NotFound
@@ -85,6 +87,17 @@ def explain(
     print_lines(lines)
 
 
+async def _data(session: Session, claims: list[str]) -> list[str]:
+    """Return what share of each dataset among *claims* each node has."""
+    if not claims:
+        return []
+    try:
+        caches = (await session.client.list(DATASET_CACHES, session.namespace)).items
+    except NotFound:
+        return []
+    return [line for claim in claims for line in data_lines(claim, caches)]
+
+
 async def _looked_at(session: Session, name: str) -> Gang | None:
     """Return the gang; one that is new only once the scheduler has said something about it."""
     deadline = time.monotonic() + PATIENCE
@@ -104,7 +117,8 @@ async def _explain(
     client, now = session.client, time.time()
     if wanted.kind == "pod":
         pod = await client.get(PODS, wanted.name, session.namespace)
-        return explain_pod(pod, now), pod
+        claims = [one.claim for one in pod.spec.volumes if one.claim]
+        return [*explain_pod(pod, now), *await _data(session, claims)], pod
     gang = await _looked_at(session, wanted.name)
     if wanted.kind == "job":
         try:
@@ -114,7 +128,8 @@ async def _explain(
                 raise
         else:
             waiting = gang is not None and not ended(job)
-            return explain_job(job, gang, now), gang if gang is not None and waiting else job
+            lines = [*explain_job(job, gang, now), *await _data(session, claims_within(job))]
+            return lines, gang if gang is not None and waiting else job
     if gang is None:
         raise CommandFailed(
             f"there is no gang {wanted.name!r} in namespace {session.namespace}",

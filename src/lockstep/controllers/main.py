@@ -10,6 +10,7 @@ from typing import Final
 from lockstep.api.names import CONTROLLERS_LEASE, SYSTEM_NAMESPACE
 from lockstep.compat import dialects
 from lockstep.compat.kubeflow.profile import PROFILES
+from lockstep.data.main import add_data
 from lockstep.health.lifecycle import add_lifecycle
 from lockstep.insight.main import add_history
 from lockstep.kube.client import Client
@@ -29,7 +30,6 @@ CAPABILITIES: Final = (
     "lockstep.tenants.main:add_teams",
     "lockstep.insight.main:add_advice",
     "lockstep.serve.main:add_serving",
-    "lockstep.data.main:add_data",
     "lockstep.pipelines.main:add_pipelines",
     "lockstep.health.remediation.controller:add_remediation",
 )
@@ -80,6 +80,8 @@ async def run(
         add_notebooks(manager, gateway, environments)
         add_profiles(manager, Installed(client, PROFILES).ours)
         add_pools(manager, pool_commands)
+        # Without kube-controller-manager the server is one machine's own, and so are its teams.
+        add_data(manager, open_to_all=node_lifecycle)
         if node_lifecycle:
             add_lifecycle(manager)
         add_history(manager, records)

@@ -11,16 +11,24 @@ from typing import Any, Final
 
 from lockstep.api import timestamp
 from lockstep.api.core import CRDS, NODES, ObjectReference
-from lockstep.api.dataset_cache import CAN_CACHE_LABEL, DATASET_CACHES
+from lockstep.api.dataset_cache import CAN_CACHE_LABEL, DATASET_CACHES, share_label
 from lockstep.api.merge import difference
 from lockstep.api.names import NODE_KIND_LABEL
 from lockstep.api.resource import Resource
 from lockstep.api.wire import to_builtins
-from lockstep.compat.fluid.objects import DATA_LOADS, DATASETS, RUNTIME_KINDS, Dataset, Runtime
+from lockstep.compat.fluid.objects import (
+    DATA_LOADS,
+    DATA_PROCESSES,
+    DATASETS,
+    RUNTIME_KINDS,
+    Dataset,
+    Runtime,
+)
 from lockstep.compat.foreign_kinds import DIALECT_LABEL
 from lockstep.data.claims import CLAIM_INDEX, CLAIMING_PODS
 from lockstep.data.core.decide import decide
 from lockstep.data.core.objects import CLAIMS, VOLUMES, volume_name
+from lockstep.data.core.sharing import may_read, refers_to
 from lockstep.data.core.world import Action, Create, Decision, Patch, Seen
 from lockstep.kube.client import Client
 from lockstep.kube.controller import Key
@@ -32,6 +40,8 @@ log = logging.getLogger(__name__)
 
 DATASET_INDEX: Final = "dataset"
 """DatasetCaches and DataLoads by the dataset that they are about: ``NAMESPACE/NAME``."""
+REFERENCE_INDEX: Final = "reference"
+"""Datasets by the dataset that they stand for: ``NAMESPACE/NAME``."""
 _AGAIN: Final = 0.1
 _ASK_AGAIN: Final = 60.0
 """Seconds for which it is remembered whose kind ``Dataset`` is."""
@@ -45,6 +55,8 @@ class DatasetController:
     client: Client
     caches: Mapping[Resource[Any], Informer[Any]]
     recorder: Recorder
+    open_to_all: bool = False
+    """Whether datasets that list no namespaces may be read from all of them."""
     clock: Callable[[], float] = time.time
     _asked: tuple[float, bool] = field(default=(-_ASK_AGAIN, False))
 
@@ -65,7 +77,7 @@ class DatasetController:
         except (Conflict, NotFound) as error:
             log.debug("%s: %s", key, error)
             return _AGAIN
-        return None
+        return decision.again
 
     async def _ours(self) -> bool:
         """Tell whether datasets are for this controller: where Fluid is installed they are not."""
@@ -85,12 +97,18 @@ class DatasetController:
         if dataset is None:
             return None
         where = f"{namespace}/{name}"
+        claims = [where]
+        for other in self.caches[DATASETS].by_index(REFERENCE_INDEX, where):
+            meta = other.metadata
+            if may_read(dataset, meta.namespace, open_to_all=self.open_to_all):
+                claims.append(f"{meta.namespace}/{meta.name}")
         found = ((res, self.caches[res].get(namespace, name)) for res in RUNTIME_KINDS)
-        pods = [
+        mounting = [
             one
-            for one in self.caches[CLAIMING_PODS].by_index(CLAIM_INDEX, where)
-            if one.status.phase not in _OVER
+            for claim in claims
+            for one in self.caches[CLAIMING_PODS].by_index(CLAIM_INDEX, claim)
         ]
+        pods = [one for one in mounting if one.status.phase not in _OVER]
         claim = self.caches[CLAIMS].get(namespace, name)
         volume = self.caches[VOLUMES].get("", volume_name(dataset))
         uid = dataset.metadata.uid
@@ -106,13 +124,44 @@ class DatasetController:
                 key=lambda one: str(one.metadata.name),
             ),
             self.caches[DATA_LOADS].by_index(DATASET_INDEX, where),
+            self.caches[DATA_PROCESSES].by_index(DATASET_INDEX, where),
+            self._operations(namespace),
+            {one.metadata.name: one.status.phase for one in mounting},
+            self._owner(dataset),
+            self._owner_shares(dataset),
+            self.open_to_all,
             sorted(node.metadata.name for node in self.caches[NODES] if can_cache(node)),
+            self._shares(namespace, name),
             frozenset(one.spec.node_name for one in pods if one.spec.node_name),
             [one.metadata.name for one in pods],
             secrets.token_hex(32),
             None if claim is None else to_builtins(claim),
             None if volume is None else to_builtins(volume),
         )
+
+    def _operations(self, namespace: str) -> dict[str, str]:
+        return {
+            f"{resource.kind}/{one.metadata.name}": one.status.phase
+            for resource in (DATA_LOADS, DATA_PROCESSES)
+            for one in self.caches[resource]
+            if one.metadata.namespace == namespace
+        }
+
+    def _shares(self, namespace: str, name: str) -> dict[str, str]:
+        key = share_label(namespace, name)
+        labelled = ((one.metadata.name, one.metadata.labels) for one in self.caches[NODES])
+        return {node: labels[key] for node, labels in labelled if key in labels}
+
+    def _owner_shares(self, dataset: Dataset) -> dict[str, str]:
+        found = (where.partition("/") for where in refers_to(dataset))
+        return next((self._shares(namespace, name) for namespace, _, name in found), {})
+
+    def _owner(self, dataset: Dataset) -> Dataset | None:
+        for where in refers_to(dataset):
+            namespace, _, name = where.partition("/")
+            found: Dataset | None = self.caches[DATASETS].get(namespace, name)
+            return found
+        return None
 
     async def _carry_out(self, action: Action) -> None:
         namespace = action.namespace or None
@@ -151,6 +200,9 @@ class DatasetController:
         for load in seen.loads:
             if (status := decision.loads.get(load.metadata.name)) is not None:
                 await self._write(DATA_LOADS, load, status)
+        for process in seen.processes:
+            if (status := decision.processes.get(process.metadata.name)) is not None:
+                await self._write(DATA_PROCESSES, process, status)
         if decision.status is not None:
             await self._write(DATASETS, dataset, decision.status)
         if decision.runtime_status is not None:

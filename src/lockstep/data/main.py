@@ -8,42 +8,76 @@ from typing import Any
 from lockstep.api.core import NODES
 from lockstep.api.dataset_cache import DATASET_CACHES, DatasetCache
 from lockstep.api.resource import Resource
-from lockstep.compat.fluid.objects import DATA_LOADS, DATASETS, RUNTIME_KINDS, DataLoad
+from lockstep.compat.fluid.objects import (
+    DATA_LOADS,
+    DATA_PROCESSES,
+    DATASETS,
+    RUNTIME_KINDS,
+    DataLoad,
+    DataProcess,
+    Dataset,
+)
 from lockstep.data.claims import CLAIM_INDEX, CLAIMING_PODS, ClaimingPod, claims_of
-from lockstep.data.controller import DATASET_INDEX, DatasetController
+from lockstep.data.controller import DATASET_INDEX, REFERENCE_INDEX, DatasetController
 from lockstep.data.core.objects import CLAIMS, STORAGE_CLASS, VOLUMES
+from lockstep.data.core.sharing import refers_to
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
 from lockstep.kube.manager import Manager
 
 
-def add_data(manager: Manager) -> None:
-    """Run the controller of datasets while *manager* leads."""
-    datasets = manager.informer(DATASETS)
+def add_data(manager: Manager, *, open_to_all: bool = False) -> None:
+    """Run the controller of datasets while *manager* leads.
+
+    With *open_to_all* datasets that list no namespaces may be read from all of them.
+    """
+    datasets = manager.informer(DATASETS, indices={REFERENCE_INDEX: refers_to})
     kept = manager.informer(DATASET_CACHES, indices={DATASET_INDEX: _of_cache})
     loads = manager.informer(DATA_LOADS, indices={DATASET_INDEX: _of_load})
+    processes = manager.informer(DATA_PROCESSES, indices={DATASET_INDEX: _of_process})
     runtimes = {res: manager.informer(res) for res in RUNTIME_KINDS}
     pods = manager.informer(CLAIMING_PODS, indices={CLAIM_INDEX: claims_of})
     claims, volumes = manager.informer(CLAIMS), manager.informer(VOLUMES)
     nodes = manager.informer(NODES)
-    datasets.optional = loads.optional = True
+    datasets.optional = loads.optional = processes.optional = True
     for runtime in runtimes.values():
         runtime.optional = True
     caches: dict[Resource[Any], Informer[Any]] = {
         DATASETS: datasets,
         DATASET_CACHES: kept,
         DATA_LOADS: loads,
+        DATA_PROCESSES: processes,
         **runtimes,
         CLAIMING_PODS: pods,
         CLAIMS: claims,
         VOLUMES: volumes,
         NODES: nodes,
     }
-    shell = DatasetController(manager.client, caches, manager.recorder())
+    shell = DatasetController(manager.client, caches, manager.recorder(), open_to_all)
 
     def known(pod: ClaimingPod) -> Iterable[Key]:
         keys = [_key(one) for one in claims_of(pod)]
-        return [key for key in keys if datasets.get(*key) is not None]
+        found = [one for key in keys if (one := datasets.get(*key)) is not None]
+        owners = [_key(where) for one in found for where in refers_to(one)]
+        return [*((one.metadata.namespace, one.metadata.name) for one in found), *owners]
+
+    def concerned(dataset: Dataset) -> Iterable[Key]:
+        """Return *dataset*, what it stands for and what stands for it."""
+        meta = dataset.metadata
+        standing = datasets.by_index(REFERENCE_INDEX, f"{meta.namespace}/{meta.name}")
+        others = [(one.metadata.namespace, one.metadata.name) for one in standing]
+        owners = [_key(where) for where in refers_to(dataset)]
+        return [(meta.namespace, meta.name), *others, *owners]
+
+    def after(operation: DataLoad | DataProcess) -> Iterable[Key]:
+        """Return the dataset of *operation*, and those of what runs after it."""
+        meta, spec = operation.metadata, operation.spec
+        found = [(meta.namespace, spec.dataset.name)]
+        for other in (*loads, *processes):
+            then = other.spec.run_after
+            if then is not None and then.name == meta.name:
+                found.append((other.metadata.namespace, other.spec.dataset.name))
+        return found
 
     def homeless(node: Any) -> Iterable[Key]:
         """Return the datasets that may want *node*: those without a place yet."""
@@ -52,9 +86,10 @@ def add_data(manager: Manager) -> None:
         return [(one.namespace, one.name) for one in names if one.name not in there]
 
     controller = Controller("dataset", shell.reconcile, workers=4)
-    controller.follow(datasets)
+    controller.follow(datasets, concerned)
     controller.follow(kept, lambda one: [_key(*_of_cache(one))])
-    controller.follow(loads, lambda one: [_key(*_of_load(one))])
+    controller.follow(loads, after)
+    controller.follow(processes, after)
     for informer in runtimes.values():
         controller.follow(informer)
     controller.follow(pods, known)
@@ -75,6 +110,10 @@ def _of_cache(cache: DatasetCache) -> list[str]:
 
 def _of_load(load: DataLoad) -> list[str]:
     return [f"{load.metadata.namespace}/{load.spec.dataset.name}"]
+
+
+def _of_process(process: DataProcess) -> list[str]:
+    return [f"{process.metadata.namespace}/{process.spec.dataset.name}"]
 
 
 def _of_volume(volume: Any) -> Iterable[Key]:

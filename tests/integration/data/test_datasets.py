@@ -308,3 +308,53 @@ def test_a_dataset_that_no_tier_takes_says_so_and_is_read(plane: ControlPlane, s
     plane.ok("submit", "-f", "-", stdin=pod("through", "toolarge", script))
     assert ended(plane, "through") == "Succeeded"
     assert "READ [True, True]" in plane.ok("logs", "pod/through")
+
+
+def test_a_process_runs_after_a_warm_up_and_others_read_by_reference(
+    plane: ControlPlane, s3: S3
+) -> None:
+    bucket = s3.bucket("common")
+    for key, data in FILES.items():
+        bucket.put(key, data)
+    plane.ok("submit", "-f", "-", stdin=dataset("common", bucket))
+    script = {
+        "image": "python",
+        "command": ["python"],
+        "source": "import os; print('COUNT', len(os.listdir('/mnt/lockstep-test/train')))",
+    }
+    process = fluid(
+        "DataProcess",
+        "counted",
+        dataset={"name": "common", "namespace": "default", "mountPath": "/mnt/lockstep-test"},
+        processor={"script": script},
+        runAfter={"kind": "DataLoad", "name": "first-of-all"},
+    )
+    plane.ok("submit", "-f", "-", stdin=dump(process))
+    eventually_sync(
+        lambda: status(plane, "dataprocesses", "counted").get("waitingFor"), WITHIN, "it waits"
+    )
+    load = fluid("DataLoad", "first-of-all", dataset={"name": "common"})
+    plane.ok("submit", "-f", "-", stdin=dump(load))
+    phase(plane, "dataprocesses", "counted", "Complete")
+    assert "COUNT 40" in plane.ok("logs", "pod/counted-process")
+
+    asked = len(s3.asked("common"))
+    mount = {"mountPoint": "dataset://default/common/train", "name": "mine"}
+    reference = fluid("Dataset", "mine", mounts=[mount])
+    reader = json.loads(
+        pod("elsewhere", "mine", "import os; print('SEEN', len(os.listdir('/mnt/lockstep-test')))")
+    )
+    for one in (reference, reader):
+        one["metadata"]["namespace"] = "team"
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}
+    plane.ok("submit", "-f", "-", stdin=dump(space))
+    plane.ok("submit", "-f", "-", stdin=dump(reference))
+    plane.ok("submit", "-f", "-", stdin=dump(reader))
+
+    def over() -> str | None:
+        found = plane.read("api/v1/namespaces/team/pods/elsewhere").get("status", {}).get("phase")
+        return found if found in ("Succeeded", "Failed") else None
+
+    assert eventually_sync(over, WITHIN, "the pod of the other team is over") == "Succeeded"
+    assert "SEEN 40" in plane.ok("logs", "-n", "team", "pod/elsewhere")
+    assert len(s3.asked("common")) == asked

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from lockstep.pipelines.core.cron import BadSchedule, parse
+from lockstep.api.cron import BadSchedule, parse
 
 NOON = datetime.fromisoformat("2026-02-27T12:00:30+00:00").timestamp()
 

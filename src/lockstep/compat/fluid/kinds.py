@@ -54,5 +54,6 @@ KINDS: Final[tuple[ForeignKind, ...]] = (
         for kind, plural in RUNTIMES.items()
     ),
     ForeignKind(GROUP, VERSION, "DataLoad", "dataloads", columns=_OPERATION_COLUMNS),
+    ForeignKind(GROUP, VERSION, "DataProcess", "dataprocesses", columns=_OPERATION_COLUMNS),
 )
-"""Operations other than DataLoad are not served yet, so the server does not take them either."""
+"""DataMigrate and DataBackup are not served yet, so the server does not take them either."""

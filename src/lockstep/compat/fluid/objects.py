@@ -57,6 +57,7 @@ class DatasetStatus(Wire, frozen=True):
     conditions: list[Condition] = []
     mounts: list[Json] = []
     runtimes: list[Json] = []
+    dataset_ref: list[str] = []
 
 
 class Dataset(Wire, frozen=True):
@@ -111,8 +112,16 @@ class DataLoadSpec(Wire, frozen=True):
     load_metadata: bool = False
     target: list[Target] = []
     options: dict[str, str] = {}
+    run_after: RunAfter | None = None
     policy: str = "Once"
     schedule: str = ""
+
+
+class RunAfter(Wire, frozen=True):
+    """An operation of the same namespace that has to be over first."""
+
+    kind: str = ""
+    name: str = ""
 
 
 class OperationStatus(Wire, frozen=True):
@@ -123,6 +132,9 @@ class OperationStatus(Wire, frozen=True):
     conditions: list[Condition] = []
     infos: dict[str, str] = {}
     started_at: str = ""
+    last_schedule_time: str = ""
+    last_successful_time: str = ""
+    waiting_for: dict[str, str] = {}
 
 
 class DataLoad(Wire, frozen=True):
@@ -135,8 +147,36 @@ class DataLoad(Wire, frozen=True):
     kind: str = "DataLoad"
 
 
+class ProcessedDataset(Wire, frozen=True):
+    """The dataset that is processed, and where its files are shown."""
+
+    name: str = ""
+    namespace: str = ""
+    mount_path: str = ""
+    sub_path: str = ""
+
+
+class DataProcessSpec(Wire, frozen=True):
+    """What to run over a dataset: a pod's spec, or a script."""
+
+    dataset: ProcessedDataset = ProcessedDataset()
+    processor: Json = {}
+    run_after: RunAfter | None = None
+
+
+class DataProcess(Wire, frozen=True):
+    """A program of the user's own over a dataset."""
+
+    metadata: ObjectMeta
+    spec: DataProcessSpec = DataProcessSpec()
+    status: OperationStatus = OperationStatus()
+    api_version: str = f"{GROUP}/{VERSION}"
+    kind: str = "DataProcess"
+
+
 DATASETS = Resource(GROUP, VERSION, "datasets", "Dataset", True, Dataset)
 DATA_LOADS = Resource(GROUP, VERSION, "dataloads", "DataLoad", True, DataLoad)
+DATA_PROCESSES = Resource(GROUP, VERSION, "dataprocesses", "DataProcess", True, DataProcess)
 RUNTIME_KINDS: Final[tuple[Resource[Runtime], ...]] = tuple(
     Resource(GROUP, VERSION, plural, kind, True, Runtime) for kind, plural in RUNTIMES.items()
 )

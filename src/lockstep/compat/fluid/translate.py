@@ -58,6 +58,8 @@ class Wanted:
     """Fields of the runtime that only its engine knows."""
     pin: bool = False
     """Whether it stays on its nodes while other datasets need the room."""
+    auto_sync: bool = False
+    """Whether a source that changed makes a new version by itself."""
     timeout: int = 60
     """Seconds that a read waits for a source that fails."""
 
@@ -81,8 +83,16 @@ def translate(dataset: Dataset, runtime: Runtime) -> Wanted:
     named -= {*SETTINGS, "timeout"}
     ignored += sorted(f"mounts[].options.{name}" for name in named)
     pin = (spec.get("data") or {}).get("pin") is True
+    management = spec.get("management") or {}
+    synced = (management.get("metadataSyncPolicy") or {}).get("autoSync") is True
     return Wanted(
-        mounts, _tiers(spec), max(replicas, 1), tuple(ignored), pin, _timeout(dataset, spec)
+        mounts=mounts,
+        tiers=_tiers(spec),
+        replicas=max(replicas, 1),
+        ignored=tuple(ignored),
+        pin=pin,
+        auto_sync=synced,
+        timeout=_timeout(dataset, spec),
     )
 
 

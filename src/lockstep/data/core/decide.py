@@ -6,22 +6,26 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any, Final
 
-from lockstep.api.core import SECRETS
+import msgspec
+
+from lockstep.api.core import NODES, SECRETS
 from lockstep.api.dataset_cache import (
     CACHE_NODE_LABEL,
     DATASET_CACHES,
     CachePeer,
+    DatasetCache,
     DatasetCacheSpec,
     SecretKey,
     cache_name,
     label_of,
+    share_label,
 )
 from lockstep.api.merge import difference
 from lockstep.api.names import API_VERSION
 from lockstep.api.wire import to_builtins
 from lockstep.compat.fluid.objects import DATASETS, RuntimeStatus
 from lockstep.compat.fluid.translate import Problem, Wanted, translate
-from lockstep.data.core import loads, objects
+from lockstep.data.core import loads, objects, processes, sharing
 from lockstep.data.core.status import dataset_status
 from lockstep.data.core.world import Action, Create, Decision, Delete, Patch, Seen
 
@@ -35,6 +39,13 @@ def decide(seen: Seen, now: str) -> Decision:
     """Return what to do for the dataset in *seen* at the time *now* (RFC 3339)."""
     if seen.dataset.metadata.deletion_timestamp is not None:
         return _end(seen, now)
+    try:
+        shared = sharing.reference(seen.dataset)
+    except sharing.Unreadable as problem:
+        status = dataset_status(seen, "Failed", "NotHonoured", str(problem), now)
+        return Decision(status=status, loads=loads.statuses(seen, bound=False, now=now))
+    if shared is not None:
+        return _refer(seen, shared, now)
     if not seen.runtimes:
         status = dataset_status(seen, "NotBound", "NoRuntime", _needs_runtime(seen), now)
         return Decision(status=status, loads=loads.statuses(seen, bound=False, now=now))
@@ -49,12 +60,50 @@ def decide(seen: Seen, now: str) -> Decision:
     return _serve(seen, wanted, now)
 
 
+def _refer(seen: Seen, shared: sharing.Reference, now: str) -> Decision:
+    """Bind a dataset to the cache of the one that it stands for, without that one's secrets."""
+    owner, namespace = seen.owner, seen.dataset.metadata.namespace
+    where = f"{shared.namespace}/{shared.name}"
+    # Whether another namespace has a dataset is not told to those that may not read it.
+    if owner is None or not sharing.may_read(owner, namespace, open_to_all=seen.open_to_all):
+        text = (
+            f"there is no dataset {where} that {namespace} may read; its owner lists namespaces in "
+            f"the annotation {sharing.SHARED_WITH}"
+        )
+        return Decision(status=dataset_status(seen, "NotBound", "NotShared", text, now))
+    if owner.status.phase != "Bound":
+        text = f"dataset {where} is not bound yet"
+        return Decision(status=dataset_status(seen, "NotBound", "Waiting", text, now))
+    plain = dataset_status(seen, "Bound", "Ready", "", now)
+    status = msgspec.structs.replace(
+        plain,
+        ufs_total=owner.status.ufs_total,
+        file_num=owner.status.file_num,
+        cache_states=owner.status.cache_states,
+        dataset_ref=[where],
+    )
+    actions, told = _processes(seen, True, now)
+    actions = [*_guard(seen), *_bind(seen), *_label(seen, dict(seen.owner_shares)), *actions]
+    return Decision(actions, status, processes=told)
+
+
+def _processes(seen: Seen, bound: bool, now: str) -> tuple[list[Action], dict[str, Any]]:
+    actions, told = list[Action](), dict[str, Any]()
+    for one in seen.processes:
+        if one.status.phase not in processes.OVER:
+            waits = loads.waits(seen, one.spec.run_after)
+            more, told[one.metadata.name] = processes.step(one, seen.pods, bound, waits, now)
+            actions += more
+    return actions, told
+
+
 def _serve(seen: Seen, wanted: Wanted, now: str) -> Decision:
     actions: list[Action] = list(_guard(seen))
     if _lacks_token(seen):
         namespace = seen.dataset.metadata.namespace
         actions.append(Create(SECRETS, objects.token(seen.dataset, seen.new_token), namespace))
-    version = _version(seen)
+    reload = loads.reload(seen, now, synced=wanted.auto_sync)
+    version = _version(seen, reload)
     chosen = nodes(seen, wanted)
     targets = loads.targets(seen, chosen)
     for node in chosen:
@@ -64,7 +113,7 @@ def _serve(seen: Seen, wanted: Wanted, now: str) -> Decision:
             mounts=wanted.mounts,
             tiers=wanted.tiers,
             version=version,
-            reload=loads.reload(seen),
+            reload=reload,
             targets=_targets(seen, node, targets.get(node, ())),
             reading=node in seen.readers,
             pin=wanted.pin,
@@ -76,6 +125,9 @@ def _serve(seen: Seen, wanted: Wanted, now: str) -> Decision:
         actions += _cache(seen, spec)
     if version:
         actions += _bind(seen)
+    actions += _label(seen, {one.spec.node: _share(one) for one in seen.caches if version})
+    more, told = _processes(seen, bool(version), now)
+    actions += more
     phase, reason, message = _phase(seen, version)
     ready = sum(one.status.phase == "Ready" for one in seen.caches)
     runtime = RuntimeStatus(
@@ -90,6 +142,8 @@ def _serve(seen: Seen, wanted: Wanted, now: str) -> Decision:
         dataset_status(seen, phase, reason, message, now, ignored=wanted.ignored),
         runtime,
         loads=loads.statuses(seen, bound=bool(version), now=now),
+        processes=told,
+        again=loads.again(seen, now, synced=wanted.auto_sync),
     )
 
 
@@ -110,10 +164,9 @@ def _weight(seen: Seen, node: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _version(seen: Seen) -> str:
+def _version(seen: Seen, wanted: str) -> str:
     """Return the version to bind: the one that is, or what a listing found that was asked for."""
     bound = next((one.spec.version for one in seen.caches if one.spec.version), "")
-    wanted = loads.reload(seen)
     listed = [one.status.listed for one in seen.caches if one.status.reload == wanted]
     found = [one for one in listed if one]
     return bound if bound in found or not found else found[0]
@@ -124,6 +177,24 @@ def _targets(seen: Seen, node: str, asked: Iterable[str]) -> list[str]:
     kept = [path for one in seen.caches if one.spec.node == node for path in one.spec.targets]
     reads = ["/"] if node in seen.readers else []
     return sorted({*kept, *asked, *reads})
+
+
+def _share(cache: DatasetCache) -> str:
+    """Return how much of the dataset a node has, in steps that are not written too often."""
+    status = cache.status
+    if status.whole or not status.bytes:
+        return "100" if status.whole else "0"
+    return str(min(99, 25 * int(4 * status.cached_bytes / status.bytes)))
+
+
+def _label(seen: Seen, shares: dict[str, str]) -> Iterable[Action]:
+    """Yield what tells the scheduler how much of the dataset each node has."""
+    meta = seen.dataset.metadata
+    key = share_label(meta.namespace, meta.name)
+    for node in sorted({*seen.shares, *shares}):
+        wanted = shares.get(node)
+        if wanted != seen.shares.get(node) and node in seen.nodes:
+            yield Patch(NODES, node, "", {"metadata": {"labels": {key: wanted}}})
 
 
 def _lacks_token(seen: Seen) -> bool:
@@ -251,6 +322,7 @@ def _end(seen: Seen, now: str) -> Decision:
     if seen.volume is not None and _for(seen, seen.volume):
         name, uid = objects.volume_name(seen.dataset), seen.volume["metadata"]["uid"]
         actions.append(Delete(objects.VOLUMES, name, "", uid))
+    actions += _label(seen, {})
     actions += [
         Delete(DATASET_CACHES, one.metadata.name, meta.namespace, one.metadata.uid)
         for one in seen.caches
@@ -264,6 +336,4 @@ def _end(seen: Seen, now: str) -> Decision:
 
 def _for(seen: Seen, volume: Json) -> bool:
     csi = (volume.get("spec") or {}).get("csi") or {}
-    meta = seen.dataset.metadata
-    wanted = {"namespace": meta.namespace, "dataset": meta.name}
-    return bool(csi.get("volumeAttributes") == wanted)
+    return bool(csi.get("volumeAttributes") == objects.attributes(seen.dataset))

@@ -6,12 +6,23 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from lockstep.api import quantity
+import msgspec
+
+from lockstep.api import cron, quantity
 from lockstep.api.dataset_cache import DatasetCache, TargetStatus
-from lockstep.compat.fluid.objects import Condition, DataLoad, OperationStatus, Target
+from lockstep.compat.fluid.objects import (
+    Condition,
+    DataLoad,
+    OperationStatus,
+    RunAfter,
+    Target,
+)
 from lockstep.data.core.world import Seen
 
 TOO_LARGE: Final = "TooLargeForTheCache"
+SYNC_EVERY: Final = 300.0
+"""Seconds between two listings of a dataset whose runtime says ``autoSync``."""
+_YEARS: Final = 3e8
 RATE: Final = "rateLimit"
 """Option of a DataLoad: bytes a second for each node, as ``100Mi``."""
 _OVER = ("Complete", "Failed")
@@ -23,8 +34,13 @@ def _paths(load: DataLoad) -> list[Target]:
 
 def _unserved(load: DataLoad) -> str:
     """Return why *load* cannot be carried out; empty when it can."""
-    if load.spec.policy not in ("", "Once"):
-        return f"spec.policy is {load.spec.policy}: Once alone is served yet"
+    if load.spec.policy not in ("", "Once", "Cron", "OnEvent"):
+        return f"spec.policy is {load.spec.policy!r}: it must be Once, Cron or OnEvent"
+    if load.spec.policy == "Cron":
+        try:
+            cron.parse(load.spec.schedule)
+        except cron.BadSchedule as error:
+            return f"spec.schedule: {error}"
     if (text := load.spec.options.get(RATE)) is not None and not _readable(text):
         return f"spec.options.{RATE} is {text!r}: write bytes a second, as 100Mi"
     named = load.spec.dataset.namespace
@@ -35,15 +51,74 @@ def _unserved(load: DataLoad) -> str:
 
 def _waiting(seen: Seen) -> list[DataLoad]:
     """Return the warm-ups under way, in the order in which they came."""
-    found = [one for one in seen.loads if one.status.phase not in _OVER and not _unserved(one)]
+    found = [
+        one
+        for one in seen.loads
+        if _active(seen, one) and not _unserved(one) and not waits(seen, one.spec.run_after)
+    ]
     return sorted(found, key=lambda one: (one.metadata.creation_timestamp or "", one.metadata.uid))
 
 
-def reload(seen: Seen) -> str:
-    """Return what asks for a new listing: the youngest warm-up that wants one, or what did."""
-    asked = [one.metadata.uid for one in _waiting(seen) if one.spec.load_metadata]
+def _active(seen: Seen, load: DataLoad) -> bool:
+    """Tell whether *load* runs, or has to."""
+    if load.spec.policy == "Cron":
+        return load.status.phase == "Executing"
+    return load.status.phase not in _OVER or _renewed(seen, load)
+
+
+def _renewed(seen: Seen, load: DataLoad) -> bool:
+    """Tell whether a warm-up that runs for each version has not run for the one that is bound."""
+    bound = next((one.spec.version for one in seen.caches if one.spec.version), "")
+    done = load.spec.policy == "OnEvent" and load.status.phase == "Complete"
+    return done and load.status.infos.get("version") != bound
+
+
+def waits(seen: Seen, after: RunAfter | None) -> str:
+    """Return the operation that has to be over first, ``KIND/NAME``; empty when none has."""
+    if after is None:
+        return ""
+    which = f"{after.kind}/{after.name}"
+    return "" if seen.operations.get(which) == "Complete" else which
+
+
+def _run(load: DataLoad) -> str:
+    """Return what names this run of *load*."""
+    return f"{load.metadata.uid}{load.status.last_schedule_time}"
+
+
+def reload(seen: Seen, now: str, *, synced: bool) -> str:
+    """Return what asks for a new listing: the youngest warm-up that wants one, or what did.
+
+    A dataset that is *synced* asks by itself, every ``SYNC_EVERY`` seconds.
+    """
+    asked = [_run(one) for one in _waiting(seen) if one.spec.load_metadata]
     before = next((one.spec.reload for one in seen.caches if one.spec.reload), "")
-    return asked[-1] if asked else before
+    if asked:
+        return asked[-1]
+    return f"sync-{int(_moment(now) // SYNC_EVERY)}" if synced else before
+
+
+def again(seen: Seen, now: str, *, synced: bool) -> float | None:
+    """Return in how many seconds a warm-up or a listing falls due by the clock."""
+    moment = _moment(now)
+    due = [_next(one) - moment for one in seen.loads if one.spec.policy == "Cron"]
+    if synced:
+        due.append(SYNC_EVERY - moment % SYNC_EVERY)
+    found = [max(0.1, one) for one in due if one < _YEARS]
+    return min(found, default=None)
+
+
+def _next(load: DataLoad) -> float:
+    """Return when *load* falls due by its schedule (seconds since 1970)."""
+    if _unserved(load):
+        return float("inf")
+    since = load.status.last_schedule_time or load.metadata.creation_timestamp or ""
+    found = cron.parse(load.spec.schedule).after(_moment(since)) if since else None
+    return float("inf") if found is None else found
+
+
+def _moment(text: str) -> float:
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 def rate(seen: Seen) -> int:
@@ -75,13 +150,47 @@ def statuses(seen: Seen, *, bound: bool, now: str) -> dict[str, OperationStatus]
     return {
         one.metadata.name: _status(seen, one, bound, now)
         for one in seen.loads
-        if one.status.phase not in _OVER
+        if one.status.phase not in _OVER or _renewed(seen, one) or _recurs(one)
     }
 
 
 def _status(seen: Seen, load: DataLoad, bound: bool, now: str) -> OperationStatus:
     if problem := _unserved(load):
         return _ended(load, "Failed", "NotServed", problem, now)
+    if which := waits(seen, load.spec.run_after):
+        return OperationStatus(phase="Pending", waiting_for={"operationComplete": which})
+    if load.spec.policy == "Cron" and load.status.phase != "Executing":
+        return _scheduled(load, now)
+    found = _executing(seen, load, bound, now)
+    bound_now = next((one.spec.version for one in seen.caches if one.spec.version), "")
+    infos = {**found.infos, "version": bound_now} if load.spec.policy == "OnEvent" else found.infos
+    ended = found.phase == "Complete" and load.spec.policy == "Cron"
+    return msgspec.structs.replace(
+        found,
+        infos=infos,
+        last_schedule_time=load.status.last_schedule_time,
+        last_successful_time=now if ended else load.status.last_successful_time,
+    )
+
+
+def _recurs(load: DataLoad) -> bool:
+    return load.spec.policy == "Cron" and not _unserved(load)
+
+
+def _scheduled(load: DataLoad, now: str) -> OperationStatus:
+    """Return the status of a warm-up between two runs, or that of the run that falls due."""
+    if _next(load) > _moment(now):
+        return msgspec.structs.replace(load.status, phase=load.status.phase or "Pending")
+    return OperationStatus(
+        phase="Executing",
+        started_at=now,
+        infos={"progress": "0%"},
+        last_schedule_time=now,
+        last_successful_time=load.status.last_successful_time,
+    )
+
+
+def _executing(seen: Seen, load: DataLoad, bound: bool, now: str) -> OperationStatus:
     if not bound:
         return OperationStatus(phase="Pending")
     caches = [one for one in seen.caches if _asked(load, one)]
@@ -109,8 +218,13 @@ def _asked(load: DataLoad, cache: DatasetCache) -> bool:
 
 def _current(seen: Seen, load: DataLoad, caches: Sequence[DatasetCache]) -> bool:
     """Tell whether what the caches say is about the version that is bound."""
-    if load.spec.load_metadata and any(one.status.reload != reload(seen) for one in caches):
+    if load.spec.load_metadata and any(one.status.reload != one.spec.reload for one in caches):
         return False
+    if load.spec.load_metadata and not any(one.spec.reload == _run(load) for one in seen.caches):
+        # A younger warm-up asks for a listing too, which is as good.
+        younger = [_run(one) for one in _waiting(seen) if one.spec.load_metadata]
+        if not any(one.spec.reload in younger for one in seen.caches):
+            return False
     if load.spec.load_metadata and any(one.spec.version != one.status.listed for one in caches):
         return False
     return all(one.status.version == one.spec.version for one in caches)

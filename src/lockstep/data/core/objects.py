@@ -8,6 +8,7 @@ from lockstep.api.core import AnyObject
 from lockstep.api.dataset_cache import DRIVER
 from lockstep.api.resource import Resource
 from lockstep.compat.fluid.objects import Dataset
+from lockstep.data.core.sharing import Unreadable, reference
 
 Json = dict[str, Any]
 
@@ -57,13 +58,26 @@ def volume(dataset: Dataset) -> Json:
                 "driver": DRIVER,
                 "volumeHandle": f"{meta.namespace}-{meta.name}",
                 "readOnly": True,
-                "volumeAttributes": {"namespace": meta.namespace, "dataset": meta.name},
+                "volumeAttributes": attributes(dataset),
             },
             "persistentVolumeReclaimPolicy": "Retain",
             "storageClassName": STORAGE_CLASS,
             "volumeMode": "Filesystem",
         },
     }
+
+
+def attributes(dataset: Dataset) -> dict[str, str]:
+    """Return which dataset a volume shows: the one of its name, or the one it stands for."""
+    meta = dataset.metadata
+    try:
+        found = reference(dataset)
+    except Unreadable:
+        found = None
+    if found is None:
+        return {"namespace": meta.namespace, "dataset": meta.name}
+    shown = {"namespace": found.namespace, "dataset": found.name}
+    return {**shown, "path": found.path} if found.path else shown
 
 
 def claim(dataset: Dataset) -> Json:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lockstep.api.dataset_cache import DatasetCache
 from lockstep.api.resource import Resource
-from lockstep.compat.fluid.objects import DataLoad, Dataset, DatasetStatus, Runtime, RuntimeStatus
+from lockstep.compat.fluid.objects import (
+    DataLoad,
+    DataProcess,
+    Dataset,
+    DatasetStatus,
+    Runtime,
+    RuntimeStatus,
+)
 
 Json = dict[str, Any]
 
@@ -22,8 +29,21 @@ class Seen:
     """Those of its name."""
     caches: Sequence[DatasetCache] = ()
     loads: Sequence[DataLoad] = ()
+    processes: Sequence[DataProcess] = ()
+    operations: Mapping[str, str] = field(default_factory=dict)
+    """Phases of operations of the namespace, by ``KIND/NAME``."""
+    pods: Mapping[str, str] = field(default_factory=dict)
+    """Phases of pods that mount the dataset, by name."""
+    owner: Dataset | None = None
+    """The dataset that it stands for, where it stands for another."""
+    owner_shares: Mapping[str, str] = field(default_factory=dict)
+    """What nodes' labels say of how much of that one they have."""
+    open_to_all: bool = False
+    """Whether datasets that list no namespaces may be read from all of them."""
     nodes: Sequence[str] = ()
     """Nodes that can cache, by name."""
+    shares: Mapping[str, str] = field(default_factory=dict)
+    """What nodes' labels say of how much of the dataset they have, by node."""
     readers: frozenset[str] = frozenset()
     """Nodes on which pods mount it."""
     mounted_by: Sequence[str] = ()
@@ -78,3 +98,7 @@ class Decision:
     """Reason and message of an Event."""
     loads: dict[str, Any] = field(default_factory=dict)
     """Status of each DataLoad, by name."""
+    processes: dict[str, Any] = field(default_factory=dict)
+    """Status of each DataProcess, by name."""
+    again: float | None = None
+    """In how many seconds to look again; none is when something changes."""

@@ -77,19 +77,21 @@ class Claims:
 
     async def _dataset(self, namespace: str, attributes: dict[str, Any]) -> Claimed:
         dataset = str(attributes.get("dataset", ""))
-        if attributes.get("namespace") != namespace:
-            raise ConfigError(f"dataset {dataset!r} is of another namespace")
+        # The volume, which the cluster's own controller makes, says whose dataset a claim shows:
+        # one of another namespace only where its owner shares it.
+        space = str(attributes.get("namespace", namespace))
+        below = str(attributes.get("path", ""))
+        if ".." in below.split("/"):
+            raise ConfigError(f"dataset {dataset!r}: {below!r} leads out of it")
         try:
-            found = await self._client.get(
-                DATASET_CACHES, cache_name(dataset, self._name), namespace
-            )
+            found = await self._client.get(DATASET_CACHES, cache_name(dataset, self._name), space)
         except NotFound:
             raise NotYet(f"dataset {dataset!r} is not asked of this node yet") from None
         status = found.status
         if status.bound and status.version == found.spec.version:
-            return Claimed(Path(status.path), read_only=True)
+            return Claimed(Path(status.path, below), read_only=True)
         if status.view and status.version == found.spec.version:
-            return Claimed(Path(status.view), read_only=True)
+            return Claimed(Path(status.view, below), read_only=True)
         if status.phase == "Failed":
             raise NotYet(f"dataset {dataset!r}: {status.reason}: {status.message}")
         raise NotYet(f"dataset {dataset!r} is being fetched to this node")

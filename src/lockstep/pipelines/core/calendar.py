@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lockstep.api import timestamp
 from lockstep.api.core import AnyObject
-from lockstep.pipelines.core.cron import BadSchedule, Schedule, parse
+from lockstep.api.cron import BadSchedule, Schedule, parse
 
 Json = dict[str, Any]
 

@@ -15,6 +15,7 @@ from lockstep.api.names import RUNTIME_ANNOTATION
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
+from lockstep.scheduler.core.model.data_wishes import with_data_wishes
 from lockstep.scheduler.core.model.node_info import NodeInfo
 from lockstep.scheduler.core.model.node_table import NodeTable
 from lockstep.scheduler.core.model.pod_shape import Shapes
@@ -132,7 +133,7 @@ class Cluster:
 
         A placement that the API server does not show yet outlives updates of the same pod.
         """
-        shape = self.shapes.of(pod.spec, pod.metadata.annotations)
+        shape = self.shapes.of(with_data_wishes(pod), pod.metadata.annotations)
         member = Member.of(pod, shape)
         workload = self.workloads.get(member.workload) if member.workload is not None else None
         if workload is not None and workload.aligns and not member.aligns:
