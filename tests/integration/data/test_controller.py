@@ -151,9 +151,14 @@ async def test_a_dataset_stays_while_a_pod_mounts_it(client: Client) -> None:
     await phase(client, DATASETS, name, "Bound")
     volume = {"name": "data", "persistentVolumeClaim": {"claimName": name}}
     container = {"name": "main", "image": "none", "command": ["true"]}
-    spec = {"containers": [container], "volumes": [volume], "schedulerName": "nobody"}
+    spec = {"containers": [container], "volumes": [volume], "nodeName": NODE}
     await client.create(PODS, {"metadata": {"name": name}, "spec": spec}, SPACE)
-    # The controller's own finalizer must be there before the end can be waited for.
+
+    async def read() -> bool:
+        found = await cache(client, name)
+        return found is not None and found.spec.reading
+
+    await eventually(read, WITHIN, "the controller has seen the pod")
     await client.delete(DATASETS, name, SPACE)
 
     async def said() -> bool:
