@@ -156,17 +156,28 @@ class Supply:
             self.counts.memory += len(loose)
             await self._keep(index, number, loose)  # there may be room by now
             return loose
-        flight = self._flights.get(number)
-        if flight is None:
-            flight = asyncio.ensure_future(self._bring(index, number, for_peer))
-            self._flights[number] = flight
-            flight.add_done_callback(lambda done: self._landed(number, done))
-        return await asyncio.shield(flight)
-
-    def _landed(self, number: int, done: asyncio.Future[Any]) -> None:
-        del self._flights[number]
-        if not done.cancelled():
-            done.exception()  # whoever asked has it; without this the loop would complain
+        while (flight := self._flights.get(number)) is not None:
+            try:
+                return await asyncio.shield(flight)
+            except asyncio.CancelledError:
+                # Either this reader goes, or the one that fetched went: then this one fetches.
+                if not flight.cancelled() or _cancelled():
+                    raise
+        flight = self._flights[number] = asyncio.get_running_loop().create_future()
+        try:
+            data = await self._bring(index, number, for_peer)
+        except asyncio.CancelledError:
+            flight.cancel()
+            raise
+        except BaseException as error:
+            flight.set_exception(error)
+            flight.exception()  # raised here; without this the loop would complain
+            raise
+        else:
+            flight.set_result(data)
+            return data
+        finally:
+            del self._flights[number]
 
     async def _bring(self, index: int, number: int, for_peer: bool) -> Any:
         start, end = self.stock.chunks.span(index, number)
@@ -221,8 +232,8 @@ class Supply:
         while True:
             try:
                 source = self.terms.sources[entry.mount]
-                left = max(0.1, until - time.monotonic())
-                return await asyncio.wait_for(source.read(entry, start, end), left)
+                async with asyncio.timeout(max(0.1, until - time.monotonic())):
+                    return await source.read(entry, start, end)
             except TimeoutError:
                 words = f"{self.terms.sources[entry.mount].uri}: {entry.key} did not come within "
                 words += f"{self.terms.timeout:g} s"
@@ -313,6 +324,9 @@ class Supply:
                 ]
                 if pace is not None:
                     await pace.take(int(self.stock.chunks.sizes[index]))
+                if len(missing) == 1:
+                    await self.chunk(index, missing[0])
+                    missing = []
                 for batch in (missing[at : at + 4] for at in range(0, len(missing), 4)):
                     await asyncio.gather(*(self.chunk(index, one) for one in batch))
                 if not self.stock.whole(index):
@@ -328,3 +342,8 @@ class Supply:
                 first = first.exceptions[0]
             raise first from None
         return complete
+
+
+def _cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

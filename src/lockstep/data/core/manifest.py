@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -93,7 +94,13 @@ def build(listings: Iterable[tuple[str, Iterable[Found]]]) -> Manifest:
     return Manifest(tuple(entries[path] for path in sorted(entries)), tuple(rejected))
 
 
+_ODD: Final = re.compile(r"[\0\n]|(?:^|/)(?:/|$|\.\.?(?:/|$))|[^\0-\x7f]")
+"""What a plain path has not; one with it is looked at closely."""
+
+
 def _unfit(path: str) -> str:
+    if len(path) <= _LONGEST_NAME and _ODD.search(path) is None:
+        return ""
     if "\0" in path or "\n" in path:
         return "a path must not contain NUL or a line break"
     parts = path.split("/")
