@@ -56,3 +56,14 @@ def test_files_are_samples_in_the_order_of_their_paths(tmp_path: Path) -> None:
     files = Files(tmp_path, suffix=".txt", decode=bytes.decode)
     assert [files[index] for index in range(len(files))] == ["a.txt", "a/z.txt", "b.txt"]
     assert len(Files(tmp_path, "a")) == 1
+
+
+@pytest.mark.torch
+def test_the_example_reads_each_file_once_an_epoch(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="needs the train extra")
+    import runpy
+
+    for index in range(20):
+        (tmp_path / f"{index}").write_bytes(bytes(index))
+    example = runpy.run_path("examples/data/read.py")
+    assert example["main"](str(tmp_path)) == 2 * sum(range(20))
