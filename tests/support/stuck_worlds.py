@@ -201,7 +201,7 @@ class _World:
                 if op.peer is not None
                 else op.group
             )
-            done = (lane, seq) in self.done
+            done, many = (lane, seq) in self.done, len(self.groups[op.group])
             begun = done or (lane, seq - 1) in self.done or seq == self.first_seq + 1
             begun = begun and not (self.kind == "device" and rank == self.culprit and not done)
             state = "completed" if done else "started" if begun else "scheduled"
@@ -219,9 +219,9 @@ class _World:
                     "p2p_seq_id": seq if p2p else 0,
                     "op_id": number,
                     "profiling_name": f"nccl:{self._named(op, rank)}",
-                    "input_sizes": [[op.size]],
+                    "input_sizes": [[op.size * (many if op.name == "reduce_scatter" else 1)]],
                     "input_dtypes": ["Float"],
-                    "output_sizes": [[op.size]],
+                    "output_sizes": [[op.size * (many if op.name == "all_gather" else 1)]],
                     "output_dtypes": ["Float"],
                     "time_created_ns": 10**18 + clock + number * 1000,
                     "time_discovered_started_ns": None,

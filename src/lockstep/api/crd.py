@@ -19,6 +19,7 @@ from lockstep import __version__
 from lockstep.api.dataset_cache import DATASET_CACHES
 from lockstep.api.device_usage import DEVICE_USAGES
 from lockstep.api.gang import GANGS, GangGroup, GangSpec
+from lockstep.api.health_policy import HEALTH_POLICIES
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.names import SCHEMA_ANNOTATION
@@ -226,6 +227,15 @@ PRESENTATIONS = (
             ("Findings", "string", ".spec.findings[*].cause"),
             ("Fenced", "string", ".status.fenced"),
             ("Tainted", "boolean", ".status.tainted"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+        ),
+    ),
+    Presentation(
+        HEALTH_POLICIES,
+        (),
+        (
+            ("Dry run", "boolean", ".spec.dryRun"),
+            ("Share", "number", ".spec.share"),
             ("Age", "date", ".metadata.creationTimestamp"),
         ),
     ),

@@ -48,6 +48,7 @@ class NodeHealthStatus(Wire, frozen=True):
 
     fenced: Annotated[list[str], Meta(description="Devices that are not handed out.")] = []
     tainted: Annotated[bool, Meta(description="Whether new pods are kept off the node.")] = False
+    acted_at: Annotated[str | None, Meta(description="When the node was acted upon last.")] = None
     message: str = ""
     conditions: list[Condition] = []
 

@@ -69,6 +69,7 @@ _OWN_KINDS: Final = rule(
             "deviceusages",
             "environments",
             "gangs",
+            "healthpolicies",
             "kernels",
             "modelversions",
             "networkchecks",
@@ -140,7 +141,7 @@ _POOLS: Final[Rules] = (
 )
 
 _HEALTH: Final[Rules] = (
-    rule(GROUP, "nodehealths", *_FOLLOW),
+    rule(GROUP, "healthpolicies nodehealths", *_FOLLOW),
     rule(GROUP, "nodehealths/status", "patch"),
     rule("", "nodes", "get", "patch", *_FOLLOW),
     rule("", "nodes/status pods/status", "patch"),

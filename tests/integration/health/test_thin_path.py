@@ -8,12 +8,14 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support import parts
 from tests.support.apiserver import ApiServer
 from tests.support.waiting import eventually
 
 from lockstep.api import names
 from lockstep.api.core import NODES, PODS, Pod
+from lockstep.api.health_policy import HEALTH_POLICIES
 from lockstep.api.node_health import NODE_HEALTHS
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.health.agent import KernelLogPart
@@ -148,3 +150,40 @@ async def test_the_agent_reads_a_file_once_across_its_lives(
             await asyncio.gather(life, return_exceptions=True)
             with log.open("a") as file:
                 file.write(XID.format(0x17) + "\n")
+
+
+async def sick(client: Client, name: str) -> None:
+    finding = {"cause": "bad", "action": "isolate_node", "confidence": 0.9}
+    await client.create(NODES, {"metadata": {"name": name}, "spec": {}})
+    await client.create(NODE_HEALTHS, {"metadata": {"name": name}, "spec": {"findings": [finding]}})
+
+
+async def held_and_tainted(client: Client) -> tuple[int, int]:
+    healths = (await client.list(NODE_HEALTHS)).items
+    held = sum("held" in one.status.message or "dry run" in one.status.message for one in healths)
+    return held, sum(one.status.tainted for one in healths)
+
+
+@pytest.mark.parametrize(
+    ("spec", "tainted"), [({}, 2), ({"share": 1.0}, 8), ({"dryRun": True}, 0)], ids=str
+)
+async def test_no_more_nodes_are_fenced_than_the_policy_lets(
+    server: ApiServer, spec: dict[str, Any], tainted: int
+) -> None:
+    async with server.client() as client:
+        await ensure_crds(client)
+        if spec:
+            await client.create(HEALTH_POLICIES, {"metadata": {"name": "all"}, "spec": spec})
+        for number in range(8):
+            await sick(client, f"n{number}")
+        async with lockstep(server, controllers=controllers):
+
+            async def settled() -> bool:
+                return await held_and_tainted(client) == (8 - tainted, tainted)
+
+            await eventually(settled, PATIENCE, f"{tainted} tainted, {8 - tainted} held")
+            nodes = (await client.list(NODES)).items
+            marked = [
+                n for n in nodes if any(t.key == names.UNHEALTHY_TAINT for t in n.spec.taints)
+            ]
+            assert len(marked) == tainted

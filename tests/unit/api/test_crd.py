@@ -88,6 +88,7 @@ def test_kinds_with_a_status_have_the_subresource() -> None:
         "PriceList",
         "ModelVersion",
         "DeviceUsage",
+        "HealthPolicy",
     }
 
 

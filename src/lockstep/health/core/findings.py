@@ -35,8 +35,9 @@ def finding_of(line: str, devices: Mapping[str, str]) -> Finding | None:
 
     *devices* are the node's by their PCI address as ``pci`` writes it: ``gpu/3``.
     """
-    line = line[:LONGEST_SCANNED]
-    signature = match(line, kernel=True)
+    if len(line) > LONGEST_SCANNED:
+        line = line[:LONGEST_SCANNED]
+    signature = match(line, True)
     if signature is None or signature.cascade:
         return None
     return Finding(

@@ -73,7 +73,8 @@ def slow(ratios: Floats) -> list[Slow]:
     middles = np.where(known, np.nanmedian(np.where(known, ratios, 1.0), axis=0), np.nan)
     spread = _NORMAL * np.nanmedian(np.abs(ratios - middles))
     between = _NORMAL * np.nanmedian(np.abs(middles - np.nanmedian(middles)))
-    error = _OF_MEDIAN * spread / np.sqrt(len(ratios)) + between + 1e-6
+    # Steps that are not independent show in how far the ranks lie apart.
+    error = max(_OF_MEDIAN * spread / np.sqrt(len(ratios)), between) + 1e-6
     excess = middles - np.nanmedian(middles)
     found = np.flatnonzero((excess >= SLOW) & (excess >= SURE * error))
     order = found[np.argsort(-excess[found])]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lockstep.api import names, timestamp
 from lockstep.api.core import NODES, PODS, Node
+from lockstep.api.health_policy import HEALTH_POLICIES, HealthPolicy, HealthPolicySpec
 from lockstep.api.node_health import NODE_HEALTHS, NodeHealth, NodeHealthStatus
 from lockstep.api.wire import to_builtins
+from lockstep.health.core.policy import Acted, chosen, objection
 from lockstep.health.remediation import plan
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.controller import Controller, Key
@@ -31,9 +34,11 @@ LOOK: Final = 15.0
 def add_remediation(manager: Manager) -> None:
     """Run remediation while *manager* leads."""
     healths = manager.informer(NODE_HEALTHS)
-    shell = Remediation(manager.client, healths, manager.recorder())
+    policies, nodes = manager.informer(HEALTH_POLICIES), manager.informer(NODES)
+    shell = Remediation(manager.client, healths, policies, nodes, manager.recorder())
     controller = Controller("node-health", shell.reconcile, workers=8)
     controller.follow(healths)
+    controller.follow(policies, lambda _: [("", one.metadata.name) for one in healths])
     manager.add(controller)
 
 
@@ -46,8 +51,13 @@ class Remediation:
 
     client: Client
     healths: Informer[NodeHealth]
+    policies: Informer[HealthPolicy]
+    nodes: Informer[Node]
     recorder: Recorder
     clock: Callable[[], float] = time.time
+    _deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _acted: dict[str, float] = field(default_factory=dict)
+    """Nodes that are being acted upon, which the cache of their NodeHealths may not show yet."""
 
     async def reconcile(self, key: Key) -> float | None:
         """Bring the node of the NodeHealth at *key* to what that asks for.
@@ -58,19 +68,64 @@ class Remediation:
         health = self.healths.get(*key)
         if health is None:
             return None
-        what = plan.wanted(health.spec.findings)
+        known = self.nodes.get("", health.metadata.name)
+        policy = chosen(self.policies, known.metadata.labels if known is not None else {})
+        what = plan.wanted(health.spec.findings, policy)
         if not what.anything and not (health.status.fenced or health.status.tainted):
             return None
         try:
             node = await self.client.get(NODES, health.metadata.name)
         except NotFound:
             return None
+        if what.anything and (why := await self._objection(health, node, policy, what)):
+            await self._hold(health, f"{why}; {plan.message(what)}")
+            return LOOK
         await self._fence(node, what)
-        ended = await self._end(node, what) if what.anything else 0
+        ended = await self._end(node, what, policy.queues) if what.anything else 0
         await self._tell(health, what)
         if not what.anything:
+            self._acted.pop(node.metadata.name, None)
             return None
         return AGAIN if ended else LOOK
+
+    async def _objection(
+        self, health: NodeHealth, node: Node, policy: HealthPolicySpec, what: plan.Wanted
+    ) -> str:
+        """Return why nothing is done now; where it may be, count the node from now on."""
+        if policy.dry_run:
+            return "not done, for this is a dry run (spec.dryRun)"
+        status = health.status
+        done = set(what.fenced) <= set(status.fenced) and bool(what.tainted) <= status.tainted
+        if done and (status.fenced or status.tainted):
+            return ""
+        async with self._deciding:
+            now, name = self.clock(), node.metadata.name
+            domain = node.metadata.labels.get(policy.domain, "")
+            peers = [n for n in self.nodes if n.metadata.labels.get(policy.domain, "") == domain]
+            acted = [self._seen(peer) for peer in peers]
+            why = objection(policy, name, len(peers), acted, now)
+            if why:
+                return f"held: {why}"
+            self._acted[name] = now
+        return ""
+
+    def _seen(self, peer: Node) -> Acted:
+        """Return whether a node is fenced, by whatever of it is seen first, and since when."""
+        name, fenced = peer.metadata.name, names.FENCED_ANNOTATION in peer.metadata.annotations
+        health, at = self.healths.get("", name), self._acted.get(name)
+        status = health.status if health is not None else NodeHealthStatus()
+        tainted = any(one.key == names.UNHEALTHY_TAINT for one in peer.spec.taints)
+        held = fenced or tainted or status.tainted or bool(status.fenced) or at is not None
+        noted = timestamp.read(status.acted_at) if status.acted_at else None
+        return Acted(name, held, at if at is not None else noted)
+
+    async def _hold(self, health: NodeHealth, words: str) -> None:
+        """Say why nothing is done, once."""
+        if health.status.message == words:
+            return
+        self.recorder.event(health, "Warning", "Held", words)
+        body = {"status": {"message": words}}
+        await self.client.patch(NODE_HEALTHS, health.metadata.name, body, subresource="status")
 
     async def _fence(self, node: Node, what: plan.Wanted) -> None:
         """Write annotation, taint and condition of the node, where they are others."""
@@ -107,11 +162,11 @@ class Remediation:
                 subresource="status",
             )
 
-    async def _end(self, node: Node, what: plan.Wanted) -> int:
+    async def _end(self, node: Node, what: plan.Wanted, queues: Collection[str]) -> int:
         """End the pods that have to go; return how many those were."""
         selector = f"spec.nodeName={node.metadata.name}"
         pods = await self.client.list(PODS, field_selector=selector)
-        leaving = plan.leaving(pods.items, what)
+        leaving = plan.leaving(pods.items, what, queues)
         for one in leaving:
             await self._end_one(one)
         return len(leaving)
@@ -136,8 +191,12 @@ class Remediation:
 
     async def _tell(self, health: NodeHealth, what: plan.Wanted) -> None:
         words = plan.message(what)
+        at = self._acted.get(health.metadata.name) if what.anything else None
         status = NodeHealthStatus(
-            fenced=list(what.fenced), tainted=bool(what.tainted), message=words
+            fenced=list(what.fenced),
+            tainted=bool(what.tainted),
+            acted_at=timestamp.show(at) if at is not None else health.status.acted_at,
+            message=words,
         )
         if status == health.status:
             return
@@ -145,7 +204,12 @@ class Remediation:
             self.recorder.event(health, "Warning", "Fenced", words)
         else:
             self.recorder.event(health, "Normal", "Released", "nothing is fenced any more")
-        body = {"fenced": status.fenced, "tainted": status.tainted, "message": status.message}
+        body: Json = {
+            "fenced": status.fenced,
+            "tainted": status.tainted,
+            "message": status.message,
+            "actedAt": status.acted_at,
+        }
         await self.client.patch(
             NODE_HEALTHS, health.metadata.name, {"status": body}, subresource="status"
         )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from lockstep.api import names
 from lockstep.api.core import Node, Pod, Taint
+from lockstep.api.health_policy import HealthPolicySpec
 from lockstep.api.node_health import Finding
 from lockstep.health.core.holding import holds
+from lockstep.health.core.policy import DEFAULT
 
-ACTS_FROM: Final = 0.8
-"""Confidence from which a finding is acted upon without being asked."""
-ISOLATING: Final = frozenset({"isolate_node", "reset_gpu"})
 REASON: Final = "UnhealthyDevice"
 NODE_REASON: Final = "UnhealthyNode"
 _FINISHED: Final = ("Succeeded", "Failed")
@@ -41,12 +40,12 @@ class Wanted:
         return bool(self.fenced or self.tainted)
 
 
-def wanted(findings: Iterable[Finding]) -> Wanted:
-    """Return what *findings* ask for; what is not sure enough is only on record."""
+def wanted(findings: Iterable[Finding], policy: HealthPolicySpec = DEFAULT) -> Wanted:
+    """Return what *findings* ask for that *policy* lets be done without being asked."""
     fenced: dict[str, str] = {}
     tainted = ""
     for one in findings:
-        if one.action not in ISOLATING or one.confidence < ACTS_FROM:
+        if one.action not in policy.acts or one.confidence < policy.confidence:
             continue
         kind, _, index = one.device.partition("/")
         if kind in ("gpu", "nic") and index.isdecimal():
@@ -70,14 +69,17 @@ def taints(node: Node, what: Wanted) -> list[Taint]:
     return node.spec.taints if ours in node.spec.taints else [*others, ours]
 
 
-def leaving(pods: Iterable[Pod], what: Wanted) -> list[Leaving]:
+def leaving(pods: Iterable[Pod], what: Wanted, queues: Collection[str] = ()) -> list[Leaving]:
     """Return the pods that have to go: those that hold a fenced device, or are on an ill node.
 
-    Only pods that something makes again, and none that are ending already.
+    Only pods that something makes again, none that are ending already, and where *queues* are
+    named those of their gangs alone.
     """
     found = []
     for pod in pods:
         if pod.status.phase in _FINISHED or pod.metadata.deletion_timestamp is not None:
+            continue
+        if queues and pod.metadata.labels.get(names.QUEUE_LABEL) not in queues:
             continue
         if not any(owner.controller for owner in pod.metadata.owner_references):
             continue

@@ -27,7 +27,7 @@ def _table(kernel: bool) -> tuple[Any, tuple[Signature, ...]]:
     return table, some
 
 
-def match(line: str, *, kernel: bool = False) -> Signature | None:
+def match(line: str, kernel: bool = False) -> Signature | None:
     """Return the first signature that *line* fits; with *kernel* of those of a kernel alone."""
     table, some = _table(kernel)
     found = table.Match(line)
