@@ -210,6 +210,8 @@ class _World:
                 far[0] = seq
                 far[1] = seq if begun else far[1]
                 far[2] = seq if done else far[2]
+            if number < len(self.log[rank]) - ring:
+                continue  # overwritten
             entries.append(
                 {
                     "record_id": number,
@@ -237,7 +239,7 @@ class _World:
         mine = self._mine(rank)
         return {
             "version": "2.10",
-            "entries": entries[-ring:],
+            "entries": entries,
             "pg_config": {
                 name: {
                     "name": name,
@@ -278,21 +280,23 @@ def hang(
     """Return a world that hangs in a way drawn by *seed*."""
     draw = random.Random(seed)  # noqa: S311 - to be drawn again
     layout = layout or Layout(draw.choice((4, 8)), draw.choice((3, 4, 8)), draw.choice((1, 2, 4)))
-    kind = kind or draw.choice(KINDS)
+    chosen: Kind = draw.choice(KINDS) if kind is None else kind
     culprit = draw.randrange(layout.world)
     ops = program(layout, culprit)
     fit = [
         n
         for n, op in enumerate(ops)
-        if kind in ("stands", "dead")
-        or (op.peer is None and (kind != "swaps" or (n + 1 < len(ops) and _swaps(op, ops[n + 1]))))
+        if chosen in ("stands", "dead")
+        or (
+            op.peer is None and (chosen != "swaps" or (n + 1 < len(ops) and _swaps(op, ops[n + 1])))
+        )
     ]
-    world = _World(layout, culprit, kind, 3, draw.choice(fit), draw.randrange(100_000))
+    world = _World(layout, culprit, chosen, 3, draw.choice(fit), draw.randrange(100_000))
     world.run()
     if not world.hangs:
-        return hang(seed + 1_000_003, layout, kind, ring=ring, lost=lost)
+        return hang(seed + 1_000_003, layout, chosen, ring=ring, lost=lost)
     ring = ring if ring is not None else draw.choice((6, 8, 20, 2000))
-    silent = {culprit} if kind == "dead" else set()
+    silent = {culprit} if chosen == "dead" else set()
     others = [rank for rank in range(layout.world) if rank != culprit]
     silent |= set(draw.sample(others, round(lost * len(others))))
     dumps = {
@@ -300,7 +304,7 @@ def hang(
         for rank in range(layout.world)
         if rank not in silent
     }
-    return Hang(layout, culprit, kind, dumps)
+    return Hang(layout, culprit, chosen, dumps)
 
 
 def _swaps(one: Op, other: Op) -> bool:
