@@ -109,12 +109,9 @@ class List(Topic):
         found = await self.world.collection(self.kind.word)
         if found is None:
             return unread(self.world)
-        spaces = found.namespaces() or {self.session.namespace}
-        rights = self.session.rights
-        sees = await rights.lister(self.kind.resource, lambda: spaces)
-        if not any(map(sees, spaces)) and not await rights.lists(
-            self.kind.resource, self.session.namespace
-        ):
+        spaces = found.namespaces() | self.world.namespaces() | {self.session.namespace}
+        sees = await self.session.rights.lister(self.kind.resource, lambda: spaces)
+        if not any(map(sees, spaces)):
             return forbidden(self.kind.resource)
         return listing.shown(self.kind, found.rows, self.query, sees)
 

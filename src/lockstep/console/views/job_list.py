@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -18,6 +18,8 @@ from lockstep.console.views.sorted_rows import SortedRows
 Group = tuple[str, str, str, str]
 """Namespace, queue, phase and creator of a job: what lists are filtered by, beside words."""
 OVER = ("Succeeded", "Failed")
+FEW = 5_000
+"""Hits up to which they are sorted; more are picked out of the order that is kept."""
 
 
 class JobList:
@@ -99,16 +101,25 @@ class JobList:
 
     def _walk(self, query: Query, may_see: Callable[[str], bool]) -> Iterator[tuple[str, JobRow]]:
         allowed: dict[str, bool] = {}
-        words = query.search
-        for key, one in self.rows.by(query.sort, descending=query.descending):
+        by_column = self.rows.by(query.sort, descending=query.descending)
+        for key, one in self._found(query) if query.search else by_column:
             space = one.namespace
             may = allowed.get(space)
             if may is None:
                 may = allowed[space] = may_see(space)
-            if not may or (words and words not in key and words not in key.lower()):
-                continue
-            if _fits(query, space, one.queue, one.user):
+            if may and _fits(query, space, one.queue, one.user):
                 yield key, one
+
+    def _found(self, query: Query) -> Iterable[tuple[str, JobRow]]:
+        """Return the jobs whose namespace and name hold the words, in order."""
+        words, rows = query.search, self.rows.rows
+        hits = {key for key in rows if words in key}
+        if len(hits) > FEW:
+            every = self.rows.by(query.sort, descending=query.descending)
+            return (pair for pair in every if pair[0] in hits)
+        value = jobs.COLUMNS[query.sort]
+        entries = sorted(((value(rows[k]), k) for k in hits), reverse=query.descending)
+        return ((key, rows[key]) for _, key in entries)
 
     def _count(self, key: str, by: int) -> None:
         one = self.rows.rows.get(key)
