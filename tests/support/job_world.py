@@ -60,6 +60,7 @@ class FakeCluster:
     silent: set[str] = field(default_factory=set)
     lost: set[str] = field(default_factory=set)
     going: dict[str, str] = field(default_factory=dict)
+    """Pods, with their uids, whose node is told to go away."""
     _uids: int = 0
 
     # The controller
@@ -79,7 +80,11 @@ class FakeCluster:
             leases={n: o for (kind, n), o in self.objects.items() if kind == "Lease"},
             silent=frozenset(self.silent),
             lost=frozenset(self.lost),
-            going=dict(self.going),
+            going={
+                name: "lockstep.dev/leaving"
+                for name, uid in self.going.items()
+                if name in self.pods and self.pods[name].metadata.uid == uid
+            },
             role=self.objects.get(("Role", f"{name}-launcher")),
             binding=self.objects.get(("RoleBinding", f"{name}-launcher")),
         )

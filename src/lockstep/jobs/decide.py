@@ -132,6 +132,8 @@ def _other_seats(
     now: float,
 ) -> TrainingJobStatus | None:
     """Return *status* with another number of pods that hold ranks, where that helps now."""
+    if not roster.standby and not cond.holds(status, cond.RESTARTING):
+        return None
     ready = seating.ready(roster.standing, told, status)
     return seating.larger(job, status, ready) or seating.smaller(
         job, status, roster.current, told, now

@@ -18,7 +18,7 @@ from lockstep.api.names import REPORT_ANNOTATION
 from lockstep.api.roles import processes
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.worlds import LONGEST_REPORT, WORLD_KEY, Part, Report, Snapshot, World
-from lockstep.jobs.frameworks.base import Member, members, own_setting, port
+from lockstep.jobs.frameworks.base import Member, own_setting, port
 from lockstep.jobs.roster import Roster, finished, owns
 from lockstep.jobs.world import Seen
 
@@ -113,7 +113,7 @@ def _gathering(job: TrainingJob, roster: Roster) -> World:
         generation=generation,
         phase="Gather",
         parts=parts(job, roster),
-        ranks=_ranks(job, roster),
+        ranks=_ranks(roster),
         master=first.host,
         # A rank that is slow to die keeps its port: the next generation takes another.
         port=int(own) if own else port(job, "master" if generation == 1 else f"{generation}"),
@@ -122,9 +122,10 @@ def _gathering(job: TrainingJob, roster: Roster) -> World:
     )
 
 
-def _ranks(job: TrainingJob, roster: Roster) -> dict[str, int]:
+def _ranks(roster: Roster) -> dict[str, int]:
     """Return the places of all pods, where one of them is not that of its name."""
-    if list(roster.wanted) == [member.name for member in members(job)] and not roster.standby:
+    if not roster.standby:
+        # The places are those of the names.
         return {}
     return {name: rank for rank, name in enumerate(roster.wanted)}
 
@@ -144,7 +145,7 @@ def outgrown(seen: Seen, status: TrainingJobStatus, roster: Roster) -> bool:
     return (
         there is not None
         and there.generation == status.generation
-        and (there.parts, there.ranks) != (parts(seen.job, roster), _ranks(seen.job, roster))
+        and (there.parts, there.ranks) != (parts(seen.job, roster), _ranks(roster))
     )
 
 

@@ -26,6 +26,15 @@ def vanishes(name: str) -> Step:
     return lambda world: world.pods.pop(name, None) and None
 
 
+def goes(name: str) -> Step:
+    """Let the node of the pod that is there now be told to go away."""
+
+    def step(world: FakeCluster) -> None:
+        world.going = {name: world.pods[name].metadata.uid}
+
+    return step
+
+
 def done(*names: str) -> Step:
     def step(world: FakeCluster) -> None:
         for name in names:
@@ -86,6 +95,21 @@ STORIES: dict[str, tuple[TrainingJob, list[Step]]] = {
     "an elastic job is scaled up and down": (
         job(ELASTIC),
         [edit(roles=[{**ELASTIC, "replicas": 4}]), edit(roles=[{**ELASTIC, "replicas": 2}])],
+    ),
+    "a spare takes a place, and is lost too": (
+        job(role(replicas=2), recovery={"spares": 1}),
+        [
+            reports("Ready"),
+            fails(W[1]),
+            reports("Ready"),
+            fails(W[2]),
+            reports("Ready"),
+            done(*W[:2]),
+        ],
+    ),
+    "ranks leave a node that goes away": (
+        job(recovery={"spares": 1}),
+        [reports("Ready"), goes(W[0]), reports("Ready"), done(*W[1:3])],
     ),
     "a job is suspended and resumed": (job(), [edit(suspend=True), edit(suspend=False)]),
     "a fixed job is resized": (job(), [edit(roles=[role(replicas=3)]), done(*W[:3])]),

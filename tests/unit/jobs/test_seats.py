@@ -155,10 +155,9 @@ def on_nodes(world: FakeCluster) -> None:
 def test_ranks_leave_a_node_that_is_told_to_go() -> None:
     world = running(replicas=2)
     before = {name: pod.metadata.uid for name, pod in world.pods.items()}
-    world.going[POD(1)] = "aws-node-termination-handler/spot-itn"
+    world.going[POD(1)] = before[POD(1)]
     world.reconcile()
-    assert "which goes away: aws-node-termination-handler/spot-itn" in status(world).message
-    world.going.clear()
+    assert "which goes away: lockstep.dev/leaving" in status(world).message
     world.run()
     after = {name: pod.metadata.uid for name, pod in world.pods.items()}
     assert {name for name in before if before[name] != after[name]} == {POD(1)}
@@ -179,7 +178,7 @@ def test_a_notice_of_the_machine_alone_moves_ranks_to_spares_alone(spares: int) 
 def test_a_job_without_launchers_is_left_where_it_is() -> None:
     world = FakeCluster(job(launcher="None"))
     world.run()
-    world.going[POD(1)] = "karpenter.sh/disrupted"
+    world.going[POD(1)] = world.pods[POD(1)].metadata.uid
     world.settle()
     assert (status(world).attempt, status(world).phase) == (0, "Running")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from lockstep.api.roles import elastic, filled, indices, launched, most, numbers, pod_name
-from lockstep.api.training import Role, TrainingJob
+from lockstep.api.training import Identity, Role, TrainingJob
 from lockstep.api.validation import Problem
 
 Json = dict[str, Any]
@@ -79,8 +79,10 @@ def members(job: TrainingJob) -> list[Member]:
     service = job.metadata.name
     found: list[Member] = []
     for role in job.spec.roles:
+        usual = role.identity.name == Identity().name
         for index in indices(role):
-            name = pod_name(service, role, index)
+            # The usual name without a search for braces: large jobs are looked at often.
+            name = f"{service}-{role.name}-{index}" if usual else pod_name(service, role, index)
             found.append(Member(role, index, len(found), name, f"{name}.{service}"))
     return found
 
