@@ -47,7 +47,7 @@ class Replica:
                 kind = b"Content-Type: application/json\r\n"
                 said = b"HTTP/1.1 %d X\r\n%bContent-Length: %d\r\n\r\n" % (status, kind, len(data))
                 writer.write(said + data)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             writer.close()
 
 
