@@ -240,8 +240,9 @@ FOREIGN: Final[Mapping[str, str]] = {
     "kai.alibabacloud.com": "trainingjobs",
     "kubeflow.org": "jaxjobs mpijobs paddlejobs pytorchjobs tfjobs xgboostjobs",
     "kueue.x-k8s.io": "clusterqueues cohorts localqueues resourceflavors",
-    "scheduling.run.ai": "queues",
-    "scheduling.volcano.sh": "queues",
+    "scheduling.run.ai": "podgroups queues",
+    "scheduling.volcano.sh": "podgroups queues",
+    "scheduling.x-k8s.io": "podgroups",
     "trainer.kubeflow.org": "trainjobs",
 }
 """Kinds of other systems that become ours: plural names by group."""
@@ -258,6 +259,7 @@ _STAY: Final = (
     "kueue.x-k8s.io",
     "scheduling.run.ai",
     "scheduling.volcano.sh",
+    "scheduling.x-k8s.io",
 )
 """Groups whose objects do not end by themselves after a time."""
 

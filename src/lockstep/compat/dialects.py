@@ -13,6 +13,7 @@ Json = dict[str, Any]
 
 DIALECTS: Final[tuple[str, ...]] = (
     "argo",
+    "coscheduling",
     "etoperator",
     "fluid",
     "jobset",

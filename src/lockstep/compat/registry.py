@@ -8,6 +8,7 @@ from typing import Final
 from lockstep.compat.translation import Source
 
 TRANSLATED: Final[tuple[str, ...]] = (
+    "coscheduling",
     "etoperator",
     "jobset",
     "kai",

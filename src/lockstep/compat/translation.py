@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from lockstep.api.core import AnyObject
+from lockstep.api.gang import Gang
 from lockstep.api.queue import Queue
 from lockstep.api.resource import Resource
 from lockstep.api.training import TrainingJob
@@ -18,7 +19,7 @@ from lockstep.api.wire import Wire, convert
 from lockstep.compat.foreign_kinds import ForeignKind
 
 Json = dict[str, Any]
-Native = TrainingJob | Queue
+Native = TrainingJob | Queue | Gang
 T = TypeVar("T")
 
 MANAGED_ANNOTATION: Final = "lockstep.dev/managed"

@@ -17,6 +17,7 @@ from msgspec import structs
 
 from lockstep.api import timestamp
 from lockstep.api.core import CONFIG_MAPS, CRDS, AnyObject, ObjectReference
+from lockstep.api.gang import GANGS
 from lockstep.api.merge import difference
 from lockstep.api.meta import ObjectMeta, controller_of
 from lockstep.api.names import JOB_LABEL
@@ -46,7 +47,9 @@ log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 
-MADE: Final[Mapping[str, Resource[Any]]] = {r.kind: r for r in (TRAINING_JOBS, QUEUES, CONFIG_MAPS)}
+MADE: Final[Mapping[str, Resource[Any]]] = {
+    r.kind: r for r in (TRAINING_JOBS, QUEUES, GANGS, CONFIG_MAPS)
+}
 """Our kinds that others' become, by their names."""
 _EMBEDDED: Final = "+lockstep-"
 """In the version of the embedded API server, beside which no one serves built-in kinds."""

@@ -17,6 +17,8 @@ from tests.support.process_node import needs_root, read_log
 from tests.support.training import Cluster
 from tests.support.waiting import eventually
 
+from lockstep.api.core import PODS
+from lockstep.api.gang import GANGS
 from lockstep.api.queue import QUEUES
 from lockstep.compat.translation import MANAGER
 from lockstep.kube.errors import NotFound
@@ -337,3 +339,43 @@ async def test_a_trainjob_trains_once_its_data_is_there(
     told = read_log(cluster.node, "v2-node-0-1", "node")
     assert "file://digits" in told
     assert "rank 1 of 2 learned" in told
+
+
+GROUPS: dict[str, tuple[str, Json]] = {
+    "volcano": (
+        "scheduling.volcano.sh/v1beta1",
+        {"annotations": {"scheduling.k8s.io/group-name": "volcano"}},
+    ),
+    "coscheduling": (
+        "scheduling.x-k8s.io/v1alpha1",
+        {"labels": {"scheduling.x-k8s.io/pod-group": "coscheduling"}},
+    ),
+}
+
+
+@pytest.mark.usefixtures("kinds")
+@pytest.mark.parametrize("name", GROUPS)
+async def test_pods_of_a_group_start_together(cluster: Cluster, name: str) -> None:
+    version, told = GROUPS[name]
+    await foreign.create(cluster, version, "PodGroup", name, {"minMember": 2})
+
+    async def pod(index: int) -> None:
+        spec = {**template("sleep", "300")["spec"], "schedulerName": "lockstep"}
+        meta = {"name": f"{name}-{index}", "namespace": "default", **told}
+        await cluster.client.create(PODS, {"metadata": meta, "spec": spec})
+
+    await pod(0)
+
+    async def waits() -> bool:
+        try:
+            gang = await cluster.client.get(GANGS, name, "default")
+        except NotFound:
+            return False
+        return gang.status.members == 1 and gang.status.phase == "Pending"
+
+    await eventually(waits, 60, "the first pod to wait for the second")
+    assert not (await cluster.client.get(PODS, f"{name}-0", "default")).spec.node_name
+    await pod(1)
+    await foreign.says(cluster, version, "PodGroup", name, lambda s: s.get("running") == 2)
+    for index in (0, 1):
+        await cluster.client.delete(PODS, f"{name}-{index}", "default")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lockstep.compat.foreign_kinds import ForeignKind
+from lockstep.compat.podgroups import KAI as PODGROUP
 
 QUEUE: Final = ForeignKind(
     "scheduling.run.ai",
@@ -15,4 +16,4 @@ QUEUE: Final = ForeignKind(
     columns=(("Parent", "string", ".spec.parentQueue"),),
 )
 
-KINDS: Final[tuple[ForeignKind, ...]] = (QUEUE,)
+KINDS: Final[tuple[ForeignKind, ...]] = (PODGROUP, QUEUE)

@@ -6,6 +6,7 @@ from typing import Final
 
 from lockstep.compat.kai import queue
 from lockstep.compat.kai.kinds import QUEUE
+from lockstep.compat.podgroups import KAI_SOURCE
 from lockstep.compat.translation import Source, translating
 
-SOURCES: Final = (Source(QUEUE, translating(queue.to_native), queue.status_of),)
+SOURCES: Final = (KAI_SOURCE, Source(QUEUE, translating(queue.to_native), queue.status_of))

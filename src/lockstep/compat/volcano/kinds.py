@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from lockstep.compat.foreign_kinds import ForeignKind
+from lockstep.compat.podgroups import VOLCANO as PODGROUP
 
 JOB: Final = ForeignKind(
     "batch.volcano.sh",
@@ -30,4 +31,4 @@ QUEUE: Final = ForeignKind(
     columns=(("State", "string", ".status.state"), ("Parent", "string", ".spec.parent")),
 )
 
-KINDS: Final[tuple[ForeignKind, ...]] = (JOB, QUEUE)
+KINDS: Final[tuple[ForeignKind, ...]] = (JOB, PODGROUP, QUEUE)

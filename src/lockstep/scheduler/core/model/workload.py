@@ -11,13 +11,12 @@ from lockstep.api.gang import Gang, Strategy, TopologyWish
 from lockstep.api.names import (
     ALIGN_PREFERRED_ANNOTATION,
     ALIGN_REQUIRED_ANNOTATION,
-    GANG_LABEL,
-    QUEUE_LABEL,
     RANK_ANNOTATION,
     RUNTIME_ANNOTATION,
     SCHEDULER_NAME,
 )
 from lockstep.api.parallelism import Parallelism
+from lockstep.compat.membership import gang_of, queue_of_pod
 from lockstep.scheduler.core.model.node_table import natural
 from lockstep.scheduler.core.model.pod_groups import NO_WISH, PodGroup, groups_of
 from lockstep.scheduler.core.model.pod_shape import PodShape
@@ -81,6 +80,7 @@ class Member:
     """Whether nobody has been told yet of the node that we decided on."""
     nominated: str = ""
     """The node that was being made free for it when it was last heard of."""
+    named_queue: str = ""
     account: str | None = field(default=None, repr=False)
     """The name of the account that this pod is counted in, and what it counts for there."""
     charged: dict[str, int] = field(default_factory=dict, repr=False)
@@ -116,6 +116,7 @@ class Member:
             preempts=pod.spec.preemption_policy != "Never",
             aligns=not _ALIGNING.isdisjoint(meta.annotations),
             nominated=pod.status.nominated_node_name,
+            named_queue=queue_of_pod(meta.labels, meta.annotations, meta.namespace),
         )
 
     @property
@@ -146,12 +147,12 @@ class Member:
     @property
     def queue(self) -> str:
         """Return the queue that the pod itself names; its gang's goes before that."""
-        return self.labels.get(QUEUE_LABEL) or DEFAULT_QUEUE
+        return self.named_queue or DEFAULT_QUEUE
 
 
 def _unit_of(pod: Pod) -> WorkloadKey:
     meta = pod.metadata
-    gang = meta.labels.get(GANG_LABEL)
+    gang = gang_of(meta.labels, meta.annotations)
     if gang:
         return WorkloadKey("Gang", meta.namespace, gang)
     return WorkloadKey("Pod", meta.namespace, meta.name)

@@ -1,0 +1,1 @@
+"""The scheduler plugin coscheduling (``scheduling.x-k8s.io``): PodGroups, as in Koordinator."""

@@ -1,0 +1,55 @@
+"""Which gang and queue a pod belongs to, in the words of any system."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from lockstep.api.names import GANG_LABEL, QUEUE_LABEL
+from lockstep.compat.pods import local_queue
+
+_GANG_LABELS: Final = (
+    GANG_LABEL,
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io",
+)
+_GANG_ANNOTATIONS: Final = (
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
+    "pod-group-name",
+    "gang.scheduling.koordinator.sh/name",
+)
+_QUEUE_LABELS: Final = (
+    "kai.scheduler/queue",
+    "runai/queue",
+    "quota.scheduling.koordinator.sh/name",
+)
+_VOLCANO_QUEUE: Final = "scheduling.volcano.sh/queue-name"
+_KUEUE_QUEUE: Final = "kueue.x-k8s.io/queue-name"
+
+
+def gang_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    """Return the gang of a pod with these *labels* and *annotations*; empty where it has none.
+
+    Our own label goes first, then labels, then annotations, each in a fixed order, so that a pod
+    which two systems claim has one gang wherever it is asked.
+    """
+    for name in _GANG_LABELS:
+        if found := labels.get(name):
+            return found
+    for name in _GANG_ANNOTATIONS:
+        if found := annotations.get(name):
+            return found
+    return ""
+
+
+def queue_of_pod(labels: Mapping[str, str], annotations: Mapping[str, str], namespace: str) -> str:
+    """Return the queue that a pod itself names; empty where it names none."""
+    if own := labels.get(QUEUE_LABEL):
+        return own
+    if local := labels.get(_KUEUE_QUEUE):
+        return local_queue(namespace, local)
+    for name in _QUEUE_LABELS:
+        if found := labels.get(name):
+            return found
+    return annotations.get(_VOLCANO_QUEUE, "")
