@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from tests.support.console import watched_page
+from tests.support.console import Visitor, watched_page
 from tests.support.control_plane import ControlPlane
+from tests.support.waiting import eventually_sync
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +105,55 @@ def test_a_job_is_scaled_suspended_and_cloned(plane: ControlPlane, page: Page) -
     page.get_by_role("button", name="Clone").click()
     expect(page.get_by_label("Name", exact=True)).to_have_value("grow-copy")
     expect(page.get_by_text("The API server would accept it.")).to_be_visible()
+
+
+APP = """
+import asyncio, socket, sys
+from aiohttp import web
+async def page(request):
+    return web.Response(text="<body><script>"
+        "new WebSocket('ws://' + location.host + '/echo').onopen = "
+        "function() { this.onmessage = e => document.body.textContent = e.data;"
+        " this.send(String(document.cookie)) }</script>", content_type="text/html")
+async def echo(request):
+    here = web.WebSocketResponse()
+    await here.prepare(request)
+    async for message in here:
+        seen = sorted(request.cookies)
+        await here.send_str(f"heard {message.data!r} with {seen}")
+    return here
+app = web.Application()
+app.add_routes([web.get("/", page), web.get("/echo", echo)])
+web.run_app(app, host="0.0.0.0", port=int(sys.argv[1]), print=None)
+"""
+
+
+def test_an_app_runs_at_an_origin_of_its_own(plane: ControlPlane, browser: Browser) -> None:
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    plane.ok("submit", "plain", "--name", "app", "--", "python", "-c", APP, str(port))
+    plane.eventually_phase("app", "Running")
+    context = browser.new_context()
+    page = context.new_page()
+    enter(page, plane)
+    asked = """async ([port]) => (await (await fetch('/api/apps', {method: 'POST', headers:
+      {'X-Lockstep-Console': '1'}, body: JSON.stringify({namespace: 'default',
+      pod: 'app-worker-0', port})})).json()).url"""
+    home, address = page.url, page.evaluate(asked, [port])
+    assert ".apps.localhost:" in address
+
+    def heard() -> bool:
+        page.goto(page.url if "apps." in page.url else address)
+        page.wait_for_timeout(500)  # the server in the pod may still be starting
+        return "heard" in (page.locator("body").text_content() or "")
+
+    eventually_sync(heard, 60.0, "the app answers over its WebSocket")
+    # Neither the app's page nor its server ever sees a cookie of the console.
+    expect(page.locator("body")).to_have_text("heard '' with []")
+    stranger = Visitor(home).request("GET", "/", headers={"Host": urlsplit(page.url).netloc})
+    assert stranger.status == 403
+    context.close()
 
 
 def test_twelve_tabs_share_one_stream_and_all_are_live(plane: ControlPlane, page: Page) -> None:
