@@ -57,7 +57,7 @@ def visit(page: Page, path: str) -> None:
     expect(page.locator("[aria-busy=true]")).to_have_count(0)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.soak)])
 def test_no_page_has_a_barrier(page: Page, theme: str) -> None:
     """Chinese in the dark, so that the other catalogue is drawn, too."""
     found: dict[str, Any] = {}
