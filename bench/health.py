@@ -20,6 +20,7 @@ from lockstep.health.core.hang import culprits, rank_seen
 from lockstep.health.core.reading import lines_of
 from lockstep.health.core.stragglers import Stragglers, slow
 
+SLOW = True  # thousands of ranks are simulated
 HANGS = 500
 STEPS = 20
 HOURS = 1000
