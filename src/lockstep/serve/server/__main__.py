@@ -53,7 +53,6 @@ async def run(options: argparse.Namespace) -> None:
         options.http_port,
         backlog=4096,
     )
-    grpc_server = await _grpc(repository, options)
     if not options.many:
         framework = options.framework
         if framework == "any":
@@ -61,6 +60,8 @@ async def run(options: argparse.Namespace) -> None:
         name, place = options.model_name, options.model_dir
         repository.add(await asyncio.to_thread(load, framework, name, place))
         logging.info("model %s is ready on port %d", name, options.http_port)
+    # Only now: one begun before a model that fails writes after the last line that says why.
+    grpc_server = await _grpc(repository, options)
     await ended.wait()
     server.close()
     if grpc_server is not None:
