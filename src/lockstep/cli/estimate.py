@@ -53,8 +53,16 @@ class Printed(StrEnum):
 
 @app.command()
 def estimate(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- COMMAND...]", help="A training script to trace: -- python train.py ..."
+        ),
+    ] = None,
     *,
-    params: Annotated[float, typer.Option(help="Parameters of the whole model, such as 7e9.")],
+    params: Annotated[
+        float, typer.Option(help="Parameters of the whole model, such as 7e9.")
+    ] = 0.0,
     layers: Annotated[int, typer.Option(help="Layers; a usual number by default.")] = 0,
     hidden: Annotated[int, typer.Option(help="Width; a usual one by default.")] = 0,
     heads: Annotated[int, typer.Option(help="Attention heads; one for each 128 of width.")] = 0,
@@ -80,13 +88,27 @@ def estimate(
         Printed, typer.Option("--output", "-o", help="How to print it.")
     ] = Printed.TABLE,
 ) -> None:
-    """Say how much memory a transformer's training step takes on its fullest GPU, by formulas.
+    """Say how much memory a training step takes on its fullest GPU.
+
+    By formulas for a transformer of --params; or a script of yours is traced for two steps, as one
+    rank of --data, on a CPU and without computing anything.
 
     \b
     Examples:
       lockstep estimate --params 7e9 --optimizer adam --precision mixed
       lockstep estimate --params 7e9 --zero 3 --data 8 --batch 4 --card 80Gi
+      lockstep estimate --data 8 --card 80Gi -- python train.py --batch 4
     """
+    limit = _bytes(card)
+    if command:
+        if params:
+            raise BadInput("--params: given beside a command; a script has its own parameters")
+        from lockstep.cli import tracing
+
+        tracing.show(tracing.trace(command, data), limit, as_json=output is Printed.JSON)
+        return
+    if not params:
+        raise BadInput("--params: not given; such as 7e9, or a script behind --")
     plan = Plan(
         params=params,
         layers=layers,
@@ -106,7 +128,6 @@ def estimate(
         context=context,
         sequence_parallel=sequence_parallel,
     )
-    limit = _bytes(card)
     try:
         memory = formulas.estimate(plan)
     except ValueError as error:
