@@ -16,6 +16,7 @@ from lockstep.apiserver.budget import draw
 from lockstep.apiserver.builtin.rules.metadata import immutable
 from lockstep.apiserver.catalog import Catalog, Served
 from lockstep.apiserver.clock import timestamp
+from lockstep.apiserver.creator import keep
 from lockstep.apiserver.deletion import Deletion, Outcome, is_held, plan_deletion
 from lockstep.apiserver.isolation import isolate, require_gentle
 from lockstep.apiserver.limits.guard import LimitGuard
@@ -209,6 +210,7 @@ class Objects:
         draft.new = isolate(served, sent, draft.old, draft.subresource)
         new, old, now = draft.new, draft.old, self.clock()
         metadata.carry_over(new, old)
+        keep(served, new, old)
         complete(served, new, old)
         if not (draft.applied or draft.subresource in _UNCLAIMED):
             self._claim(draft, sent, now)

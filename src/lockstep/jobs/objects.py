@@ -14,6 +14,7 @@ from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import (
     API_VERSION,
     ATTEMPT_LABEL,
+    CREATOR_ANNOTATION,
     GANG_GROUP_LABEL,
     GANG_LABEL,
     INDEX_LABEL,
@@ -94,6 +95,8 @@ def gang(job: TrainingJob) -> Json:
     """Return the gang of *job*: a group for each role."""
     body = to_builtins(Gang(metadata=ObjectMeta(), spec=gang_spec(job)))
     told = foreseen(job)
+    if creator := job.metadata.annotations.get(CREATOR_ANNOTATION):
+        told[CREATOR_ANNOTATION] = creator
     return {
         "apiVersion": GANGS.api_version,
         "kind": GANGS.kind,

@@ -9,6 +9,7 @@ from lockstep.apiserver.bodies import media_type, not_registered, read_object, s
 from lockstep.apiserver.builtin import BUILTINS
 from lockstep.apiserver.builtin.traits import CREATED_BY_UPDATE, REPLACED_BY_VERSION
 from lockstep.apiserver.catalog import Served
+from lockstep.apiserver.creator import sign
 from lockstep.apiserver.doubled import doubled_fields
 from lockstep.apiserver.go_json import type_name
 from lockstep.apiserver.handlers.call import APPLY, Call, Json, written
@@ -71,6 +72,7 @@ async def _create(
     if obj["metadata"].get("resourceVersion") not in (None, "", "0"):
         raise status.failed("resourceVersion should not be set on objects to be created")
     repeated = [*warnings, *deduplicate_owners(obj)]
+    sign(call.served, call.user, obj)
     result = await objects.create(call.served, call.route.namespace, obj, options)
     return written(call, result.warned(repeated), 201)
 
@@ -182,6 +184,7 @@ async def _apply(objects: Objects, call: Call) -> Response:
         applied["metadata"].pop("resourceVersion", None)
         fresh = application(call, applied, objects.clock())(None)
         call.require_grant(fresh)
+        sign(served, call.user, fresh)
         return written(
             call, await objects.create(served, route.namespace, fresh, options, applied=True), 201
         )

@@ -1,0 +1,40 @@
+"""Who created a job: written by the server, so that nobody's usage is told as another's."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lockstep.api.names import CREATOR_ANNOTATION, GROUP, SYSTEM_NAMESPACE
+from lockstep.apiserver.auth.identity import User
+from lockstep.apiserver.catalog import Served
+
+Json = dict[str, Any]
+
+_KINDS: Final = frozenset({"trainingjobs", "gangs"})
+_OWN: Final = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
+"""What the names of Lockstep's own parts begin with: they hand on whose job it was."""
+
+
+def sign(served: Served, user: User, obj: Json) -> None:
+    """Write into a new job or gang that *user* created it, whatever it says itself."""
+    if _signed(served) and not user.name.startswith(_OWN):
+        meta = obj.setdefault("metadata", {})
+        meta["annotations"] = {**(meta.get("annotations") or {}), CREATOR_ANNOTATION: user.name}
+
+
+def keep(served: Served, new: Json, old: Json) -> None:
+    """Let *new* say of its creator what *old* says: no change passes a job to somebody else."""
+    if not _signed(served):
+        return
+    before = (old["metadata"].get("annotations") or {}).get(CREATOR_ANNOTATION)
+    now = new["metadata"].get("annotations") or {}
+    if now.get(CREATOR_ANNOTATION) == before:
+        return
+    kept = {key: text for key, text in now.items() if key != CREATOR_ANNOTATION}
+    if before is not None:
+        kept[CREATOR_ANNOTATION] = before
+    new["metadata"]["annotations"] = kept
+
+
+def _signed(served: Served) -> bool:
+    return served.kind.group == GROUP and served.kind.plural in _KINDS
