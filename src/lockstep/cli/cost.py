@@ -5,29 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sqlite3
-import time
-from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
-from lockstep.api import timestamp
-from lockstep.api.price_list import PRICE_LISTS, PriceList
-from lockstep.api.wire import convert
-from lockstep.cli.connect import Session, Target, run
-from lockstep.cli.failure import BadInput, CommandFailed
+from lockstep.cli.connect import Target
+from lockstep.cli.failure import BadInput
 from lockstep.cli.options import Context, Kubeconfig
 from lockstep.cli.output import note, print_table
-from lockstep.cli.up.parts import RECORDS
+from lockstep.cli.usage_records import PricesFile, RecordsFile, period, prices_of, usage_of
 from lockstep.cli.views.table import Column, table
-from lockstep.insight.cost import billing, prices
+from lockstep.insight.cost import billing
+from lockstep.insight.cost.allocation import allocations
 from lockstep.insight.cost.billing import Bill, Line
-from lockstep.insight.history.store import Store
-from lockstep.kube.locate import embedded_data
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -38,6 +29,7 @@ class Printed(StrEnum):
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
+    ALLOCATION = "allocation"
 
 
 @app.command()
@@ -53,16 +45,15 @@ def cost(
     month: Annotated[str, typer.Option(help="This month alone (2026-11), in UTC.")] = "",
     since: Annotated[str, typer.Option(help="From this time on (RFC 3339).")] = "",
     until: Annotated[str, typer.Option(help="Until this time (RFC 3339); now by default.")] = "",
-    records: Annotated[
-        Path | None,
-        typer.Option(help="The file of usage records; that of `lockstep up` by default."),
-    ] = None,
-    price_file: Annotated[
-        Path | None,
-        typer.Option("--prices", help="PriceLists from this file (YAML), not from the cluster."),
-    ] = None,
+    records: RecordsFile = None,
+    price_file: PricesFile = None,
     output: Annotated[
-        Printed, typer.Option("--output", "-o", help="How to print it.")
+        Printed,
+        typer.Option(
+            "--output",
+            "-o",
+            help="How to print it; allocation is what OpenCost answers at /allocation.",
+        ),
     ] = Printed.TABLE,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
@@ -77,18 +68,19 @@ def cost(
       lockstep cost
       lockstep cost --by queue,month -o csv
       lockstep cost --by user --month 2026-11 --prices prices.yaml
+      lockstep cost --by namespace,month -o allocation
     """
     groups = _groups(by)
-    start, end = _period(month, since, until)
-    if price_file is not None:
-        lists = _lists_of(price_file)
+    start, end = period(month, since, until)
+    known = prices_of(price_file, Target(kubeconfig, context))
+    usage = usage_of(records, known, start, end)
+    found = billing.bill(usage.nodes, usage.claims, known, by=groups, start=start, end=end)
+    if output is Printed.ALLOCATION:
+        answer = allocations(usage.nodes, usage.claims, known, by=groups, start=start, end=end)
+        print(json.dumps(answer, indent=2), flush=True)
     else:
-        lists = run(Target(kubeconfig, context), _listed)
-    known, wrong = prices.read(lists)
-    if wrong:
-        raise BadInput("; ".join(str(one) for one in wrong))
-    found = _bill(records or embedded_data() / RECORDS, known, groups, start, end)
-    _show(found, groups, output)
+        _show(found, groups, output)
+    _doubts(found)
 
 
 def _groups(text: str) -> list[str]:
@@ -100,73 +92,6 @@ def _groups(text: str) -> list[str]:
     if not found:
         raise BadInput(f"--by: given {text!r}; must be some of {', '.join(allowed)}")
     return list(dict.fromkeys(found))
-
-
-def _period(month: str, since: str, until: str) -> tuple[float, float]:
-    now = time.time()
-    if month:
-        if since or until:
-            raise BadInput("--month cannot be given together with --since or --until")
-        try:
-            start = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC).timestamp()
-        except ValueError:
-            raise BadInput(f"--month: given {month!r}; must be a month such as 2026-11") from None
-        return start, min(now, billing.month_end(start))
-    start, end = _time("--since", since, 0.0), _time("--until", until, now)
-    if end <= start:
-        raise BadInput(f"--until: given {until!r}; must be later than --since")
-    return start, min(end, now)
-
-
-def _time(option: str, text: str, default: float) -> float:
-    if not text:
-        return default
-    try:
-        return timestamp.parse(text)
-    except ValueError:
-        raise BadInput(
-            f"{option}: given {text!r}; must be a time such as 2026-11-01T00:00:00Z"
-        ) from None
-
-
-def _lists_of(path: Path) -> list[PriceList]:
-    import yaml
-
-    try:
-        documents = list(yaml.safe_load_all(path.read_text()))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise BadInput(f"--prices: {path} cannot be read: {error}") from None
-    found = []
-    for one in documents:
-        if one is None:
-            continue
-        try:
-            found.append(convert(one, PriceList))
-        except msgspec.ValidationError as error:
-            raise BadInput(f"--prices: {path} holds no valid PriceList: {error}") from None
-    return found
-
-
-async def _listed(session: Session) -> list[PriceList]:
-    return list((await session.client.list(PRICE_LISTS)).items)
-
-
-def _bill(path: Path, known: prices.Prices, groups: list[str], start: float, end: float) -> Bill:
-    if not path.is_file():
-        raise CommandFailed(
-            f"there are no usage records at {path}",
-            "`lockstep up` and `lockstep controllers --records FILE` write them; --records names "
-            "another file",
-        )
-    try:
-        store = Store(path, read_only=True)
-        try:
-            nodes, claims = store.nodes(start, end), store.claims(start, end)
-        finally:
-            store.close()
-    except sqlite3.Error as error:
-        raise CommandFailed(f"the usage records at {path} cannot be read: {error}") from None
-    return billing.bill(nodes, claims, known, by=groups, start=start, end=end)
 
 
 def _show(found: Bill, groups: list[str], output: Printed) -> None:
@@ -181,6 +106,9 @@ def _show(found: Bill, groups: list[str], output: Printed) -> None:
         print(_csv(found, names, rows), end="", flush=True)
     else:
         _table(found, names, [*rows, (("(total)", *empty), found.total)])
+
+
+def _doubts(found: Bill) -> None:
     if found.total.unpriced_gpu_hours > 0:
         hours = found.total.unpriced_gpu_hours
         note(f"{hours:.2f} GPU-hours have no price: no PriceList holds one for their nodes then")

@@ -92,7 +92,7 @@ def bill(
             for first, last, rate in prices.rates(stretch.node, begin, stop):
                 hours = (last - first) / HOUR
                 for claim, part in stretch.holders:
-                    line = lines[_key(claim, month, by)]
+                    line = lines[key_of(claim, month, by)]
                     _add(line, hours * part, rate)
                     if claim.purpose == "starting":
                         line.starting_gpu_hours += hours * part
@@ -119,7 +119,8 @@ def _months(stretch: Stretch, by: Iterable[str]) -> Iterable[tuple[float, float,
     return found
 
 
-def _key(claim: Claim, month: str, by: Sequence[str]) -> Key:
+def key_of(claim: Claim, month: str, by: Sequence[str]) -> Key:
+    """Return the line that *claim* belongs to in a bill divided *by* these groups."""
     return tuple(month if one == "month" else GROUPS[one](claim) for one in columns(by))
 
 

@@ -1,0 +1,135 @@
+"""What ``cost`` and ``report`` start from: a period, prices, and the usage records within it."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from lockstep.api import timestamp
+from lockstep.api.price_list import PRICE_LISTS, PriceList
+from lockstep.api.wire import convert
+from lockstep.cli.connect import Session, Target, run
+from lockstep.cli.failure import BadInput, CommandFailed
+from lockstep.cli.up.parts import RECORDS
+from lockstep.insight.cost import billing, prices
+from lockstep.insight.history.records import Claim, NodeSpan
+from lockstep.insight.history.store import Store
+from lockstep.kube.locate import embedded_data
+
+RecordsFile = Annotated[
+    Path | None,
+    typer.Option("--records", help="The file of usage records; that of `lockstep up` by default."),
+]
+PricesFile = Annotated[
+    Path | None,
+    typer.Option("--prices", help="PriceLists from this file (YAML), not from the cluster."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Nodes and claims that last some time within a period (Unix seconds), and the prices."""
+
+    nodes: list[NodeSpan]
+    claims: list[Claim]
+    prices: prices.Prices
+    start: float
+    end: float
+
+
+def prices_of(path: Path | None, target: Target) -> prices.Prices:
+    """Return the prices in the file *path*, or those of the cluster *target*.
+
+    Raises:
+        BadInput: when they contradict each other, or the file holds none.
+    """
+    lists = _lists_of(path) if path is not None else run(target, _listed)
+    known, wrong = prices.read(lists)
+    if wrong:
+        raise BadInput("; ".join(str(one) for one in wrong))
+    return known
+
+
+def usage_of(path: Path | None, known: prices.Prices, start: float, end: float) -> Usage:
+    """Return what the file *path* has on record, by default that of `lockstep up`.
+
+    Raises:
+        CommandFailed: when there is no such file, or it cannot be read.
+    """
+    path = path or embedded_data() / RECORDS
+    if not path.is_file():
+        raise CommandFailed(
+            f"there are no usage records at {path}",
+            "`lockstep up` and `lockstep controllers --records FILE` write them; --records names "
+            "another file",
+        )
+    try:
+        store = Store(path, read_only=True)
+        try:
+            nodes, claims = store.nodes(start, end), store.claims(start, end)
+        finally:
+            store.close()
+    except sqlite3.Error as error:
+        raise CommandFailed(f"the usage records at {path} cannot be read: {error}") from None
+    return Usage(nodes, claims, known, start, end)
+
+
+def period(month: str, since: str, until: str) -> tuple[float, float]:
+    """Return the start and end (Unix seconds) that the options of these names mean.
+
+    Raises:
+        BadInput: when one is no such time, or they contradict each other.
+    """
+    now = time.time()
+    if month:
+        if since or until:
+            raise BadInput("--month cannot be given together with --since or --until")
+        try:
+            start = datetime.strptime(month, "%Y-%m").replace(tzinfo=UTC).timestamp()
+        except ValueError:
+            raise BadInput(f"--month: given {month!r}; must be a month such as 2026-11") from None
+        return start, min(now, billing.month_end(start))
+    start, end = _time("--since", since, 0.0), _time("--until", until, now)
+    if end <= start:
+        raise BadInput(f"--until: given {until!r}; must be later than --since")
+    return start, min(end, now)
+
+
+def _time(option: str, text: str, default: float) -> float:
+    if not text:
+        return default
+    try:
+        return timestamp.parse(text)
+    except ValueError:
+        raise BadInput(
+            f"{option}: given {text!r}; must be a time such as 2026-11-01T00:00:00Z"
+        ) from None
+
+
+def _lists_of(path: Path) -> list[PriceList]:
+    import yaml
+
+    try:
+        documents = list(yaml.safe_load_all(path.read_text()))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise BadInput(f"--prices: {path} cannot be read: {error}") from None
+    found = []
+    for one in documents:
+        if one is None:
+            continue
+        try:
+            found.append(convert(one, PriceList))
+        except msgspec.ValidationError as error:
+            raise BadInput(f"--prices: {path} holds no valid PriceList: {error}") from None
+    return found
+
+
+async def _listed(session: Session) -> list[PriceList]:
+    return list((await session.client.list(PRICE_LISTS)).items)
