@@ -17,6 +17,7 @@ from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.notebooks import ENVIRONMENTS, KERNELS, KernelStatus
 from lockstep.compat import dialects
 from lockstep.compat.kubeflow.notebook import NOTEBOOKS, STOPPED
+from lockstep.compat.kubeflow.tensorboard import TENSORBOARDS
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_foreign
 from lockstep.kube.errors import AlreadyExists, NotFound
@@ -96,6 +97,24 @@ async def test_notebook_has_what_kubeflow_gives_it(client: Client) -> None:
     await eventually(gone, WITHIN, "the stopped notebook's pod goes")
     await client.patch(NOTEBOOKS, "ana", {"metadata": {"annotations": {STOPPED: None}}}, "default")
     await eventually(there, WITHIN, "it comes back")
+
+
+async def test_tensorboard_is_a_notebook_in_kubeflows_words(client: Client) -> None:
+    async def made(logs: str) -> bool:
+        with contextlib.suppress(NotFound):
+            notebook = await client.get(NOTEBOOKS, "curves", "default")
+            return f"--logdir={logs}" in notebook.pod_spec["containers"][0]["command"]
+        return False
+
+    body = {"metadata": {"name": "curves"}, "spec": {"logspath": "s3://runs/one"}}
+    await client.create(TENSORBOARDS, body, "default")
+    await eventually(lambda: made("s3://runs/one"), WITHIN, "the notebook of the Tensorboard")
+    change = {"spec": {"logspath": "s3://runs/two"}}
+    await client.patch(TENSORBOARDS, "curves", change, "default")
+    await eventually(lambda: made("s3://runs/two"), WITHIN, "it follows")
+    board = await client.get(TENSORBOARDS, "curves", "default")
+    assert [one["deploymentState"] for one in board.status["conditions"]] == ["Progressing"]
+    await client.delete(TENSORBOARDS, "curves", "default", propagation="Background")
 
 
 async def test_kernel_is_parked_when_nothing_stands_against_it(client: Client) -> None:

@@ -15,13 +15,16 @@ from tests.support.waiting import eventually
 from lockstep.api.core import NAMESPACES
 from lockstep.api.queue import QUEUES
 from lockstep.api.team import TEAMS, Team
+from lockstep.compat import dialects
+from lockstep.compat.kubeflow.profile import PROFILES
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
-from lockstep.kube.crds import ensure_crds
+from lockstep.kube.crds import ensure_crds, ensure_foreign
 from lockstep.kube.errors import AlreadyExists, NotFound
 from lockstep.kube.manager import Manager
+from lockstep.notebooks.installed import Installed
 from lockstep.tenants.core.objects import OWNED, ROLE_BINDINGS, TEAM_LABEL
-from lockstep.tenants.main import add_teams
+from lockstep.tenants.main import add_profiles, add_teams
 
 Json = dict[str, Any]
 SPEC: Json = {
@@ -60,6 +63,7 @@ async def controlled(server: ApiServer) -> AsyncIterator[None]:
     async with Client(config) as client:
         manager = Manager(client, name="controllers", leader_elect=False)
         add_teams(manager)
+        add_profiles(manager, Installed(client, PROFILES).ours)
         running = asyncio.create_task(manager.run(lambda _: None))
         try:
             yield
@@ -154,6 +158,38 @@ async def test_drift_is_mended_and_a_settled_team_is_not_written(
         await client.create(TEAMS, {"metadata": {"name": "later"}, "spec": {}})
         await ready(client, "later")
         assert await _versions(client) == before
+
+
+async def test_a_profile_of_kubeflow_is_a_team(any_cluster: ApiServer, client: Client) -> None:
+    await ensure_foreign(client, dialects.manifests(["kubeflow"]))
+    hard = {"pods": "5"}
+    spec = {"owner": {"kind": "User", "name": "ana"}, "resourceQuotaSpec": {"hard": hard}}
+
+    async def created() -> bool:
+        with suppress(NotFound):
+            await client.create(PROFILES, {"metadata": {"name": "sight"}, "spec": spec})
+            return True
+        return False
+
+    async with controlled(any_cluster):
+        await eventually(created, what="the kind is served")
+
+        async def is_the_team(pods: str) -> bool:
+            with suppress(NotFound):
+                team = await ready(client, "sight")
+                return team.spec.quota == {"pods": pods} and team.spec.members[0].role == "Admin"
+            return False
+
+        await eventually(lambda: is_the_team("5"), what="the team")
+        hard["pods"] = "6"
+        await client.patch(PROFILES, "sight", {"spec": spec})
+        await eventually(lambda: is_the_team("6"), what="the team follows")
+
+        async def told() -> bool:
+            profile = await client.get(PROFILES, "sight")
+            return [c["type"] for c in profile.status.get("conditions", [])] == ["Successful"]
+
+        await eventually(told, what="the profile says so")
 
 
 async def test_a_namespace_of_others_is_left_alone(any_cluster: ApiServer, client: Client) -> None:
