@@ -33,7 +33,10 @@ _OF_LAUNCHERS = (
 )
 LEFT_BEHIND = (
     *(f"{LOCKSTEP}/{DEFAULT}/{plural}" for plural in ("pipelineruns", "trainingjobs", "gangs")),
-    *(f"{LOCKSTEP}/{plural}" for plural in ("nodepools", "teams", "queues", "topologies")),
+    *(
+        f"{LOCKSTEP}/{plural}"
+        for plural in ("nodehealths", "nodepools", "teams", "queues", "topologies")
+    ),
     *(f"/api/v1/{DEFAULT}/{plural}" for plural in ("pods", "configmaps", "secrets", "events")),
     f"/api/v1/{DEFAULT}/services?labelSelector={names.JOB_LABEL}",
     *(f"{group}?labelSelector={names.JOB_LABEL}" for group in _OF_LAUNCHERS),
