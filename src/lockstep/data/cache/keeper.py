@@ -51,6 +51,8 @@ TELL_READS_EVERY: Final = 5.0
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 30.0
 _SHOWN_KEYS: Final = 20
+_FOR_GOOD: Final = ("SourceChanged", "TooLargeForTheCache")
+"""Why a node does not get a bound version, however long others wait for it."""
 OWN_TIER: Final = CacheTier(medium="SSD")
 """Where a dataset goes whose runtime names no tier."""
 
@@ -80,6 +82,8 @@ class Keeper:
         self.token = ""
         self.shown: dict[str, Shown] = {}
         """Versions that are served, by their digest."""
+        self._past = set[str]()
+        """Versions that were served, and are not any more."""
         self.last_read = time.monotonic()
         self._changed = asyncio.Event()
         self._changed.set()
@@ -187,16 +191,21 @@ class Keeper:
         if supply is None or supply.stock.manifest.version != version:
             supply = await self._open(version)
         spec = self.cache.spec
-        if spec.token is not None and supply.terms.peers is None:
-            self.token = await self._secret(spec.token, "the dataset's nodes")
-            supply.terms.peers = Peers(self.node.name, self.uid_of_peers, self.token)
-        if supply.terms.peers is not None:
-            supply.terms.peers.update(spec.peers)
+        await self._meet(supply.terms)
         supply.terms.timeout = float(spec.timeout)
         await self._see_room(supply)
         self._see_filling(supply)
         view = await self._see_view(supply)
         await self._tell(self._status(supply, view))
+
+    async def _meet(self, terms: Terms) -> None:
+        """Let *terms* know the other nodes of the dataset."""
+        spec = self.cache.spec
+        if spec.token is not None and terms.peers is None:
+            self.token = await self._secret(spec.token, "the dataset's nodes")
+            terms.peers = Peers(self.node.name, self.uid_of_peers, self.token)
+        if terms.peers is not None:
+            terms.peers.update(self.cache.spec.peers)
 
     @property
     def uid_of_peers(self) -> str:
@@ -218,8 +227,9 @@ class Keeper:
         base = self.shelf.base(tier)
         stock = await asyncio.to_thread(Stock, base, manifest)
         await asyncio.to_thread(stock.recover)
-        await self._stop()
         terms = Terms(sources=sources)
+        await self._meet(terms)  # before anything is read, which would be asked of the store
+        await self._stop()
         supply = Supply(
             stock, terms, renew=self._renew, make_room=self._make_room, trouble=self._trouble
         )
@@ -230,6 +240,7 @@ class Keeper:
         self.shown[version] = await asyncio.to_thread(
             Shown, supply, prefetch, self._about, asyncio.get_running_loop()
         )
+        self._past.discard(version)
         self._incomplete, self._wanted = "", ()
         return supply
 
@@ -261,6 +272,7 @@ class Keeper:
             for old in [one for one in self.shown if one != version]:
                 await self.node.views.hide(self.uid, old)
                 del self.shown[old]
+                self._past.add(old)
             for path in self.shelf.versions(self._tier):
                 if path.name != version:
                     await asyncio.to_thread(forget, base, path.name)
@@ -382,11 +394,17 @@ class Keeper:
         """Return what is served of *version*; ``current`` is the bound one.
 
         Raises:
-            Refusal: when it is not here (yet).
+            Refusal: 404 when it is not here yet, for it may be coming; 410 when it does not come.
         """
         found = self.shown.get(self.cache.spec.version if version == "current" else version)
         if found is None:
-            raise Refusal(404, f"this node has no version {version}")
+            never = version in self._past or (
+                version == self.cache.spec.version
+                and self._told.phase == "Failed"
+                and self._told.reason in _FOR_GOOD
+            )
+            words = f"this node has no version {version}"
+            raise Refusal(410, words) if never else Refusal(404, f"{words} (yet)")
         self.last_read = time.monotonic()
         return found
 

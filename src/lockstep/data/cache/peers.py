@@ -18,10 +18,14 @@ from lockstep.data.cache.sources import SourceFailed
 
 LOST_FOR: Final = 10.0
 """Seconds for which a node that failed is not asked again."""
-STARTS_WITHIN: Final = 10.0
-"""Seconds that a node is waited for that does not listen yet, or lacks the version yet."""
-_AGAIN: Final = 0.1
-_CLIENT: Final[Any] = {"allow_http": True, "connect_timeout": "2s", "timeout": "120s"}
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 1.0
+"""Seconds between two questions to a node that is starting; many chunks wait for it at once."""
+_CLIENT: Final[Any] = {
+    "allow_http": True,
+    "connect_timeout": "2s",
+    "timeout": "120s",
+    "pool_idle_timeout": "30s",  # less than the other side keeps an idle connection
+}
 _RETRY: Final[Any] = {"max_retries": 0, "retry_timeout": timedelta(seconds=1)}
 
 
@@ -37,9 +41,8 @@ class Peers:
         self._nodes: dict[str, CachePeer] = {}
         self._stores: dict[str, HTTPStore] = {}
         self._lost: dict[str, float] = {}
-        self._since = time.monotonic()
-        self._seen = set[str]()
-        """Nodes that have answered."""
+        self._starting: dict[str, float] = {}
+        """Nodes that are not there yet, and when that was found."""
 
     def update(self, nodes: Iterable[CachePeer]) -> None:
         """Note which nodes there are now, and where they listen."""
@@ -48,8 +51,7 @@ class Peers:
             if was is None or was.address != one.address:
                 self._stores.pop(one.node, None)
                 self._lost.pop(one.node, None)
-                self._seen.discard(one.node)
-                self._since = time.monotonic()
+                self._starting.pop(one.node, None)
         self._nodes = {one.node: one for one in nodes}
 
     def alive(self) -> list[str]:
@@ -67,24 +69,31 @@ class Peers:
         """Ask *node* for nothing for a while: its share moves to the others."""
         self._lost[node] = time.monotonic() + LOST_FOR
 
-    async def chunk(self, node: str, version: str, number: int) -> Any:
+    async def chunk(self, node: str, version: str, number: int, patience: float) -> Any:
         """Return a chunk that *node* owns.
 
+        Nodes of a job start together, each in its own time: one that is starting is waited for,
+        *patience* seconds from when that was found. It is no reason to ask the store.
+
         Raises:
-            PeerFailed: when it does not come whole.
+            PeerFailed: when it does not come whole, or the node is late, or is none any more.
             SourceFailed: when its owner answers, and cannot get it either.
         """
+        pause = _FIRST_PAUSE
         while True:
             try:
                 return await self._ask(node, f"v1/{self._uid}/{version}/chunk/{number}")
             except _NotYet as error:
-                # Nodes of a job start together; one that is late is no reason to ask the store.
-                if node in self._seen or time.monotonic() - self._since > STARTS_WITHIN:
-                    raise PeerFailed(str(error)) from error
-                await asyncio.sleep(_AGAIN)
+                now = time.monotonic()
+                if now - self._starting.setdefault(node, now) >= patience:
+                    raise PeerFailed(f"{error}, after {patience:g} s") from error
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _ask(self, node: str, path: str) -> Any:
-        address = self._nodes[node].address if node in self._nodes else ""
+        if node not in self._nodes:
+            raise PeerFailed("it is no node of the dataset any more")
+        address = self._nodes[node].address
         if not address:
             raise _NotYet(f"{node} does not listen yet")
         store = self._stores.get(node)
@@ -96,7 +105,7 @@ class Peers:
         try:
             result = await obstore.get_async(store, path)
             data = await result.bytes_async()
-        except exceptions.NotFoundError as error:
+        except FileNotFoundError as error:  # what obstore makes of 404
             raise _NotYet(f"{node} has not the version yet") from error
         except exceptions.PreconditionError as error:
             words = f"{node} says that an object is not the one any more of which the version is"
@@ -106,7 +115,7 @@ class Peers:
             raise SourceFailed("SourceUnreachable", words) from error
         except (exceptions.BaseError, OSError) as error:
             raise PeerFailed(str(error).partition("\n")[0]) from error
-        self._seen.add(node)
+        self._starting.pop(node, None)
         wanted = (result.meta["e_tag"] or "").strip('"')
         if wanted and int(wanted, 16) != zlib.crc32(data):
             raise PeerFailed("a chunk came with another checksum than its owner says")

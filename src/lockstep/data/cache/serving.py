@@ -27,7 +27,7 @@ _CONNECTIONS: Final = 512
 _IDLE: Final = 60
 """Seconds after which a connection that asks for nothing is closed."""
 _WORDS: Final = {200: "OK", 206: "Partial Content", 400: "Bad Request", 403: "Forbidden"}
-_WORDS_MORE: Final = {404: "Not Found", 409: "Conflict", 416: "Range Not Satisfiable"}
+_WORDS_MORE: Final = {404: "Not Found", 409: "Conflict", 410: "Gone", 416: "Range Not Satisfiable"}
 
 
 class Refusal(Exception):

@@ -89,7 +89,7 @@ class Source:
                 raise self._changed(entry)
             data = await result.bytes_async()
         except (exceptions.BaseError, OSError) as error:
-            if isinstance(error, exceptions.PreconditionError | exceptions.NotFoundError):
+            if isinstance(error, exceptions.PreconditionError | FileNotFoundError):
                 raise self._changed(entry) from error
             raise self._failed(error) from error
         if len(data) != end - start:
@@ -107,10 +107,9 @@ class Source:
         answered = re.search(r"status code: (\d+)", str(error))
         code = answered[1] if answered else ""
         refused = exceptions.PermissionDeniedError | exceptions.UnauthenticatedError
-        missing = exceptions.NotFoundError | FileNotFoundError
         if isinstance(error, refused) or code in ("401", "403"):
             reason = "SourceRefused"
-        elif listing and (isinstance(error, missing) or code == "404"):
+        elif listing and (isinstance(error, FileNotFoundError) or code == "404"):
             reason = "SourceMissing"
         else:
             reason = "SourceUnreachable"

@@ -209,7 +209,7 @@ class Supply:
                     return None
                 who = owner(self._version, number, complete)
             try:
-                data = await peers.chunk(who, self._version, number)
+                data = await peers.chunk(who, self._version, number, self.terms.timeout)
             except PeerFailed as error:
                 log.warning("%s gives nothing of chunk %d: %s", who, number, error)
                 peers.lost(who)
