@@ -286,6 +286,19 @@ def _became(before: Json, step: float) -> Json:
     }
 
 
+def dearest(text: str) -> tuple[str, float] | None:
+    """Return the cause with the largest gain of what was kept as *text*; None where it says none.
+
+    Users may write what is kept, so it is read as a stranger's.
+    """
+    try:
+        told = [(str(one["cause"]), float(one["gain"])) for one in json.loads(text)["verdicts"]]
+    except (KeyError, TypeError, ValueError):
+        return None
+    cause, gain = max(told, key=lambda one: one[1], default=("", 0.0))
+    return (cause, min(1.0, gain)) if gain > 0 else None
+
+
 async def _keep(session: Session, name: str, data: dict[str, str]) -> None:
     body = {"metadata": {"name": name, "namespace": session.namespace}, "data": data}
     try:

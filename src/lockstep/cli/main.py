@@ -66,6 +66,7 @@ ENTRIES = (
     Entry("tensorboard", JOBS, "Show the curves of a job's events in the browser.", "tensorboard"),
     Entry("top", CLUSTER, "Show who uses which GPUs, and what each does.", "top"),
     Entry("cost", CLUSTER, "Show who used which GPUs, and what it cost.", "cost"),
+    Entry("report", CLUSTER, "Report a month: what GPU time went into, what to do.", "report"),
     Entry("estimate", JOBS, "Say how much GPU memory a training step takes.", "estimate"),
     Entry("queue", CLUSTER, "List, create, explain and delete queues.", "queues", group=True),
     Entry("team", CLUSTER, "List, create, change and delete teams.", "team", group=True),
