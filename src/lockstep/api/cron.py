@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -56,7 +56,7 @@ class Schedule:
         at = datetime.fromtimestamp(moment, self.zone).replace(second=0, microsecond=0, tzinfo=None)
         day = at.date()
         for _ in range(_FAR):
-            if self._has(day.month, day.day, (day.weekday() + 1) % 7):
+            if self.has(day):
                 for hour in sorted(self.hours):
                     for minute in sorted(self.minutes):
                         found = datetime(day.year, day.month, day.day, hour, minute)
@@ -66,10 +66,11 @@ class Schedule:
             day += timedelta(days=1)
         return None
 
-    def _has(self, month: int, day: int, weekday: int) -> bool:
-        if month not in self.months:
+    def has(self, day: date) -> bool:
+        """Return whether anything is due on *day*."""
+        if day.month not in self.months:
             return False
-        by_day, by_weekday = day in self.days, weekday in self.weekdays
+        by_day, by_weekday = day.day in self.days, (day.weekday() + 1) % 7 in self.weekdays
         return by_day or by_weekday if self.either_day else by_day and by_weekday
 
     def _stamp(self, found: datetime) -> float | None:

@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 import yaml
 
 from lockstep.api import quantity
-from lockstep.compat.kserve.metrics import Behavior, Direction, Limit, Metric, Period, fields
+from lockstep.api.cron import parse
+from lockstep.compat.kserve.metrics import Behavior, Direction, Limit, Metric, Period
 from lockstep.compat.kserve.problem import Problem
 
 Json = dict[str, Any]
@@ -245,7 +246,7 @@ def _schedule(text: str) -> tuple[Period, ...]:
             raise Problem(f"{at}.replicas", replicas, "a whole number from 1 is needed")
         for name in ("start", "end"):
             try:
-                fields(str(one.get(name) or ""))
+                parse(str(one.get(name) or ""))
             except ValueError as error:
                 raise Problem(f"{at}.{name}", one.get(name), str(error)) from None
         try:

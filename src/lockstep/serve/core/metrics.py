@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from lockstep.compat.kserve.metrics import Behavior, Direction, Metric, Period, fields
+from lockstep.api.cron import parse
+from lockstep.compat.kserve.metrics import Behavior, Direction, Metric, Period
 
 TOLERANCE: Final = 0.1
 """By how much of its target a metric may be off before the number of replicas changes."""
@@ -117,19 +118,14 @@ def last(expression: str, now: float, zone: ZoneInfo) -> float | None:
     Raises:
         ValueError: when the expression cannot be read.
     """
-    minutes, hours, days, months, weekdays = fields(expression)
+    schedule = parse(expression)
     minute = int(now // 60) * 60
     for back in range(8 * 24 * 60):
         at = minute - back * 60
         moment = datetime.fromtimestamp(at, zone)
-        if moment.hour not in hours or moment.minute not in minutes:
+        if moment.hour not in schedule.hours or moment.minute not in schedule.minutes:
             continue
-        if moment.month not in months:
-            continue
-        by_day, by_week = moment.day in days, (moment.weekday() + 1) % 7 in weekdays
-        stars = len(days) == 31, len(weekdays) == 7
-        fits = by_day and by_week if any(stars) else by_day or by_week
-        if fits:
+        if schedule.has(moment):
             return float(at)
     return None
 
