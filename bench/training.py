@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bench.figure import Figure, NotMeasured
 
@@ -28,15 +28,17 @@ SCRIPT = """
 import os, time, torch, torch.distributed as dist
 from lockstep.train import Checkpointer
 dist.init_process_group("gloo")
+# As data parallelism has it: all ranks hold the same, so that one's copy serves all.
+torch.manual_seed(0)
 model = torch.nn.Linear(8, 8)
 ckpt = Checkpointer(model=model)
-step = ckpt.restore()
+start = step = ckpt.restore()
 while not os.path.exists(os.environ["OUT"] + "/stop"):
     dist.all_reduce(torch.ones(1))
     step += 1
     ckpt.step(step)
     with open(f"{os.environ['OUT']}/step-{dist.get_rank()}", "w") as file:
-        file.write(f"{step} {os.getpid()} {time.time()} {os.getppid()}")
+        file.write(f"{step} {os.getpid()} {time.time()} {os.getppid()} {start}")
     time.sleep(0.05)
 dist.barrier()
 """
@@ -181,13 +183,11 @@ def _spared(out: Path) -> Figure:
 
 def _pod_lost(out: Path, limit: float, how: str = "from the peer's memory") -> Figure:
     """Kill the launcher of rank 1, its memory with it; measure how long the next step takes."""
-    step, pid, _, _ = _step(out, beyond=100)
-    launcher = _step(out, beyond=100, rank=1)[3]
+    before = _step(out, beyond=100)
+    launcher = _step(out, beyond=before.number - 1, rank=1).launcher
     killed = time.time()
     os.kill(launcher, signal.SIGKILL)
-    after, _, at, _ = _step(out, beyond=step, other_than=pid)
-    if after < step:
-        raise AssertionError("steps were lost")
+    at = _goes_on(out, before)
     what = f"training: launcher and memory killed to next step, {how}"
     return Figure(what, at - killed, "s", "lower", limit)
 
@@ -214,15 +214,14 @@ def _lockstep(out: Path, *arguments: str) -> None:
 
 def _killed(out: Path) -> Figure:
     """Kill rank 0 and measure how long it takes to its next step, beside torch's import."""
-    took, lost = [], 0
+    took = []
     for _ in range(KILLS):
-        step, pid, _, _ = _step(out, beyond=0)
+        before = _step(out, beyond=0)
+        # A step is finished once both have finished it.
+        _step(out, beyond=before.number - 1, rank=1)
         killed = time.time()
-        os.kill(pid, signal.SIGKILL)
-        after, _, at, _ = _step(out, beyond=step, other_than=pid)
-        took.append(at - killed)
-        lost += after < step
-    assert not lost, "steps were lost"
+        os.kill(before.pid, signal.SIGKILL)
+        took.append(_goes_on(out, before) - killed)
     imports = _median_of_imports()
     return Figure(
         "training: rank killed to next step (bar: torch's import + 2 s)",
@@ -243,24 +242,47 @@ def _median_of_imports() -> float:
     return statistics.median(seconds)
 
 
-def _step(
-    out: Path, *, beyond: int, other_than: int = 0, rank: int = 0
-) -> tuple[int, int, float, int]:
-    """Return step, process, time and launcher of a rank once it is *beyond* a step."""
+class _Step(NamedTuple):
+    """What a rank writes after each step."""
+
+    number: int
+    pid: int
+    at: float
+    launcher: int
+    start: int
+    """The step that the process went on from."""
+
+
+def _goes_on(out: Path, before: _Step) -> float:
+    """Return when rank 0 did its first step beyond *before* in another process.
+
+    Raises:
+        AssertionError: where steps were done again, which the time would then hold.
+    """
+    after = _step(out, beyond=0, other_than=before.pid)
+    if after.start < before.number:
+        raise AssertionError(f"went on from step {after.start}, {before.number} were done")
+    return _step(out, beyond=before.number, other_than=before.pid).at
+
+
+def _step(out: Path, *, beyond: int, other_than: int = 0, rank: int = 0) -> _Step:
+    """Return what a rank wrote once it is *beyond* a step."""
     there = out / f"step-{rank}"
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         words = there.read_text().split() if there.exists() else []
-        if len(words) == 4 and int(words[0]) > beyond and int(words[1]) != other_than:
-            return int(words[0]), int(words[1]), float(words[2]), int(words[3])
+        if len(words) == len(_Step._fields):
+            number, pid, at, launcher, start = words
+            found = _Step(int(number), int(pid), float(at), int(launcher), int(start))
+            if found.number > beyond and found.pid != other_than:
+                return found
         time.sleep(0.01)
     raise AssertionError(f"no step after {beyond} in {out}")
 
 
 def _launcher(out: Path) -> list[Figure]:
     """Look at the launcher of rank 0 while its ranks run."""
-    _, rank, _, _ = _step(out, beyond=0)
-    pid = int(Path(f"/proc/{rank}/stat").read_text().rpartition(")")[2].split()[1])
+    pid = _step(out, beyond=0).launcher
     before = _ticks(pid)
     time.sleep(IDLE_SECONDS)
     busy = (_ticks(pid) - before) / os.sysconf("SC_CLK_TCK") / IDLE_SECONDS

@@ -88,13 +88,13 @@ async def test_what_is_killed_goes_on_at_its_very_step(
 
     await eventually(waits, PATIENCE, "all ranks wait after a step")
     before = {n: p.metadata.uid for n, p in (await cluster.pods(name)).items()}
+    victims = [pid for pid in ranks_of(f"python.*{script} 8") if _rank(pid) == "1"]
+    assert len(victims) == 1
     if lost == "pod":
         await eventually(lambda: _replicated(cluster, name), PATIENCE, "equal ranks are known")
         await cluster.kill(name, "worker-1")
         del before["worker-1"]
     else:
-        victims = [pid for pid in ranks_of(f"python.*{script} 8") if _rank(pid) == "1"]
-        assert len(victims) == 1
         os.kill(victims[0], signal.SIGKILL)
 
     async def again() -> bool:
@@ -102,6 +102,8 @@ async def test_what_is_killed_goes_on_at_its_very_step(
         return found is not None and found.status.generation == 2
 
     await eventually(again, PATIENCE, "another generation")
+    # The others begin anew only after the lost rank has ended, with its launcher too.
+    assert victims[0] not in ranks_of(f"python.*{script} 8")
     (tmp_path / "past").touch()
     status = await cluster.reaches(name, "Succeeded", PATIENCE)
     assert (status.restarts, status.attempt) == (1, 0)
