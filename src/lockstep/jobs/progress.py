@@ -38,7 +38,7 @@ def observe(seen: Seen, roster: Roster, status: TrainingJobStatus, now: float) -
     roster = roster.of_roles(begun)
     status = _created(seen, roster, status, now)
     status = _placed(roster, status, now)
-    status = _running(roster, status, now, gathering.started(seen, roster))
+    status = _running(roster, status, now, gathering.started(seen, roster), _redone(seen, status))
     if status.retry_at and timestamp.parse(status.retry_at) <= now:
         status = structs.replace(status, retry_at=None)
     said = message(status, roster, seen.gang, seen.warnings, now) or "; ".join(waits_for(job))
@@ -98,10 +98,10 @@ def _placed(roster: Roster, status: TrainingJobStatus, now: float) -> TrainingJo
 
 
 def _running(
-    roster: Roster, status: TrainingJobStatus, now: float, ranks: bool
+    roster: Roster, status: TrainingJobStatus, now: float, ranks: bool, redone: str
 ) -> TrainingJobStatus:
     if cond.holds(status, cond.PLACED) and _enough(roster, _STARTED) and ranks:
-        text = f"attempt {status.attempt} runs"
+        text = f"attempt {status.attempt} runs{redone}"
         status = cond.put(status, cond.RUNNING, True, cond.Why("Running", text), now)
         # What went wrong last stays on record.
         last = cond.find(status, cond.RESTARTING)
@@ -111,6 +111,21 @@ def _running(
     return cond.clear(
         status, cond.RUNNING, cond.Why("TooFewPods", "fewer pods run than it needs"), now
     )
+
+
+def _redone(seen: Seen, status: TrainingJobStatus) -> str:
+    """Return in words which finished steps the present world does again, and how to keep them."""
+    there = gathering.current(seen)
+    if there is None or there.generation != status.generation:
+        return ""
+    begun, done = there.resume or 0, status.goodput.step
+    # The newest step may have been finished by some ranks alone.
+    if done - begun <= 1:
+        return ""
+    text = f"; steps {begun + 1} to {done} are done again: no newer state of every rank was left"
+    if seen.job.spec.checkpoint is None or not seen.job.spec.checkpoint.directory:
+        text += " (spec.checkpoint.directory keeps it beyond the pods)"
+    return text
 
 
 def _phase(status: TrainingJobStatus) -> str:

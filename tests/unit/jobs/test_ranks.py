@@ -11,6 +11,7 @@ from tests.support.jobs import job, role
 
 from lockstep.api.names import REPORT_ANNOTATION
 from lockstep.api.training import TrainingJobStatus
+from lockstep.jobs import conditions
 
 KILLED = {"rank": 1, "at": 5.0, "signal": 9}
 WRONG = {"rank": 1, "at": 5.0, "code": 1, "line": "ValueError: no"}
@@ -279,6 +280,33 @@ def test_a_pod_without_memory_gets_it_from_another_where_all_ranks_are_alike(
     world.settle()
     assert (world.world().phase, world.world().resume) == ("Run", resume)
     assert world.world().sources == sources
+
+
+BEGUN = "no newer state of every rank was left"
+HINT = " (spec.checkpoint.directory keeps it beyond the pods)"
+
+
+@pytest.mark.parametrize(
+    ("resume", "checkpoint", "said"),
+    [
+        (None, {}, f"; steps 1 to 9 are done again: {BEGUN}{HINT}"),
+        (4, {}, f"; steps 5 to 9 are done again: {BEGUN}{HINT}"),
+        (4, {"checkpoint": {"directory": "/kept"}}, f"; steps 5 to 9 are done again: {BEGUN}"),
+        (8, {}, ""),
+        (9, {}, ""),
+    ],
+)
+def test_a_job_says_which_steps_it_does_again(
+    resume: int | None, checkpoint: dict[str, Any], said: str
+) -> None:
+    world = running(**checkpoint)
+    world.report("digits-worker-0", "Running", step=9)
+    world.fail("digits-worker-1")
+    world.run()
+    world.everybody("Ready", snapshots=[] if resume is None else held(resume))
+    condition = conditions.find(status(world), conditions.RUNNING)
+    assert condition is not None
+    assert (condition.status, condition.message) == ("True", f"attempt 0 runs{said}")
 
 
 def test_a_pod_whose_launcher_falls_silent_is_replaced_and_not_counted() -> None:
