@@ -89,10 +89,11 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
         *failures.find(roster, status, _preempted(seen), _silent(seen, told)),
         *_leaving(seen, status, roster, told, spares),
     ]:
-        status = failures.judge(job, framework, _counted(roster, status), found, now, spares=spares)
+        status = goodput.forgiven(_counted(roster, status), told)
+        status = failures.judge(job, framework, status, found, now, spares=spares)
         status = diagnosis.of_pods(seen, status, roster, found, now)
     elif ended := ranks.lost(told, status.generation):
-        status = ranks.judge(job, status, ended, told, now)
+        status = ranks.judge(job, goodput.forgiven(status, told), ended, told, now)
         status = diagnosis.of_ranks(seen, status, roster, told, now)
     elif failures.resized(job, roster):
         status = failures.anew(status, "Resized", "the job's size has changed", now)

@@ -60,8 +60,18 @@ def follow(status: TrainingJobStatus, cause: GoodputCause, now: float) -> Traini
     )
 
 
+def forgiven(status: TrainingJobStatus, told: Mapping[str, Report]) -> TrainingJobStatus:
+    """Return *status* for a failure to come: the first in a row, if steps were finished before."""
+    if _furthest(told) <= status.goodput.step:
+        return status
+    return structs.replace(status, failures_in_a_row=0)
+
+
+def _furthest(told: Mapping[str, Report]) -> int:
+    return max((report.step for report in told.values() if report.step is not None), default=-1)
+
+
 def reached(status: TrainingJobStatus, told: Mapping[str, Report]) -> TrainingJobStatus:
     """Return *status* with how far the ranks had come, at the end of a generation."""
-    steps = [report.step for report in told.values() if report.step is not None]
-    best = max([status.goodput.step, *steps])
+    best = max(status.goodput.step, _furthest(told))
     return structs.replace(status, goodput=structs.replace(status.goodput, step=best))

@@ -55,9 +55,6 @@ def judge(
     if status.restarts >= most:
         used = f"{why}; all restarts are used up ({most} of {most})"
         return failures.fail(status, "RestartsUsedUp", used, now)
-    before = status.last_error
-    if before is not None and step > before.step:
-        status = structs.replace(status, failures_in_a_row=0)
     status = failures.count(status, why, now)
     status = failures.regroup(structs.replace(status, last_error=error))
     return cond.put(status, cond.RESTARTING, True, cond.Why("RanksAnew", why), now)

@@ -169,6 +169,19 @@ def test_a_step_in_between_makes_the_next_start_at_once() -> None:
     assert status(world).restarts == 5
 
 
+@pytest.mark.parametrize(("steps", "waits"), [((4, 5), False), ((4, 4), True), ((), True)])
+def test_a_lost_pod_waits_only_if_no_step_was_made_since_the_last(
+    steps: tuple[int, ...], waits: bool
+) -> None:
+    world = running(recovery={"maxRestarts": 9})
+    for step in steps or (None, None):
+        world.everybody("Running", step=step)
+        world.fail("digits-worker-1")
+        world.run()
+        world.everybody("Ready", step=step)
+    assert (status(world).restarts, world.world().phase == "Gather") == (2, waits)
+
+
 def test_ranks_wait_for_the_back_off() -> None:
     world = running(recovery={"maxRestarts": 9})
     for _ in range(2):
