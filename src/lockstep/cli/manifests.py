@@ -70,12 +70,27 @@ def crds(
 
 @app.command()
 def alarms() -> None:
-    """Print the alarms about devices as a file of Prometheus rules.
+    """Print the alarms about devices, jobs and Lockstep itself as a file of Prometheus rules.
 
     Example: lockstep manifests alarms > /etc/prometheus/rules/lockstep.yaml
     """
     import yaml
 
-    from lockstep.devices.core.rules import rules
+    from lockstep.devices.core import rules
+    from lockstep.insight import alarms as insight
 
-    print(yaml.safe_dump(rules(), sort_keys=False, width=100), end="")
+    groups = [*rules.rules()["groups"], rules.group("lockstep-insight", insight.ALARMS)]
+    print(yaml.safe_dump({"groups": groups}, sort_keys=False, width=100), end="")
+
+
+@app.command()
+def dashboard() -> None:
+    """Print a Grafana board of GPUs, jobs, the queue and Lockstep itself as JSON.
+
+    Example: lockstep manifests dashboard > lockstep.json
+    """
+    import json
+
+    from lockstep.insight.board import board
+
+    print(json.dumps(board(), indent=2))

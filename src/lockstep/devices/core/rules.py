@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,6 +19,8 @@ class Alarm:
     severity: Literal["warning", "critical"]
     summary: str
     remedy: str
+    runbook: str = ""
+    """Where the documentation says more."""
 
 
 _WHERE = "GPU {{ $labels.gpu }} of {{ $labels.hostname }}"
@@ -95,26 +98,27 @@ ALARMS = (
         f"{_WHERE} is held by {{{{ $labels.namespace }}}}/{{{{ $labels.pod }}}} and did nothing "
         "for 30 min",
         "Ask its owner, or let the queue's limits of idle time end it.",
+        "docs/insight.md#gpuheldbutidle",
     ),
 )
 
 
 def rules() -> Json:
     """Return the alarms as a Prometheus rules file."""
+    return {"groups": [group("lockstep-devices", ALARMS)]}
+
+
+def group(name: str, alarms: Sequence[Alarm]) -> Json:
+    """Return *alarms* as one group of a Prometheus rules file."""
+    return {"name": name, "rules": [_rule(one) for one in alarms]}
+
+
+def _rule(one: Alarm) -> Json:
+    told = {"summary": one.summary, "remedy": one.remedy, "runbook": one.runbook}
     return {
-        "groups": [
-            {
-                "name": "lockstep-devices",
-                "rules": [
-                    {
-                        "alert": one.name,
-                        "expr": one.condition,
-                        "for": one.lasting,
-                        "labels": {"severity": one.severity},
-                        "annotations": {"summary": one.summary, "remedy": one.remedy},
-                    }
-                    for one in ALARMS
-                ],
-            }
-        ]
+        "alert": one.name,
+        "expr": one.condition,
+        "for": one.lasting,
+        "labels": {"severity": one.severity},
+        "annotations": {key: text for key, text in told.items() if text},
     }

@@ -1,0 +1,92 @@
+"""Alarms about jobs, waiting and what is missing, over series that Lockstep exports."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lockstep.devices.core.rules import Alarm
+
+RUNBOOKS: Final = "docs/insight.md#"
+_POD: Final = "{{ $labels.namespace }}/{{ $labels.pod }}"
+_JOB: Final = "{{ $labels.namespace }}/{{ $labels.lockstep_job }}"
+_SEEN: Final = "DCGM_FI_DEV_FB_USED"
+"""What the agent says of every card, whatever its kind and mode."""
+
+ALARMS: Final = (
+    Alarm(
+        "GPUBusyWithoutSteps",
+        'max by (namespace, pod) (DCGM_FI_DEV_GPU_UTIL{pod!=""}) >= 95 and on (namespace, pod) '
+        "(time() - max by (namespace, pod) (lockstep_training_last_step_timestamp_seconds)) > 600",
+        "5m",
+        "critical",
+        f"{_POD} keeps its GPU busy and has made no step for 10 min",
+        "A collective probably waits for a rank: `lockstep diagnose JOB`.",
+        f"{RUNBOOKS}gpubusywithoutsteps",
+    ),
+    Alarm(
+        "RankMayHang",
+        "max by (namespace, pod) (lockstep_training_suspect) == 1",
+        "2m",
+        "warning",
+        f"a rank of {_POD} takes far longer over a step than over those before",
+        "`lockstep diagnose JOB` says where its ranks stand.",
+        f"{RUNBOOKS}rankmayhang",
+    ),
+    Alarm(
+        "JobLosesTime",
+        "max by (namespace, lockstep_job) (lockstep_job_advice_gain_ratio) > 0.3",
+        "30m",
+        "warning",
+        f"{_JOB} loses {{{{ $value | humanizePercentage }}}} of its steps to one cause",
+        "`lockstep advise JOB` names the cause, its line and what mends it.",
+        f"{RUNBOOKS}joblosestime",
+    ),
+    Alarm(
+        "GangsWaitBesideFreeGPUs",
+        "max(lockstep_scheduler_pending_gangs) > 0 and on () "
+        'count(DCGM_FI_DEV_GPU_UTIL{pod=""}) > 0',
+        "30m",
+        "warning",
+        "{{ $value }} gangs have waited for 30 min while GPUs were free",
+        "`lockstep explain JOB` says why; `lockstep defrag JOB` what would have to move.",
+        f"{RUNBOOKS}gangswaitbesidefreegpus",
+    ),
+    Alarm(
+        "GPUNodeLost",
+        f"count by (hostname) (last_over_time({_SEEN}[1h])) unless on (hostname) "
+        f"count by (hostname) ({_SEEN})",
+        "5m",
+        "critical",
+        "the {{ $value }} GPUs of {{ $labels.hostname }} are no longer reported",
+        "Look at the node and its agent: `lockstep describe node/NAME`.",
+        f"{RUNBOOKS}gpunodelost",
+    ),
+    Alarm(
+        "GPUSeriesMissing",
+        f"(count by (hostname, gpu) (last_over_time({_SEEN}[1h])) unless on (hostname, gpu) "
+        f"count by (hostname, gpu) ({_SEEN})) and on (hostname) count by (hostname) ({_SEEN})",
+        "5m",
+        "critical",
+        "GPU {{ $labels.gpu }} of {{ $labels.hostname }} is gone while its neighbours report",
+        "It may have fallen off the bus: look for Xid 79, then drain the node.",
+        f"{RUNBOOKS}gpuseriesmissing",
+    ),
+    Alarm(
+        "SchedulerMissing",
+        'absent(lockstep_leader{name="lockstep-scheduler"} == 1)',
+        "5m",
+        "critical",
+        "no scheduler leads: nothing gets a place",
+        "`lockstep status`; look at the scheduler's log, and at whether Prometheus reaches it.",
+        f"{RUNBOOKS}schedulermissing",
+    ),
+    Alarm(
+        "ControllersMissing",
+        'absent(lockstep_leader{name="lockstep-controllers"} == 1)',
+        "5m",
+        "critical",
+        "no controllers lead: jobs are not started, and series of jobs are missing",
+        "`lockstep status`; look at the controllers' log, and at whether Prometheus reaches them.",
+        f"{RUNBOOKS}controllersmissing",
+    ),
+)
