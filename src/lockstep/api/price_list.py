@@ -37,6 +37,24 @@ class Price(Wire, frozen=True):
     ] = None
 
 
+class Budget(Wire, frozen=True):
+    """What a queue, a namespace, a user or the whole cluster is to spend in a month (UTC)."""
+
+    month: Annotated[Money, Meta(description="The most to spend in a month, more than 0.")]
+    queue: Annotated[str, Meta(description="What jobs of this queue cost.")] = ""
+    namespace: Annotated[str, Meta(description="What jobs of this namespace cost.")] = ""
+    user: Annotated[
+        str,
+        Meta(
+            description="What jobs of this user cost. Without queue, namespace and user: what all "
+            "nodes cost, free GPU time included."
+        ),
+    ] = ""
+    warn_at: Annotated[
+        float, Meta(ge=0, le=1, description="Part of it from which on there is a warning.")
+    ] = 0.8
+
+
 class PriceListSpec(Wire, frozen=True):
     """Prices in one currency."""
 
@@ -44,6 +62,9 @@ class PriceListSpec(Wire, frozen=True):
         str, Meta(pattern="^[A-Z]{3}$", description="Its code, such as EUR or USD.")
     ]
     prices: Annotated[list[Price], Meta(max_length=1000, description="What which nodes cost.")] = []
+    budgets: Annotated[
+        list[Budget], Meta(max_length=1000, description="What is to be spent at most; they warn.")
+    ] = []
 
 
 class PriceList(Wire, frozen=True):

@@ -19,6 +19,7 @@ from lockstep.cli.views.table import Column, table
 from lockstep.insight.cost import billing
 from lockstep.insight.cost.allocation import allocations
 from lockstep.insight.cost.billing import Bill, Line
+from lockstep.insight.cost.budgets import standings
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -81,6 +82,11 @@ def cost(
     else:
         _show(found, groups, output)
     _doubts(found)
+    # A month of which only a part was asked for says nothing about its budget.
+    if end > start and start <= billing.month_start(end - 1):
+        for one in standings(usage.nodes, usage.claims, known, end=end):
+            if one.state:
+                note(one.words)
 
 
 def _groups(text: str) -> list[str]:

@@ -55,6 +55,12 @@ def month_of(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m")
 
 
+def month_start(seconds: float) -> float:
+    """Return when the month of a Unix time began, in UTC."""
+    there = datetime.fromtimestamp(seconds, UTC)
+    return datetime(there.year, there.month, 1, tzinfo=UTC).timestamp()
+
+
 def month_end(seconds: float) -> float:
     """Return when the month of a Unix time ends, in UTC."""
     there = datetime.fromtimestamp(seconds, UTC)

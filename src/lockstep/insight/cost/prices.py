@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from lockstep.api import timestamp
-from lockstep.api.price_list import Price, PriceList
+from lockstep.api.price_list import Budget, Price, PriceList
 from lockstep.insight.history.records import NodeSpan
 
 HOUR = 3600.0
@@ -46,6 +46,7 @@ class Prices:
 
     currency: str = ""
     entries: tuple[Entry, ...] = ()
+    budgets: tuple[Budget, ...] = ()
 
     def rates(
         self, node: NodeSpan, start: float, end: float
@@ -91,7 +92,28 @@ def read(lists: Sequence[PriceList]) -> tuple[Prices, list[Problem]]:
                 continue
             entries.append((where, Entry(price, since)))
     found += _overlaps(entries)
-    return Prices(currency, tuple(entry for _, entry in entries)), found
+    budgets = [
+        (f"{one.metadata.name or 'PriceList'}: spec.budgets[{i}]", budget)
+        for one in lists
+        for i, budget in enumerate(one.spec.budgets)
+    ]
+    found += _wrong_budgets(budgets)
+    known = tuple(entry for _, entry in entries)
+    return Prices(currency, known, tuple(one for _, one in budgets)), found
+
+
+def _wrong_budgets(budgets: Sequence[tuple[str, Budget]]) -> Iterator[Problem]:
+    there: dict[tuple[str, str, str], str] = {}
+    for where, one in budgets:
+        if not 0 < one.month < float("inf"):
+            yield Problem(f"{where}.month", one.month, "must be a number of more than 0")
+        subject = (one.queue, one.namespace, one.user)
+        if sum(map(bool, subject)) > 1:
+            given = dict(zip(("queue", "namespace", "user"), subject, strict=True))
+            yield Problem(where, given, "must set at most one of queue, namespace and user")
+        if subject in there:
+            yield Problem(where, one.month, f"is for the same as {there[subject]}: keep one")
+        there.setdefault(subject, where)
 
 
 def _wrong(price: Price, where: str) -> Iterator[Problem]:

@@ -56,6 +56,7 @@ def tree(found: Report) -> Json:
             }
             for day, hours in sorted(found.capacity.items())
         ],
+        "budgets": [one.tree() for one in found.budgets],
         "waste": [_waste(one) for one in wastes(found)],
         "recommendations": [
             {"words": one.words, "command": one.command, "saves": _amount(one.saves)}
@@ -73,6 +74,7 @@ def page(found: Report) -> str:
         _figures(found),
         *(f'<p class="doubt">{escape(one)}</p>' for one in doubts(found)),
         _days(found),
+        *(["<h2>Budgets</h2>", _budgets(found)] if found.budgets else []),
         "<h2>What to do</h2>",
         _recommended(found),
         "<h2>Where GPU time was wasted</h2>",
@@ -137,6 +139,23 @@ def _days(found: Report) -> str:
     return (
         f'<h2>Day by day</h2><svg role="img" aria-label="{label}" viewBox="0 0 {width} 80" '
         f'width="{width}" height="80">{"".join(bars)}</svg>'
+    )
+
+
+def _budgets(found: Report) -> str:
+    rows = [
+        (
+            escape(one.subject),
+            escape(one.state or "within"),
+            f"{one.ratio:.1%}",
+            f"{one.spent:,.2f}",
+            f"{one.budget.month:,.2f}",
+        )
+        for one in found.budgets
+    ]
+    money = f"Cost ({found.currency})"
+    return _table(
+        ("Of", "State", "Cost of budget", money, f"Cost at most ({found.currency})"), rows
     )
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from lockstep.api import timestamp
 from lockstep.insight.cost import billing
+from lockstep.insight.cost.budgets import Standing, standings
 from lockstep.insight.cost.prices import HOUR, Prices
 from lockstep.insight.history.records import FREE, Claim, NodeSpan
 from lockstep.insight.history.timeline import Stretch, stray, stretches
@@ -101,6 +102,7 @@ class Report:
     capacity: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     """GPU-hours that there were, by day."""
     findings: Mapping[JobName, Finding] = field(default_factory=dict)
+    budgets: list[Standing] = field(default_factory=list)
     spot_saved: float = 0.0
     """What spot nodes cost less than the same nodes' other price, before work lost with them."""
     unpriced_gpu_hours: float = 0.0
@@ -160,6 +162,7 @@ def report(
                 _count(found, stretch, day, hours, rate)
             found.spot_saved += _saved(stretch.node, prices, begin, stop)
     found.stray_gpu_hours = stray(nodes, claims, start, end) / HOUR
+    found.budgets = standings(nodes, claims, prices, end=end)
     return found
 
 
