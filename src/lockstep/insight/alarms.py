@@ -9,6 +9,7 @@ from lockstep.devices.core.rules import Alarm
 RUNBOOKS: Final = "docs/insight.md#"
 _POD: Final = "{{ $labels.namespace }}/{{ $labels.pod }}"
 _JOB: Final = "{{ $labels.namespace }}/{{ $labels.lockstep_job }}"
+_BUDGET: Final = "{{ $labels.kind }} {{ $labels.name }}"
 _SEEN: Final = "DCGM_FI_DEV_FB_USED"
 """What the agent says of every card, whatever its kind and mode."""
 
@@ -42,6 +43,25 @@ ALARMS: Final = (
         f"{RUNBOOKS}joblosestime",
     ),
     Alarm(
+        "BudgetNearlySpent",
+        "lockstep_budget_spent_ratio >= lockstep_budget_warn_ratio and "
+        "lockstep_budget_spent_ratio <= 1",
+        "0s",
+        "warning",
+        f"{_BUDGET} has spent {{{{ $value | humanizePercentage }}}} of the month's budget",
+        "`lockstep cost --month` shows on what.",
+        f"{RUNBOOKS}budgetnearlyspent",
+    ),
+    Alarm(
+        "BudgetOverspent",
+        "lockstep_budget_spent_ratio > 1",
+        "0s",
+        "critical",
+        f"{_BUDGET} has spent {{{{ $value | humanizePercentage }}}} of the month's budget",
+        "`lockstep report --month` says what to save; nothing is held back by itself.",
+        f"{RUNBOOKS}budgetoverspent",
+    ),
+    Alarm(
         "GangsWaitBesideFreeGPUs",
         "max(lockstep_scheduler_pending_gangs) > 0 and on () "
         'count(DCGM_FI_DEV_GPU_UTIL{pod=""}) > 0',
@@ -73,7 +93,8 @@ ALARMS: Final = (
     ),
     Alarm(
         "SchedulerMissing",
-        'absent(lockstep_leader{name="lockstep-scheduler"} == 1)',
+        "absent(lockstep_scheduler_pending_gangs) or "
+        'max(lockstep_leader{name="lockstep-scheduler"}) == 0',
         "5m",
         "critical",
         "no scheduler leads: nothing gets a place",
@@ -82,7 +103,8 @@ ALARMS: Final = (
     ),
     Alarm(
         "ControllersMissing",
-        'absent(lockstep_leader{name="lockstep-controllers"} == 1)',
+        'absent(lockstep_workqueue_depth{controller="trainingjob"}) or '
+        'max(lockstep_leader{name="lockstep-controllers"}) == 0',
         "5m",
         "critical",
         "no controllers lead: jobs are not started, and series of jobs are missing",

@@ -87,6 +87,11 @@ PANELS: Final = (
             ),
         ),
     ),
+    Panel(
+        "Budgets spent this month",
+        "percentunit",
+        (("max by (kind, name) (lockstep_budget_spent_ratio)", "{{kind}} {{name}}"),),
+    ),
     Panel("Gangs that wait", "none", (("max(lockstep_scheduler_pending_gangs)", "gangs"),)),
     Panel(
         "Decisions",

@@ -9,6 +9,8 @@ from typing import Any
 from lockstep.api.core import LEASES, NODES, PODS
 from lockstep.api.gang import GANGS
 from lockstep.api.names import GANG_LABEL, JOB_LABEL
+from lockstep.api.price_list import PRICE_LISTS
+from lockstep.insight.budget_watch import BudgetWatch
 from lockstep.insight.history.recorder import GANG_INDEX, Recorder, Releaser
 from lockstep.insight.history.store import Store
 from lockstep.insight.metrics import AdviceMetrics
@@ -38,11 +40,15 @@ def add_history(manager: Manager, records: Path | None) -> None:
         return
     pods = manager.informer(PODS, indices={GANG_INDEX: _gang_of})
     nodes = manager.informer(NODES)
-    shell = Recorder(manager.client, pods, gangs, nodes, Store(records))
+    store = Store(records)
+    shell = Recorder(manager.client, pods, gangs, nodes, store)
     usage = Controller("usage", shell.reconcile, workers=4)
     manager.add(usage.follow(gangs).follow(pods, _keys))
     manager.add(Controller("node-history", shell.note_node, workers=1).follow(nodes))
     manager.add_task(shell.sweep)
+    budgets = BudgetWatch(manager.informer(PRICE_LISTS), store)
+    manager.metrics.registry.register(budgets)
+    manager.add_task(budgets.watch)
 
 
 def _keys(pod: Any) -> Iterable[Key]:

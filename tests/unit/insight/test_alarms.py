@@ -16,6 +16,7 @@ from lockstep.devices.core.fields import FIELDS
 from lockstep.devices.core.rules import ALARMS, group
 from lockstep.insight import alarms
 from lockstep.insight.board import PANELS, board
+from lockstep.insight.budget_watch import BudgetWatch
 from lockstep.insight.metrics import AdviceMetrics
 from lockstep.jobs.metrics import RankMetrics
 from lockstep.kube.metrics import Metrics
@@ -29,6 +30,7 @@ FREE = f"{{{CARD}}}"
 OTHER = '{gpu="1",hostname="n"}'
 POD = '{namespace="s",pod="p",job="j",local_rank="0"}'
 JOB = '{namespace="s",lockstep_job="j",cause="few-workers"}'
+BUDGET = '{kind="queue",name="q"}'
 LED = "lockstep_leader"
 # An hour of health, then an hour of the fault.
 FIRES: dict[str, Json] = {
@@ -38,6 +40,11 @@ FIRES: dict[str, Json] = {
     },
     "RankMayHang": {f"lockstep_training_suspect{POD}": "0x59 1x60"},
     "JobLosesTime": {f"lockstep_job_advice_gain_ratio{JOB}": "0.2x59 0.5x60"},
+    "BudgetNearlySpent": {
+        f"lockstep_budget_spent_ratio{BUDGET}": "0.7x59 0.9x60",
+        f"lockstep_budget_warn_ratio{BUDGET}": "0.8x120",
+    },
+    "BudgetOverspent": {f"lockstep_budget_spent_ratio{BUDGET}": "0.9x59 1.1x60"},
     "GangsWaitBesideFreeGPUs": {
         "lockstep_scheduler_pending_gangs": "0x59 3x60",
         f"DCGM_FI_DEV_GPU_UTIL{FREE}": "0x120",
@@ -47,8 +54,11 @@ FIRES: dict[str, Json] = {
         f"DCGM_FI_DEV_FB_USED{FREE}": "9x59 _x60",
         f"DCGM_FI_DEV_FB_USED{OTHER}": "9x120",
     },
-    "SchedulerMissing": {f'{LED}{{name="lockstep-scheduler"}}': "1x59 0x60"},
-    "ControllersMissing": {f'{LED}{{name="lockstep-controllers"}}': "1x59 _x60"},
+    "SchedulerMissing": {
+        f'{LED}{{name="lockstep-scheduler"}}': "1x59 0x60",
+        "lockstep_scheduler_pending_gangs": "0x120",
+    },
+    "ControllersMissing": {'lockstep_workqueue_depth{controller="trainingjob"}': "0x59 _x60"},
 }
 # What looks like the fault and is none.
 SILENT: list[tuple[str, Json]] = [
@@ -60,6 +70,13 @@ SILENT: list[tuple[str, Json]] = [
         },
     ),
     ("GPUBusyWithoutSteps", {f"DCGM_FI_DEV_GPU_UTIL{HELD}": "99x120"}),
+    (
+        "BudgetNearlySpent",
+        {
+            f"lockstep_budget_spent_ratio{BUDGET}": "0.9x120",
+            f"lockstep_budget_warn_ratio{BUDGET}": "0.95x120",
+        },
+    ),
     ("RankMayHang", {f"lockstep_training_suspect{POD}": "0x59 1 0x60"}),
     (
         "GangsWaitBesideFreeGPUs",
@@ -70,10 +87,13 @@ SILENT: list[tuple[str, Json]] = [
     (
         "SchedulerMissing",
         {
+            "lockstep_scheduler_pending_gangs": "0x120",
             f'{LED}{{name="lockstep-scheduler",pod="a"}}': "1x59 0x60",
             f'{LED}{{name="lockstep-scheduler",pod="b"}}': "0x59 1x60",
         },
     ),
+    # Without leader election no process says that it leads.
+    ("ControllersMissing", {'lockstep_workqueue_depth{controller="trainingjob"}': "0x120"}),
 ]
 
 
@@ -136,6 +156,7 @@ def _exported() -> set[str]:
     SchedulerMetrics(registry)
     registry.register(AdviceMetrics([]))  # type: ignore[arg-type]
     registry.register(RankMetrics([], []))  # type: ignore[arg-type]
+    registry.register(BudgetWatch([], None))  # type: ignore[arg-type]
     return {field.name for field in FIELDS} | _names(registry)
 
 
@@ -173,6 +194,7 @@ BOARD_SERIES = {
     'lockstep_scheduler_decision_seconds_bucket{le="0.1"}': "0+3x20",
     'lockstep_scheduler_decision_seconds_bucket{le="+Inf"}': "0+3x20",
     'lockstep_leader{name="lockstep-scheduler"}': "1x20",
+    f"lockstep_budget_spent_ratio{BUDGET}": "0.5x20",
     'lockstep_workqueue_depth{controller="jobs"}': "0x20",
 }
 

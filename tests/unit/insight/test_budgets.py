@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ from tests.unit.insight.test_cost import HOUR, claim
 from lockstep.api import timestamp
 from lockstep.api.price_list import PriceList
 from lockstep.api.wire import convert
+from lockstep.insight.budget_watch import BudgetWatch
 from lockstep.insight.cost import prices
 from lockstep.insight.cost.budgets import standings
 from lockstep.insight.history.records import NodeSpan
+from lockstep.insight.history.store import Store
 from lockstep.insight.report import shown
 from lockstep.insight.report.summing import report
 
@@ -27,9 +30,13 @@ CLAIMS = [
 ]
 
 
-def given(*budgets: Json) -> tuple[prices.Prices, list[prices.Problem]]:
+def listed(*budgets: Json) -> PriceList:
     spec = {"currency": "EUR", "prices": [{"gpuHour": 2}], "budgets": list(budgets)}
-    return prices.read([convert({"metadata": {"name": "list"}, "spec": spec}, PriceList)])
+    return convert({"metadata": {"name": "list"}, "spec": spec}, PriceList)
+
+
+def given(*budgets: Json) -> tuple[prices.Prices, list[prices.Problem]]:
+    return prices.read([listed(*budgets)])
 
 
 SPENT = [
@@ -85,3 +92,33 @@ def test_the_report_shows_budgets_as_text() -> None:
     ]
     text = shown.page(found)
     assert "queue &lt;b&gt;&amp;q" in text and name not in text
+
+
+def _told(watch: BudgetWatch) -> dict[tuple[str, str, str], float]:
+    return {
+        (family.name.removeprefix("lockstep_budget_"), one.labels["kind"], one.labels["name"]): (
+            one.value
+        )
+        for family in watch.collect()
+        for one in family.samples
+    }
+
+
+async def test_budgets_are_in_the_metrics_as_counted_last(tmp_path: Path) -> None:
+    store = Store(tmp_path / "usage.db")
+    store.put(CLAIMS, [NODE])
+    lists = [listed({"queue": "q1", "month": 40}, {"month": 100, "warnAt": 0.5})]
+    watch = BudgetWatch(lists, store, lambda: END)
+    assert _told(watch) == {}
+    await watch.count()
+    expected = {
+        ("spent_ratio", "queue", "q1"): 0.5,
+        ("warn_ratio", "queue", "q1"): 0.8,
+        ("spent_ratio", "cluster", ""): 0.8,
+        ("warn_ratio", "cluster", ""): 0.5,
+    }
+    assert _told(watch) == pytest.approx(expected)
+    lists.append(listed({"month": 7}))
+    await watch.count()
+    assert _told(watch) == {}
+    store.close()
