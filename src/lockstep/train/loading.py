@@ -60,6 +60,22 @@ class Stored:
         state: Json = put_together(self._receipt["plain"], tensors)
         return state
 
+    def tensors(self) -> dict[str, tuple[str, list[int]]]:
+        """Return type and whole shape of each tensor, by key, in the order of the state."""
+        return {
+            one["key"]: (one["dtype"], list(one.get("size", one["shape"])))
+            for one in self._receipt["table"]
+        }
+
+    def tensor(self, key: str) -> Tensor:
+        """Return the whole tensor at *key*, however it was spread.
+
+        Raises:
+            NotStored: when its bytes are not those that were written.
+        """
+        entry = next(one for one in self._receipt["table"] if one["key"] == key)
+        return self._tensor(entry, None)
+
     def _tensor(self, entry: Any, template: Tensor | None) -> Tensor:
         sharded = "size" in entry
         name = stored_key(entry["key"], self._from, sharded, self._manifest["replicated"])

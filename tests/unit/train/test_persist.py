@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,8 @@ from lockstep.train.saving import steps_between
 
 if find_spec("torch") is None:
     pytest.skip("needs torch (the train extra)", allow_module_level=True)
+
+from lockstep.train import export
 
 FSDP = """
 import hashlib, os, sys, torch, torch.distributed as dist
@@ -62,6 +65,40 @@ def test_sharded_ranks_of_another_number_go_on(tmp_path: Path) -> None:
     assert {line.split()[0] for line in three} == {"3"}
     assert {line.split()[1] for line in two} == {line.split()[1] for line in three}
     read_by_dcp(books / "step-000000000003-1")
+    out = tmp_path / "model.safetensors"
+    assert export.main([str(books), str(out)]) == 0
+    exported = read_by_format(out)
+    assert exported.keys() == {"0.weight", "0.bias", "2.weight", "2.bias"}
+    as_dcp_reads_it(exported, books / "step-000000000003-1")
+
+
+def read_by_format(path: Path) -> dict[str, Any]:
+    """Read a safetensors file of 32-bit floats by the words of the format."""
+    import torch
+
+    data = path.read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:begin])
+    assert header.pop("__metadata__")["format"] == "pt"
+    assert begin % 8 == 0
+    assert max(one["data_offsets"][1] for one in header.values()) == len(data) - begin
+    found = {}
+    for key, one in header.items():
+        start, end = (begin + offset for offset in one["data_offsets"])
+        assert one["dtype"] == "F32"
+        found[key] = torch.frombuffer(bytearray(data[start:end]), dtype=torch.float32)
+        found[key] = found[key].reshape(one["shape"])
+    return found
+
+
+def as_dcp_reads_it(exported: dict[str, Any], directory: Path) -> None:
+    """Compare *exported* with what torch loads, bit by bit."""
+    import torch
+    import torch.distributed.checkpoint as dcp
+
+    model = {key: torch.zeros_like(tensor) for key, tensor in exported.items()}
+    dcp.load({"model": model}, checkpoint_id=directory)
+    assert all(torch.equal(exported[key], model[key]) for key in model)
 
 
 def read_by_dcp(directory: Path) -> None:
@@ -128,6 +165,35 @@ def test_a_flipped_byte_is_never_loaded(stored: Path, tmp_path: Path, name: str,
     path.write_bytes(data)
     with pytest.raises(NotStored):
         restored(copy)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--part", "modle"], "step 4 has no tensors of 'modle' (--part): it has model"),
+        (["--step", "5"], "has no checkpoint of step 5 (steps in its index.json: 4)"),
+        (["--rank", "1"], "--rank 1: 1 ranks wrote step 4"),
+    ],
+)
+def test_what_cannot_be_exported_is_named(
+    stored: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    assert export.main([str(stored), str(tmp_path / "out"), *arguments]) == 1
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_flipped_byte_is_never_exported(stored: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "job-1"
+    shutil.copytree(stored, copy)
+    data = copy / "step-000000000004-1" / "__0_0.distcp"
+    data.write_bytes(bytes(one ^ 1 for one in data.read_bytes()))
+    assert export.main([str(copy), str(tmp_path / "out")]) == 1
+    assert [one.name for one in tmp_path.iterdir()] == ["job-1"]
 
 
 def test_another_jobs_checkpoint_is_named(stored: Path, tmp_path: Path) -> None:
