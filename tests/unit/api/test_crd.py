@@ -9,6 +9,10 @@ import yaml
 from lockstep.api import crd
 from lockstep.api.quantity import NOT_NEGATIVE
 
+FRAMEWORKS = [
+    *("byteps", "deepspeed", "flink", "horovod", "jax", "megatron", "mpi", "mxnet", "paddle"),
+    *("plain", "pytorch", "ray", "spark", "tensorflow", "trino", "xgboost"),
+]
 DEPLOYED = Path(__file__).parents[3] / "deploy/chart/lockstep/files/crds.yaml"
 
 
@@ -25,7 +29,7 @@ def at(kind: str, path: str) -> dict[str, Any]:
         (
             "TrainingJob",
             "spec.framework",
-            {"enum": ["jax", "mpi", "paddle", "plain", "pytorch", "tensorflow", "xgboost"]},
+            {"enum": FRAMEWORKS},
         ),
         ("TrainingJob", "spec.roles", {"minItems": 1, "x-kubernetes-list-map-keys": ["name"]}),
         ("TrainingJob", "spec.roles.[].replicas", {"type": "integer", "minimum": 1, "default": 1}),
