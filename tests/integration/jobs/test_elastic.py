@@ -98,6 +98,7 @@ def each_once_an_epoch(directory: Path) -> None:
         assert once == dict.fromkeys(range(SAMPLES), 1)
 
 
+@pytest.mark.soak  # three times the start of torch in up to three pods: minutes on a busy machine
 async def test_two_three_one_ranks_take_each_sample_once_an_epoch(
     cluster: Cluster, tmp_path: Path
 ) -> None:

@@ -152,6 +152,7 @@ def test_notebook_and_command_run_as_jobs_in_its_environment(
     assert f"42 {project}" in plane.ok("logs", "said")
     taken = plane.run("dev", "job", "ana", "--name", "said", "--", "true")
     assert (taken.returncode, "exists" in taken.stderr) == (2, True)
+    plane.ok("delete", "sums", "said")
 
 
 def test_tensorboard_shows_the_events_of_a_directory(plane: ControlPlane, project: Path) -> None:

@@ -29,7 +29,10 @@ def kind(name: str, **spec: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("obj", "said"),
     [
-        (job(framework="tf"), 'spec.framework: Unsupported value: "tf": supported values: "jax"'),
+        (
+            job(framework="tf"),
+            'spec.framework: Unsupported value: "tf": supported values: "byteps"',
+        ),
         (job(queu="a"), "spec.queu: unknown field; did you mean queue?"),
         (job(roles=[]), "spec.roles"),
         (
