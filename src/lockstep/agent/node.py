@@ -29,7 +29,7 @@ class Settings:
     kubelet: Path | None = None
     """The kubelet's directory; none where there is no kubelet."""
     shares: Path | None = None
-    """Where the shares of this node's containers lie; none where nobody makes any."""
+    """Where the shares of this node's containers lie; none where the node makes none."""
     kernel_log: Path | None = None
     """What the kernel's messages are read from; none where they may not be read."""
 

@@ -1,4 +1,4 @@
-"""Who created a job: written by the server, so that nobody's usage is told as another's."""
+"""Who created a job: written by the server, so that no user's usage is told as another's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def sign(served: Served, user: User, obj: Json) -> None:
 
 
 def keep(served: Served, new: Json, old: Json) -> None:
-    """Let *new* say of its creator what *old* says: no change passes a job to somebody else."""
+    """Let *new* say of its creator what *old* says: no change passes a job to another user."""
     if not _signed(served):
         return
     before = (old["metadata"].get("annotations") or {}).get(CREATOR_ANNOTATION)

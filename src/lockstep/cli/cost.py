@@ -61,8 +61,8 @@ def cost(
 ) -> None:
     """Show what jobs, users or queues used of the GPUs, and what it cost.
 
-    What nobody held is a line of its own, so that the lines sum up to the bill of the nodes. Hours
-    for which no PriceList holds a price are shown without money.
+    GPU time that no pod held is a line of its own, so that the lines sum up to the bill of the
+    nodes. Hours for which no PriceList holds a price are shown without money.
 
     \b
     Examples:

@@ -171,7 +171,7 @@ def open_(
     show: Annotated[bool, typer.Option("--print", help="Print the link instead.")] = False,
     where: Where,
 ) -> None:
-    """Open a place in the browser. The link is its user's; give it to nobody.
+    """Open a place in the browser. The link is its user's; do not share it.
 
     Example: lockstep dev open ana
     """

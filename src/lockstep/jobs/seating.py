@@ -1,7 +1,7 @@
 """Which pods hold the ranks: those of the job's size, but for spares that took a place over.
 
-A spare takes the place of a pod that was lost; nobody else moves. Where there is none, and none can
-be placed, the others go on as a smaller world if the job's ``min`` allows, and take the pod in
+A spare takes the place of a pod that was lost; no other pod moves. Where there is none, and none
+can be placed, the others go on as a smaller world if the job's ``min`` allows, and take the pod in
 again once it is there. Only a new size numbers anew, in the order of the pods.
 """
 

@@ -1,7 +1,7 @@
 """HTTP to pods and services through the API server: ``pods/NAME:PORT/proxy/PATH``.
 
 Pods of process nodes have loopback addresses of their own, beyond 127.0.0.0/16, and only these are
-reached: whoever may write the status of a pod must not reach the machine's own services with it.
+reached: a user who may write the status of a pod must not reach the machine's own services with it.
 """
 
 from __future__ import annotations

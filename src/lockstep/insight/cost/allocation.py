@@ -48,7 +48,7 @@ def allocations(
     """Return the bill as OpenCost answers: one set for the period, or one a month *by* month.
 
     An allocation is named by the values of *by*, joined by ``/``. It bears the properties in which
-    all of its claims agree. What nobody held is ``__idle__``.
+    all of its claims agree. GPU time that no pod held is ``__idle__``.
     """
     groups = [one for one in billing.columns(by) if one != "month"]
     begins = [one.start for one in nodes] + [one.start for one in claims]
