@@ -58,7 +58,7 @@ def stored_key(key: str, rank: int, sharded: bool, replicated: bool) -> str:
     return key if sharded or replicated else f"ranks.{rank}.{key}"
 
 
-class _Planner(DefaultSavePlanner):
+class _Planner(DefaultSavePlanner):  # type: ignore[misc]  # torch is untyped here
     """Hands over what the items name."""
 
     def __init__(self, objects: dict[MetadataIndex, Any]) -> None:

@@ -176,7 +176,7 @@ def _pretend(torch: Any) -> None:
             options.pop(name, None)
         begin(self, *arguments, **options)
 
-    loaders.DataLoader.__init__ = alone  # type: ignore[method-assign]
+    loaders.DataLoader.__init__ = alone
     if not torch.distributed.is_available():
         return
     from torch.testing._internal.distributed.fake_pg import FakeStore

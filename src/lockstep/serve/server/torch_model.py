@@ -26,9 +26,7 @@ def load_torch(file: Path) -> tuple[Predict, int]:
         count = len(program.graph_signature.user_inputs)
         module = program.module().to(device)
     else:
-        module = torch.jit.load(  # type: ignore[no-untyped-call]
-            str(file), map_location=device
-        )
+        module = torch.jit.load(str(file), map_location=device)
         module.eval()
         count = max(1, len(module.forward.schema.arguments) - 1)
 
