@@ -246,10 +246,10 @@ def _tell(record: Record, at: float, decider: Any, workload: Any) -> None:
 
 def _held(cluster: Any) -> Iterator[tuple[str, object]]:
     """Yield what is held for whom: reservations of room and of quota, and nominations."""
-    room = cluster.reservation
+    room = cluster.reservations.room
     if room is not None:
         yield f"room {room.workload.name}", (room.at, sorted(room.place.items()))
-    for held in cluster.ledger.quota_reservations.values():
+    for held in cluster.reservations.quota.values():
         yield f"quota {held.workload.name}", held.at
     for one in cluster.nominations:
         yield f"nominated {one.workload.name}", (one.purpose, sorted(one.nodes.items()))

@@ -21,7 +21,6 @@ from lockstep.scheduler.core.explain.diagnosis import FITS, explain
 from lockstep.scheduler.core.model.decisions import Estimate, Verdict
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
 from lockstep.scheduler.core.placement.preconditions import passed_over
-from lockstep.scheduler.core.reservations.reserved_quota import promised
 from lockstep.scheduler.core.resources.wording import count
 from lockstep.scheduler.core.runtime.gang_status import (
     Json,
@@ -252,7 +251,7 @@ class StatusPlan:
         if workload.key in self._bindings.busy:
             return None
         problem = self._decider.problem(workload)
-        held = promised(self._cluster, workload.key)
+        held = self._cluster.reservations.of(workload.key)
         # Words name what is in the workload's own namespace, and say what is kept for it.
         signature = (
             (problem.signature, workload.queue, workload.key.namespace, held and held.at)

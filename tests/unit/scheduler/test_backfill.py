@@ -37,7 +37,7 @@ def busy(runtime: float | None = 600) -> Running:
 )
 def test_who_passes(text: str, runtime: float | None, passes: bool):
     world = busy()
-    assert world.cluster.reservation is not None
+    assert world.cluster.reservations.room is not None
     world.run(text, **runs(runtime))
     assert ("small" in world.there()) == passes
 
@@ -95,7 +95,7 @@ def test_who_passes_leaves_the_quota_that_is_promised(
 
 def test_an_unknown_run_time_is_never_assumed_to_end():
     world = busy(runtime=None)
-    assert world.cluster.reservation is None
+    assert world.cluster.reservations.room is None
     world.run("small: 1x8")
     assert world.there() == {"x", "small"}
 
@@ -106,7 +106,7 @@ def test_who_comes_behind_one_whose_time_nobody_knows_is_told_its_own(later: flo
     world.run("ends: 1x8", **runs(600))
     world.run("goes-on: 1x8")
     world.run("all: 4x8", **runs(100))
-    assert world.cluster.reservation is None
+    assert world.cluster.reservations.room is None
     world.now += later - 1.0  # a second goes by as it is submitted
     world.submit("most: 3x8", **runs(100))
     due = world.step().wake_at
@@ -114,7 +114,7 @@ def test_who_comes_behind_one_whose_time_nobody_knows_is_told_its_own(later: flo
         assert due is not None
         world.now = due
         assert {key.name for key in world.step().touched} == {"most"}
-    held = world.cluster.reservation
+    held = world.cluster.reservations.room
     assert held is not None and held.workload.name == "most"
     world.now += 10.0
     world.run("small: 1x8")
@@ -131,8 +131,10 @@ def test_words_and_the_end():
     world.end("x")
     world.settle()
     assert world.there() == {"big"}
-    assert world.cluster.reservation is not None
-    assert world.cluster.reservation.workload.name == "small", "it is the first that waits now"
+    assert world.cluster.reservations.room is not None
+    assert world.cluster.reservations.room.workload.name == "small", (
+        "it is the first that waits now"
+    )
     assert world.cluster.table.held.sum() == 0
 
 
@@ -153,14 +155,14 @@ def test_the_next_reservation_is_for_the_smallest_share(
     world.run("q3: 1x8", "q", **runs(4000))
     world.run("r1: 1x8", "r", **runs(2000))
     world.run("qw1: 1x8", first, **runs(3000))
-    assert world.cluster.reservation is not None
+    assert world.cluster.reservations.room is not None
     for name, queue in (("rw1", "r"), ("qw2", "q"), ("rw2", "r"), ("qw3", "q")):
         world.run(f"{name}: 1x8", queue, **runs(3000))
-    world.now = world.cluster.reservation.at
+    world.now = world.cluster.reservations.room.at
     world.end("q2")
     world.settle()
     assert "qw1" in world.there()
-    assert world.cluster.workloads[world.cluster.reservation.workload].queue == next_one
+    assert world.cluster.workloads[world.cluster.reservations.room.workload].queue == next_one
 
 
 def test_the_more_important_goes_before_it():
@@ -180,7 +182,7 @@ def test_an_older_one_of_its_queue_that_lost_its_place_goes_before_it():
     world = Running.on(TWO, {"q": {"guaranteed": {"nvidia.com/gpu": 16}}, "r": {}})
     world.run("old: 2x8", "r", **runs(500))
     world.run("new: 2x8", "r", **runs(500))
-    held = world.cluster.reservation
+    held = world.cluster.reservations.room
     assert held is not None
     assert held.workload.name == "new"
     world.run("owner: 2x8", "q", **runs(50))
@@ -198,7 +200,7 @@ def borrowing() -> Running:
     world = Running.on(TWO, LENDS)
     world.run("x: 1x8", "r", **runs(600))
     world.run("big: 2x8", "r", **runs(100))
-    held = world.cluster.reservation
+    held = world.cluster.reservations.room
     assert held is not None
     assert held.workload.name == "big"
     return world
@@ -256,7 +258,7 @@ def test_who_passes_does_not_lose_the_place_while_others_leave_it():
     world.end("y", again=True)
     world.settle()
     assert world.there() == {"x", "small"}
-    held = world.cluster.reservation
+    held = world.cluster.reservations.room
     assert held is not None
     assert held.workload.name == "y", "what was told to the other does not hold any more"
 
@@ -283,7 +285,7 @@ def test_nothing_is_kept_for_what_is_gone(gone: str):
     else:
         world.end("big")
     world.settle()
-    assert world.cluster.reservation is None
+    assert world.cluster.reservations.room is None
     assert world.cluster.table.held.sum() == 0
 
 
@@ -297,12 +299,12 @@ def test_backfill_never_moves_the_time_of_the_first(passing, ends):
     for number, seconds in enumerate(ends):
         world.run(f"x{number}: 1x8", **runs(float(seconds)))
     world.run("big: 3x8", **runs(100))
-    held = world.cluster.reservation
+    held = world.cluster.reservations.room
     assert held is not None
     due = held.at
     for number, (gpus, runtime) in enumerate(passing):
         world.run(f"p{number}: 1x{gpus}", **runs(runtime))
-        now = world.cluster.reservation
+        now = world.cluster.reservations.room
         assert now is not None
         assert (now.workload.name, now.at) == ("big", due)
     while "big" not in world.there():

@@ -93,6 +93,6 @@ def test_room_kept_for_others_is_told_apart_from_what_is_in_use():
     add(cluster, draw_gang("first: 2x8"))
     add(cluster, draw_gang("g: 1x4"))
     decider.decide(1.0)
-    assert cluster.reservation is not None
+    assert cluster.reservations.room is not None
     message = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", "g")]).message
     assert "2 nodes with 8 of 16 GPUs in use and 8 kept for others" in message

@@ -125,7 +125,7 @@ def test_what_is_guaranteed_of_a_model_is_not_kept_for_who_would_borrow_it() -> 
     world = world_of("AB", 8, q=stated(A=8), r={})
     world.run("x: 1x8", "r", **runs(600))
     world.run("big: 2x8", "r", **runs(100))
-    held = world.cluster.reservation
+    held = world.cluster.reservations.room
     assert held is not None and held.workload.name == "big"
     world.run("owner: 1x8", "q")
     assert "owner" in world.there()

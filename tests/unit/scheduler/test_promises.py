@@ -45,7 +45,7 @@ def waiting() -> Running:
 
 
 def held(world: Running) -> tuple[float, set[str]] | None:
-    found = world.cluster.reservation
+    found = world.cluster.reservations.room
     if found is None:
         return None
     assert found.workload.name == "big"
@@ -159,7 +159,7 @@ def test_what_is_promised_can_be_kept_after_any_event(there, size, events):
     for number, event in enumerate(events):
         happen(world, number, *event)
         world.settle()
-        promise = world.cluster.reservation
+        promise = world.cluster.reservations.room
         if promise is not None:
             assert starts_in_time(world, promise), event
 
@@ -271,8 +271,8 @@ def test_nobody_takes_a_share_of_a_card_beyond_the_time_at_which_all_of_it_is_pr
     cluster.set_gang(gang("big", minMember=1))
     cluster.set_pod(pod("big-0", gpus=2, gang="big"))
     decider.decide(1.0)
-    assert cluster.reservation is not None
-    assert cluster.reservation.at == 600
+    assert cluster.reservations.room is not None
+    assert cluster.reservations.room.at == 600
     cluster.set_pod(pod("t", **runs(runtime), **share))
     decider.decide(2.0)
     assert bool(cluster.pods["default", "t"].node) == passes

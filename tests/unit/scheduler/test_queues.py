@@ -118,7 +118,7 @@ def test_a_limit_of_a_model_that_binds_is_told_and_no_place_is_kept_for_it():
         "OverQuota",
         "needs 16 GPUs; queue q uses 0 of the 8 H100 GPUs of its limit: 8 H100 GPUs short",
     )
-    assert world.cluster.reservation is None
+    assert world.cluster.reservations.room is None
     assert world.decider.decide(world.now).wake_at is None
     world.cluster.set_queue(queue("q", limit={f"{GPU}/H100": 16}))
     world.settle()
@@ -131,8 +131,8 @@ def test_room_that_a_model_is_limited_to_is_reserved():
     timed = {"lockstep.dev/runtime": "600"}
     world.run("x: 3x8", queue="default", annotations=timed)
     world.run("y: 1x8", queue="q", annotations=timed)
-    assert world.cluster.reservation is not None
-    assert set(world.cluster.reservation.wanted) == {"h100-0"}
+    assert world.cluster.reservations.room is not None
+    assert set(world.cluster.reservations.room.wanted) == {"h100-0"}
 
 
 TURNS = {

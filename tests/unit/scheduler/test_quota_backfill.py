@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.support.running import Running
 from tests.unit.scheduler.test_backfill import at_most, runs
 
-from lockstep.scheduler.core.reservations.quota_backfill import FOLLOWING, SEARCHES
+from lockstep.scheduler.core.reservations.book import FOLLOWING, SEARCHES
 from lockstep.scheduler.core.reservations.reserved_nodes import end_of
 
 AMPLE = "s/l: " + " ".join(f"n{number}:8" for number in range(12))
@@ -30,7 +30,7 @@ def busy(queues: Queues = ALONE, runtime: float | None = 600, size: int = 2) -> 
 
 
 def promised(world: Running, queue: str = "q") -> tuple[str, float] | None:
-    held = world.cluster.ledger.quota_reservations.get(queue)
+    held = world.cluster.reservations.quota.get(queue)
     return (held.workload.name, held.at) if held is not None else None
 
 
@@ -106,7 +106,7 @@ def test_who_finds_no_room_at_its_time_gets_another_time():
     world.run("x: 1x8", "q", **runs(600))
     world.run("y: 1x8", "r", **runs(900))
     world.run("first: 2x8", "r", **runs(50))
-    assert world.cluster.reservation is not None
+    assert world.cluster.reservations.room is not None
     world.run("big: 2x8", "q", **runs(100))
     at = promised(world)
     assert at is not None
@@ -145,12 +145,12 @@ def test_few_promises_count_in_one_limit_at_a_time():
     world.run("x: 1x8", "q0", **runs(600))
     for name in names:
         world.run(f"{name}: 1x8", name, **runs(50))
-    assert len(world.cluster.ledger.quota_reservations) == FOLLOWING
+    assert len(world.cluster.reservations.quota) == FOLLOWING
     world.now = 1_000_600
     world.end("x")
     world.settle()
     assert world.there() == {"q0"}
-    assert len(world.cluster.ledger.quota_reservations) == FOLLOWING
+    assert len(world.cluster.reservations.quota) == FOLLOWING
     assert promised(world, "q8") is not None, "its turn has come"
 
 
@@ -211,11 +211,9 @@ def test_who_is_put_off_is_looked_at_without_anything_happening():
     for name in names:
         world.submit(f"{name}: 2x8", name, **runs(50))
     world.settle()
-    assert not world.cluster.ledger.quota_reservations, (
-        "too many others have been looked at in vain"
-    )
+    assert not world.cluster.reservations.quota, "too many others have been looked at in vain"
     result = world.step()
     assert result.wake_at is not None
     world.now = result.wake_at
     world.settle()
-    assert set(world.cluster.ledger.quota_reservations) == {names[-1]}
+    assert set(world.cluster.reservations.quota) == {names[-1]}

@@ -48,7 +48,7 @@ def waiting(*seconds: float) -> Running:
 
 
 def promise(world: Running) -> Reservation:
-    held = world.cluster.reservation
+    held = world.cluster.reservations.room
     assert held is not None
     assert held.workload.name == "big"
     return held
@@ -104,7 +104,7 @@ def test_the_next_leader_keeps_time_and_place(says: Says, passing: float | None)
 def test_without_a_record_there_is_a_promise_once_it_can_be_told_when_something_ends():
     world = waiting(600)
     after = succeeded(world, big=None)
-    assert after.cluster.reservation is None
+    assert after.cluster.reservations.room is None
     for one in after.gangs["x0"].pods:
         member = world.cluster.pods["default", one.metadata.name]
         after.cluster.set_pod(_standing(one, member, says=True))
@@ -148,7 +148,7 @@ def test_a_record_is_taken_up_but_once():
     world = succeeded(waiting(600))
     world.end("big")
     world.settle()
-    assert world.cluster.reservation is None
+    assert world.cluster.reservations.room is None
     assert not world.cluster.table.held.any()
 
 
@@ -156,7 +156,7 @@ def test_what_is_shown_is_taken_out_when_it_is_over():
     world = succeeded(waiting(600), everybody)
     world.cluster.remove_node("a")
     world.settle()
-    assert world.cluster.reservation is None
+    assert world.cluster.reservations.room is None
     key = WorkloadKey("Gang", "default", "big")
     shown = gang_status(world.cluster, world.cluster.workloads[key], None, 1, show(world.now))
     assert shown["reservation"] is None

@@ -71,10 +71,10 @@ def test_it_is_tried_no_more_and_nothing_is_kept_for_it():
     world = Running.on(TWO)
     world.run("x: 1x8", annotations={"lockstep.dev/runtime": "9000"})
     world.run("y: 2x8", maxWait="1h")
-    assert world.cluster.reservation is not None
+    assert world.cluster.reservations.room is not None
     world.now += 3700
     assert gave_up(world)
-    assert world.cluster.reservation is None
+    assert world.cluster.reservations.room is None
     world.end("x")
     world.settle()
     assert world.there() == set()

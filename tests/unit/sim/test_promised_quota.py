@@ -39,7 +39,7 @@ class Witness:
         for key, workload in cluster.workloads.items():
             if workload.bound:
                 self.told.pop(key.name, None)
-        for held in cluster.ledger.quota_reservations.values():
+        for held in cluster.reservations.quota.values():
             before = self.told.setdefault(held.workload.name, held.at)
             assert held.at <= before, f"{held.workload.name} was told another time"
         late = [name for name, at in self.told.items() if now > at + 1]

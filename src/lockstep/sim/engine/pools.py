@@ -148,8 +148,8 @@ class SimulatedPools:
         needed = set(growth.needed)
         for nomination in cluster.nominations:
             needed.update(nomination.nodes.values())
-        if cluster.reservation is not None:
-            needed.update(cluster.reservation.place.values())
+        if cluster.reservations.room is not None:
+            needed.update(cluster.reservations.room.place.values())
         found = shrink(
             pool, nodes.values(), now, busy=lambda n: any(cluster.on_node(n)), needed=needed
         )

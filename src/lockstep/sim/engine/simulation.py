@@ -144,10 +144,8 @@ class Simulation:
     def _others(self) -> tuple[object, ...]:
         """Return what differs once a job has moved others, or taken room kept for one of them."""
         moved = len(self._result.evictions), len(self._result.rearrangements)
-        kept = self.cluster.reservation
-        quota = [
-            (held.workload, held.at) for held in self.cluster.ledger.quota_reservations.values()
-        ]
+        kept = self.cluster.reservations.room
+        quota = [(held.workload, held.at) for held in self.cluster.reservations.quota.values()]
         return *moved, kept and (kept.workload, kept.at, kept.place), quota
 
     def _moments(self) -> Iterator[float]:
@@ -169,9 +167,9 @@ class Simulation:
         """
         if self._more or self._down or self._clock.undecided or self._pools.open:
             return False
-        if self.cluster.reservation is not None:
+        if self.cluster.reservations.room is not None:
             return False
-        if self.cluster.ledger.quota_reservations:
+        if self.cluster.reservations.quota:
             return False
         bounded = self._options.until != inf
         if any(run.standing and (run.finite or bounded) for run in self._runs.values()):

@@ -25,7 +25,8 @@ from lockstep.scheduler.core.model.decisions import Eviction, Placement, Verdict
 from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
 from lockstep.scheduler.core.placement.problem_cache import ProblemCache
 from lockstep.scheduler.core.preemption.preemptor import Preemptor
-from lockstep.scheduler.core.reservations.backfill import Backfill
+from lockstep.scheduler.core.reservations.book import ReservationBook
+from lockstep.scheduler.core.reservations.bypass import Heeded
 from lockstep.scheduler.core.state.cluster import Cluster
 
 PLANS_PER_ROUND = 4
@@ -57,14 +58,14 @@ class Decider:
         self.broken: dict[WorkloadKey, Verdict] = {}
         """Workloads that cannot be decided about until they change, and what happened."""
         self.preemptor = Preemptor(cluster)
-        self.backfill = Backfill(cluster, self.problem)
+        self.book = ReservationBook(cluster, self.problem)
         self.tentative_placements = TentativePlacements(cluster)
         self.requeue_wait = RequeueWait(cluster)
         self.max_waits = MaxWaits()
         self._arrival_wait = ArrivalWait()
         self.defragmenter = Defragmenter(cluster, self.preemptor, costs)
         self.defragmentation = DefragStep(
-            self.defragmenter, self.backfill, PolicyTrigger(cluster, policy)
+            self.defragmenter, self.book, PolicyTrigger(cluster, policy)
         )
         self._plans_left = 0
         self._last = 0.0
@@ -136,11 +137,11 @@ class Decider:
         """Release tentative placements that nothing takes back any more; say when to come back."""
         self.requeue_wait.expect(result.evictions, now)
         if self.tentative_placements:  # they may break reservations: others may then go for more
-            self.backfill.refresh(now, released=False)
+            self.book.refresh(now, released=False)
         moved = result.evictions or result.rearrangements or self.cluster.freed != self._freed
         settled = not (moved or cut_short)
         self.tentative_placements.hand_out(result, now, settled=settled, waits=absent_until)
-        for due in (self.backfill.wake_at, self.max_waits.next, self.preemptor.wake_at(now)):
+        for due in (self.book.wake_at, self.max_waits.next, self.preemptor.wake_at(now)):
             if due is not None:
                 result.wake(due)
         self.cluster.ledger.rest()
@@ -163,7 +164,7 @@ class Decider:
             return
         key = chance.look.workload.key
         try:
-            with self.backfill.lifted(chance.look.workload, now):
+            with self.book.bypass.lifted(chance.look.workload, now):
                 found = self.defragmentation.take(chance)
         except Exception as error:
             self._set_aside(key, error, result)
@@ -189,15 +190,15 @@ class Decider:
         """Decide about one workload; return how many of its pods were placed."""
         workload = self.cluster.workloads[key]
         stands = key in self.cluster.nominations
-        with self.backfill.lifted(workload, now):
+        with self.book.bypass.lifted(workload, now) as heeded:
             if stands:
                 placement = self._stand(workload, now, result)
                 if placement is None:
                     return 0
             else:
-                exempt = self.backfill.exempt(workload, now)
-                placement = self._placer.place(workload, self.problem(workload), exempt=exempt)
-            if placement is None and self._evict_for(workload, now, result):
+                problem = self.problem(workload)
+                placement = self._placer.place(workload, problem, exempt=heeded.exempt)
+            if placement is None and self._evict_for(workload, heeded, now, result):
                 return 0
         if placement is None:
             self._reserve(workload, now)
@@ -207,18 +208,18 @@ class Decider:
             self.broken.pop(key, None)
             return 0
         self._commit(placement, now)
-        result.more |= self.backfill.placed(workload, placement, now)
+        result.more |= self.book.placed(workload, placement, heeded, now)
         self.tentative_placements.hold(placement, now, grows=stands and key in self._resting)
         self.broken.pop(key, None)
         return len(placement.assignments)
 
     def _reserve(self, workload: Workload, now: float) -> None:
         """Tell when a workload that does not fit can start, and keep what it needs until then."""
-        if not self.backfill.may_promise(workload, now):
+        if not self.book.may_reserve(workload, now):
             return
         problem = self.problem(workload)
         if problem is not None and any(quota.need for quota in problem.needs):
-            self.backfill.reserve(workload, problem, now)
+            self.book.reserve(workload, problem, now)
 
     def _stand(self, workload: Workload, now: float, result: CycleResult) -> Placement | None:
         """Return the place of a workload for which others leave, once they have."""
@@ -239,17 +240,19 @@ class Decider:
             result.touched.add(workload.key)
         return placement
 
-    def _evict_for(self, workload: Workload, now: float, result: CycleResult) -> bool:
+    def _evict_for(
+        self, workload: Workload, heeded: Heeded, now: float, result: CycleResult
+    ) -> bool:
         """Let others leave for a workload without a place; return whether that ends its turn."""
         problem = self.problem(workload)
         if problem is None or not self.preemptor.worth_a_look(workload, problem):
             return False
         if not self._plans_left:
             result.more = True
-            self.backfill.withhold()
+            self.book.withhold()
             return True
         self._plans_left -= 1
-        rows = self.backfill.open_to(workload, now)
+        rows = self.book.bypass.open_to(heeded)
         eviction, again = self.preemptor.evict_for(workload, problem, now, rows)
         if eviction is not None:
             self._make_way(eviction, result)
@@ -258,7 +261,7 @@ class Decider:
         elif again:
             self._resting.add(workload.key)
             self.pending_queue.step_aside(workload.key)
-            self.backfill.withhold()
+            self.book.withhold()
             result.failed.append(workload.key)
         return eviction is not None or again
 
@@ -273,7 +276,7 @@ class Decider:
         self.broken[key] = verdict
         self.pending_queue.step_aside(key)
         self.cluster.nominations.drop(key)
-        self.backfill.release(key)
+        self.book.release(key)
         result.given_up[key] = verdict
         result.touched.add(key)
 
@@ -300,7 +303,7 @@ class Decider:
         self.tentative_placements.review()
         self.cluster.ledger.age(now)
         self.cluster.memory.count(now)
-        self.backfill.refresh(now, released=self.cluster.nominations.refresh())
+        self.book.refresh(now, released=self.cluster.nominations.refresh())
         result.notes += self.defragmenter.advance(now)
         changed = result.touched = self.cluster.touched
         self.cluster.touched = set()

@@ -12,7 +12,7 @@ from lockstep.scheduler.core.defrag.migration import Rearrangement
 from lockstep.scheduler.core.defrag.policy_trigger import PolicyTrigger
 from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
 from lockstep.scheduler.core.placement.problem import Problem
-from lockstep.scheduler.core.reservations.backfill import Backfill
+from lockstep.scheduler.core.reservations.book import ReservationBook
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,11 @@ class Chance:
 class DefragStep:
     """Chooses one gang at a time, and only while nothing else is being moved."""
 
-    def __init__(self, defragmenter: Defragmenter, backfill: Backfill, due: PolicyTrigger) -> None:
+    def __init__(
+        self, defragmenter: Defragmenter, book: ReservationBook, due: PolicyTrigger
+    ) -> None:
         self._defragmenter = defragmenter
-        self._backfill = backfill
+        self._book = book
         self._due = due
         self.wake_at: float | None = None
         """When to look again even if nothing happens."""
@@ -66,5 +68,5 @@ class DefragStep:
         return self._defragmenter.by_policy(chance.look, chance.policy)
 
     def _look(self, workload: Workload, problem: Problem, now: float) -> Look:
-        exempt = self._backfill.exempt(workload, now)
-        return Look(workload, problem, now, () if exempt else self._backfill.nodes())
+        exempt = self._book.bypass.exempt(workload, now)
+        return Look(workload, problem, now, () if exempt else self._book.nodes())

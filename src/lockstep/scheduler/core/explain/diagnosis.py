@@ -195,7 +195,7 @@ class _Inquiry:
 
     def _kept(self) -> str:
         """Return what a reservation has to do with it: its own, or somebody else's."""
-        held = self.cluster.reservation
+        held = self.cluster.reservations.room
         if held is None:
             return ""
         at = timestamp.show(held.at)

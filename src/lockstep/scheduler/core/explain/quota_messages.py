@@ -23,7 +23,6 @@ from lockstep.scheduler.core.quota.account import (
 )
 from lockstep.scheduler.core.quota.dominant_share import dominant_share
 from lockstep.scheduler.core.quota.usage_history import history
-from lockstep.scheduler.core.reservations.reserved_quota import promises
 from lockstep.scheduler.core.resources import wording
 from lockstep.scheduler.core.state.cluster import Cluster
 
@@ -100,7 +99,7 @@ def _kept(cluster: Cluster, over: OverQuota, workload: Workload) -> str:
     of the limit is kept, with the names in its own namespace.
     """
     said, name = "", over.account.name
-    for held in sorted(promises(cluster), key=lambda one: one.at):
+    for held in sorted(cluster.reservations, key=lambda one: one.at):
         until = timestamp.show(held.at)
         given = held.given.get(name, {}).get(over.resource, 0)
         kept = held.asked.get(over.resource, 0) - given if name in held.given else 0

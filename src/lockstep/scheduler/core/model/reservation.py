@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,6 +47,40 @@ class Reservation:
             np.array_equal(_trimmed(mine), _trimmed(other.wanted[node]))
             for node, mine in self.wanted.items()
         )
+
+
+@dataclass(slots=True)
+class Reservations:
+    """The book of reservations: one of room and quota at most, and by queue one of quota alone."""
+
+    room: Reservation | None = None
+    quota: dict[str, Reservation] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return self.room is not None or bool(self.quota)
+
+    def __iter__(self) -> Iterator[Reservation]:
+        if self.room is not None:
+            yield self.room
+        yield from self.quota.values()
+
+    def of(self, key: WorkloadKey) -> Reservation | None:
+        """Return the reservation of a workload."""
+        return next((held for held in self if held.workload == key), None)
+
+    def add(self, held: Reservation) -> None:
+        """Enter a reservation, instead of the one of room or of its queue's quota that there is."""
+        if held.wanted:
+            self.room = held
+        else:
+            self.quota[held.queue] = held
+
+    def remove(self, held: Reservation) -> None:
+        """Strike out a reservation that is in the book."""
+        if held.wanted:
+            self.room = None
+        else:
+            del self.quota[held.queue]
 
 
 def turn_of(workload: Workload) -> Turn:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from lockstep.api.names import GPU, PODS
 from lockstep.api.queue import Queue
 from lockstep.scheduler.core.model.pod_shape import PodShape
-from lockstep.scheduler.core.model.reservation import Reservation
 from lockstep.scheduler.core.model.workload import Member, WorkloadKey
 from lockstep.scheduler.core.quota.account import ITSELF, Account, Amounts, CardKind, OverQuota
 from lockstep.scheduler.core.quota.guarantee import MODEL_PREFIX, bears_on, holds
@@ -41,8 +40,6 @@ class Ledger:
         it."""
         self.reserved: dict[str, Amounts] = {}
         """By account, what of its ceilings is kept for those to whom a time is promised."""
-        self.quota_reservations: dict[str, Reservation] = {}
-        """By queue, what quota is promised to its first workload that limits keep waiting."""
         self.moved: set[tuple[str, WorkloadKey]] = set()
         """By account, workloads of which pods have come, gone or changed; whoever goes by it
         clears it."""

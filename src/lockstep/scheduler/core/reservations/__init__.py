@@ -1,5 +1,5 @@
 """When a workload that does not fit starts at the latest, and what is held for it until then.
 
 ``cycle``, ``explain`` and ``runtime`` may import it; it imports ``preemption`` and below.
-Start reading at ``backfill.py``, then ``quota_backfill.py``.
+Start reading at ``book.py``, then ``bypass.py``.
 """

@@ -12,7 +12,7 @@ from lockstep.scheduler.core.model.workload import Workload
 from lockstep.scheduler.core.quota.account import Amounts
 from lockstep.scheduler.core.quota.supposed import less
 from lockstep.scheduler.core.reservations.quota_releases import Back, QuotaReleases
-from lockstep.scheduler.core.reservations.reserved_quota import kept_in, kept_off, needed, promises
+from lockstep.scheduler.core.reservations.reserved_quota import kept_in, kept_off, needed
 from lockstep.scheduler.core.state.cluster import Cluster
 
 
@@ -26,7 +26,7 @@ class QuotaTimeline:
         self._cluster, self._workload = cluster, workload
         self._runs = inf if workload.runtime is None else workload.runtime
         self._chain = cluster.ledger.account(workload.queue).chain
-        self._others = [held for held in promises(cluster) if held.workload != workload.key]
+        self._others = [held for held in cluster.reservations if held.workload != workload.key]
         # What others lend depends on what each of them uses.
         bounds = None if cluster.ledger.keeps else self._chain[-1]
         found: dict[str, list[Back]] = {}

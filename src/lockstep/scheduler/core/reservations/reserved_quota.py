@@ -15,22 +15,10 @@ from lockstep.scheduler.core.model.reservation import Reservation
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
 from lockstep.scheduler.core.quota.account import Account, Amounts
 from lockstep.scheduler.core.quota.supposed import without
-from lockstep.scheduler.core.reservations.quota_releases import LimitChange, QuotaReleases
 from lockstep.scheduler.core.reservations.reserved_nodes import hold
 from lockstep.scheduler.core.state.cluster import Cluster
 
 NOTHING: Mapping[str, Amounts] = {}
-
-
-def promises(cluster: Cluster) -> list[Reservation]:
-    """Return all that is promised: a place and quota, or quota alone."""
-    held = cluster.reservation
-    return [*([] if held is None else [held]), *cluster.ledger.quota_reservations.values()]
-
-
-def promised(cluster: Cluster, key: WorkloadKey) -> Reservation | None:
-    """Return what is promised to a workload."""
-    return next((held for held in promises(cluster) if held.workload == key), None)
 
 
 def kept_in(cluster: Cluster, queue: str, asked: Mapping[str, int]) -> dict[Account, list[str]]:
@@ -45,25 +33,6 @@ def kept_in(cluster: Cluster, queue: str, asked: Mapping[str, int]) -> dict[Acco
         if names and (not ledger.keeps or account.queue == queue):
             found[account] = names
     return found
-
-
-def note(cluster: Cluster, held: Reservation, back: QuotaReleases) -> None:
-    """Note of a promise by account, whose ceilings count for it, what is given back in time."""
-    accounts = kept_in(cluster, held.queue, held.asked)
-    held.given = {one.name: back.by(one, held.at, names) for one, names in accounts.items()}
-
-
-def shift(held: Reservation, moved: LimitChange) -> None:
-    """Bring up to date what is given back in time for a promise."""
-    for account in moved.account.chain:
-        given = held.given.get(account.name)
-        if given is None:
-            continue
-        for backs, sign in ((moved.before, -1), (moved.after, 1)):
-            for end, amounts in backs:
-                if end <= held.at:
-                    for name in given:
-                        given[name] += sign * amounts.get(name, 0)
 
 
 def needed(
@@ -114,12 +83,6 @@ def _needed(
     return most
 
 
-def settle(cluster: Cluster) -> None:
-    """Keep of limits from everybody what must be left to promises for ever."""
-    if cluster.ledger.specs:
-        cluster.ledger.reserved = needed(cluster, promises(cluster))
-
-
 def left_to(cluster: Cluster, queue: str, held: Sequence[Reservation]) -> dict[str, Amounts]:
     """Return what is kept of all limits where of those around a queue as much is as must be left to
     some promises alone.
@@ -160,7 +123,7 @@ def others_then(
         yield
         return
     end = at + (inf if workload.runtime is None else workload.runtime)
-    others = [held for held in promises(cluster) if held.workload != workload.key]
+    others = [held for held in cluster.reservations if held.workload != workload.key]
     chain = ledger.account(workload.queue).chain if others else ()
     back = {account.name: _given_by(cluster, gone, account) for account in chain}
     around = [account.name for account in chain]
@@ -172,11 +135,11 @@ def others_then(
 @contextmanager
 def own_promise(cluster: Cluster, key: WorkloadKey) -> Iterator[None]:
     """Let what is kept for a workload be free for a moment, as it is for the workload itself."""
-    held = promised(cluster, key)
+    held = cluster.reservations.of(key)
     if held is None:
         yield
         return
-    others = [one for one in promises(cluster) if one is not held]
+    others = [one for one in cluster.reservations if one is not held]
     hold(cluster, held, -1)
     try:
         with kept_off(cluster, left_to(cluster, held.queue, others)):

@@ -1,9 +1,17 @@
-"""Whether what was promised to a workload can still be kept, as things stand."""
+"""Whether what is reserved for a workload can still be held, as things stand; also for what an
+earlier leader has reserved.
+
+A reservation is on record in the gang's status. Made anew it could only be for later: pods bound
+just now do not yet say since when they run, and whatever has passed since then is in its way.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from lockstep.api import timestamp
 from lockstep.scheduler.core.model.reservation import Reservation, turn_of
 from lockstep.scheduler.core.model.workload import Member, Workload
 from lockstep.scheduler.core.placement import admission
@@ -17,7 +25,7 @@ from lockstep.scheduler.core.reservations.reserved_nodes import (
     ends_in_time,
     reserved,
 )
-from lockstep.scheduler.core.reservations.reserved_quota import others_then, promises
+from lockstep.scheduler.core.reservations.reserved_quota import others_then
 from lockstep.scheduler.core.state.cluster import Cluster
 
 
@@ -50,7 +58,7 @@ def quota_comes_about(cluster: Cluster, held: Reservation) -> bool:
     """Return whether a workload's queue may use what is promised in time, whatever room there
     is.
     """
-    there = [one for one in promises(cluster) if one.at <= held.at < one.until]
+    there = [one for one in cluster.reservations if one.at <= held.at < one.until]
     for account in cluster.ledger.account(held.queue).chain:
         for name, given in held.given.get(account.name, {}).items():
             ceiling = account.ceilings.get(name)
@@ -86,3 +94,28 @@ def _counted(cluster: Cluster, account: Account, held: Reservation, now: float) 
     """Return who ends in time of those who count in a queue or in one of those around it."""
     counted = cluster.ledger.counted(account.chain[-1])
     return [member for member in counted if ends_in_time(cluster, member, held, now)]
+
+
+def recorded(cluster: Cluster) -> list[Reservation]:
+    """Return the reservations on record, whether they can be held or not.
+
+    Where there are several, all but one had come to nothing; the next one in line had the last, and
+    comes first.
+    """
+    found = [one for workload in cluster.workloads.values() for one in _recorded(cluster, workload)]
+    return sorted(found, key=lambda one: (-one.priority, one.turn))
+
+
+def _recorded(cluster: Cluster, workload: Workload) -> Iterator[Reservation]:
+    record = workload.gang.status.reservation if workload.gang is not None else None
+    if record is None or not workload.open or workload.bound:
+        return
+    at = timestamp.read(record.time)
+    if at is None:
+        return  # nobody can keep what nobody can read; it is made anew
+    waiting = {
+        member.name: member for pod_group in workload.pod_groups for member in pod_group.pending
+    }
+    place = {waiting[pod]: node for pod, node in record.place.items() if pod in waiting}
+    if place:
+        yield reserved(cluster, workload, at, place)

@@ -115,7 +115,7 @@ NO_ESTIMATE: Json = {
 
 
 def _estimate(cluster: Cluster, gang: Gang, foreseen: SeenEstimate | None) -> Json:
-    held, shown = cluster.reservation, gang.status
+    held, shown = cluster.reservations.room, gang.status
     meta = gang.metadata
     if foreseen is None:
         if held is None or held.workload != WorkloadKey("Gang", meta.namespace, meta.name):
@@ -187,7 +187,7 @@ def _nominated(cluster: Cluster, workload: Workload) -> dict[str, str | None] | 
 
 def _reservation(cluster: Cluster, workload: Workload) -> Json | None:
     """Return what is kept for it until its time; a later leader goes by what is written here."""
-    held = cluster.reservation
+    held = cluster.reservations.room
     if held is None or held.workload != workload.key:
         return None
     shown = workload.gang.status.reservation if workload.gang is not None else None

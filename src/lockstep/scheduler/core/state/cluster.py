@@ -19,7 +19,7 @@ from lockstep.scheduler.core.model.data_wishes import with_data_wishes
 from lockstep.scheduler.core.model.node_info import NodeInfo
 from lockstep.scheduler.core.model.node_table import NodeTable
 from lockstep.scheduler.core.model.pod_shape import Shapes
-from lockstep.scheduler.core.model.reservation import Reservation
+from lockstep.scheduler.core.model.reservation import Reservations
 from lockstep.scheduler.core.model.topology import Topologies
 from lockstep.scheduler.core.model.workload import Member, PodKey, Workload, WorkloadKey
 from lockstep.scheduler.core.quota.account import Amounts, CardKind
@@ -55,7 +55,7 @@ class Cluster:
         self.priorities = Priorities()
         self.timed = False
         """Whether anything has ever said how long it runs."""
-        self.reservation: Reservation | None = None
+        self.reservations = Reservations()
         self.leaving: dict[PodKey, Member] = {}
         """Pods with nodes that are being deleted."""
         self.ledger = Ledger()
