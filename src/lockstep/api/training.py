@@ -261,7 +261,7 @@ class TrainingJobSpec(Wire, frozen=True):
         Meta(
             max_length=100,
             description="Jobs of its namespace that must have succeeded before its pods are "
-            "created; when one fails, it fails too.",
+            "created; the name of an array stands for all its jobs. When one fails, it fails too.",
         ),
     ] = []
     max_wait: Annotated[

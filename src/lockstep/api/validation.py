@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from lockstep.api.label_syntax import value_problems
-from lockstep.api.names import SCHEDULER_NAME
+from lockstep.api.names import ARRAY_LABEL, SCHEDULER_NAME
 from lockstep.api.parallelism import Parallelism
 from lockstep.api.quantity import to_int
 from lockstep.api.roles import (
@@ -97,8 +97,9 @@ def _after(job: TrainingJob) -> Iterator[Problem]:
     for i, name in enumerate(job.spec.after):
         if not _DNS_LABEL.fullmatch(name):
             yield Problem(f"spec.after[{i}]", name, "must be the name of a job")
-        elif name == job.metadata.name:
-            yield Problem(f"spec.after[{i}]", name, "must be another job than this one")
+        elif name in (job.metadata.name, job.metadata.labels.get(ARRAY_LABEL)):
+            allowed = "must be another job than this one, or another array than its own"
+            yield Problem(f"spec.after[{i}]", name, allowed)
 
 
 def _success(job: TrainingJob) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lockstep.api.core import NODES, PRIORITY_CLASSES
-from lockstep.api.names import API_VERSION
+from lockstep.api.names import API_VERSION, ARRAY_LABEL
 from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.queue import QUEUES, Queue
 from lockstep.api.resource import Resource
@@ -72,7 +72,10 @@ async def _missing(session: Session, obj: Json) -> list[str]:
         try:
             await session.client.get(TRAINING_JOBS, name, namespace)
         except NotFound:
-            found.append(name)
+            array = f"{ARRAY_LABEL}={name}"
+            jobs = await session.client.list(TRAINING_JOBS, namespace, label_selector=array)
+            if not jobs.items:
+                found.append(name)
     return found
 
 

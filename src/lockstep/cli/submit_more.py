@@ -21,7 +21,6 @@ Json = dict[str, Any]
 KEPT_FOR = "1d"
 """How long a job made of flags stays after its end, unless --ttl says otherwise."""
 FOR_EVER = "never"
-ARRAY_LABEL = f"{names.GROUP}/array"
 ARRAY_INDEX = "LOCKSTEP_ARRAY_INDEX"
 MOST_OF_ARRAY = 1000
 LONGEST_SCRIPT = 128 << 10
@@ -70,7 +69,8 @@ class More:
         list[str] | None,
         typer.Option(
             metavar="JOB",
-            help="Begin once this job has succeeded; fail when it fails; may be repeated.",
+            help="Begin once this job, or all jobs of this array, have succeeded; fail when one "
+            "fails; may be repeated.",
             autocompletion=of("job"),
         ),
     ] = None
@@ -150,7 +150,7 @@ class More:
     def _numbered(self, job: Json, number: int) -> Json:
         one = copy.deepcopy(job)
         metadata = one["metadata"]
-        metadata.setdefault("labels", {})[ARRAY_LABEL] = metadata["name"]
+        metadata.setdefault("labels", {})[names.ARRAY_LABEL] = metadata["name"]
         metadata["name"] = f"{metadata['name']}-{number}"
         templates = [role["template"] for role in one["spec"]["roles"]]
         _set_environment(templates, {ARRAY_INDEX: str(number)})

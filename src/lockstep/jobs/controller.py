@@ -35,8 +35,8 @@ from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import to_builtins
 from lockstep.api.worlds import WORLD_SUFFIX
 from lockstep.health.core.lifecycle import is_lost
+from lockstep.jobs import awaited, ssh
 from lockstep.jobs import conditions as cond
-from lockstep.jobs import ssh
 from lockstep.jobs.decide import decide
 from lockstep.jobs.frameworks import FRAMEWORKS
 from lockstep.jobs.frameworks.base import CONFIG_SUFFIX, SSH_SUFFIX, logs_in
@@ -143,7 +143,7 @@ class JobController:
             role=others[ROLES].get(namespace, name + RIGHTS_SUFFIX),
             findings=self._findings(namespace, name),
             binding=others[ROLE_BINDINGS].get(namespace, name + RIGHTS_SUFFIX),
-            awaited={other: self.caches.jobs.get(namespace, other) for other in job.spec.after},
+            awaited=awaited.others(self.caches.jobs, job),
             authority=(self.client.config.ca or b"").decode(),
         )
         placed = cond.since(job.status, cond.PLACED, True)

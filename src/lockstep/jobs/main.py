@@ -21,9 +21,9 @@ from lockstep.api.gang import GANGS
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.node_health import NODE_HEALTHS
-from lockstep.api.training import TRAINING_JOBS, TrainingJob
+from lockstep.api.training import TRAINING_JOBS
 from lockstep.health.core.lifecycle import is_lost
-from lockstep.jobs.awaited import AFTER_INDEX, index
+from lockstep.jobs import awaited
 from lockstep.jobs.controller import Caches, JobController
 from lockstep.jobs.leaving_nodes import notice_of
 from lockstep.jobs.metrics import RankMetrics
@@ -36,7 +36,7 @@ NODE_INDEX: Final = "lockstep.dev/node"
 
 def add_jobs(manager: Manager) -> None:
     """Run the controller of training jobs while *manager* leads."""
-    jobs = manager.informer(TRAINING_JOBS, indices={AFTER_INDEX: index})
+    jobs = manager.informer(TRAINING_JOBS, indices=awaited.INDICES)
     of_pods = {JOB_LABEL: _job_of, NODE_INDEX: _node_of}
     pods = manager.informer(PODS, label_selector=JOB_LABEL, indices=of_pods)
     nodes = manager.informer(NODES)
@@ -50,7 +50,7 @@ def add_jobs(manager: Manager) -> None:
     shell = JobController(manager.client, caches, manager.recorder())
     controller = Controller("trainingjob", shell.reconcile, workers=4)
     controller.follow(jobs)
-    controller.follow(jobs, lambda job: _after(jobs, job))
+    controller.follow(jobs, lambda job: awaited.waiting_for(jobs, job))
     followed: list[Informer[Any]] = [pods, leases, *others.values()]
     for informer in followed:
         controller.follow(informer, lambda obj: _job_key(obj.metadata))
@@ -62,12 +62,6 @@ def add_jobs(manager: Manager) -> None:
 
     controller.follow(nodes, on_lost)
     manager.add(controller)
-
-
-def _after(jobs: Informer[TrainingJob], job: TrainingJob) -> Iterable[Key]:
-    """Return the jobs that wait for *job*."""
-    there = jobs.by_index(AFTER_INDEX, f"{job.metadata.namespace}/{job.metadata.name}")
-    return [(one.metadata.namespace, one.metadata.name) for one in there]
 
 
 def _node_of(pod: Pod) -> Iterable[str]:

@@ -48,8 +48,8 @@ class Seen:
     binding: AnyObject | None = None
     findings: Mapping[str, Sequence[Finding]] = field(default_factory=dict)
     """What is wrong with the nodes of its pods, by node."""
-    awaited: Mapping[str, TrainingJob | None] = field(default_factory=dict)
-    """The jobs that it comes after, by name; None for one that is not there."""
+    awaited: Mapping[str, Sequence[TrainingJob]] = field(default_factory=dict)
+    """What each name stands for that it comes after: a job, those of an array, or nothing yet."""
     authority: str = ""
     """Whom they trust to be the API server: certificates in PEM."""
 

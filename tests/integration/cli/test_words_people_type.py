@@ -102,7 +102,12 @@ def test_a_job_comes_after_another(plane: ControlPlane, tmp_path: Path) -> None:
     assert plane.ok("logs", "use") == "used\n"
     doubt = plane.run("submit", "plain", "--name", "lost", "--after", "nothing", "--", "true")
     assert "warning: job nothing, which lost waits for, is not there" in doubt.stderr
-    plane.ok("delete", "prep", "use", "lost")
+    plane.ok("submit", "plain", "--name", "sweep", "--array", "2", "--", "true")
+    plane.ok("submit", "plain", "--name", "sum", "--after", "sweep", "--", "echo", "all")
+    plane.eventually_phase("sum", "Succeeded")
+    assert {job: plane.phase(job) for job in ("sweep-0", "sweep-1")} == {
+        "sweep-0": "Succeeded", "sweep-1": "Succeeded"}  # fmt: skip
+    plane.ok("delete", "prep", "use", "lost", "sum", "sweep-0", "sweep-1")
 
 
 def test_a_pod_of_another_scheduler_is_explained(plane: ControlPlane) -> None:
