@@ -15,10 +15,13 @@ from tests.support.waiting import eventually
 
 from lockstep.api.core import CONTROLLER_REVISIONS, NAMESPACES, PODS, SERVICES, Pod
 from lockstep.api.names import LEADS_TO_ANNOTATION, REVISION_LABEL, SYSTEM_NAMESPACE
+from lockstep.api.resource import Resource
 from lockstep.api.serving import ROUTERS, ROUTES
 from lockstep.api.timestamp import show
+from lockstep.api.wire import to_builtins
 from lockstep.compat import dialects
-from lockstep.compat.kserve.objects import INFERENCE_SERVICES
+from lockstep.compat.kserve.objects import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_SERVICES
+from lockstep.compat.leaderworkerset.kinds import LEADER_WORKER_SETS
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_foreign
 from lockstep.kube.errors import AlreadyExists, NotFound
@@ -42,13 +45,14 @@ def server(request: pytest.FixtureRequest) -> ApiServer:
 async def client(server: ApiServer) -> AsyncIterator[Client]:
     """A client, while the controllers run with the rights that they are given."""
     async with server.client() as found:
-        await ensure_foreign(found, dialects.manifests(["kserve"]))
+        await ensure_foreign(found, dialects.manifests(["kserve", "leaderworkerset"]))
         config = server.data / "kubeconfigs" / "controllers.kubeconfig"
         controllers = PartProcess(config, part="controllers").start()
         with contextlib.suppress(AlreadyExists):
             await found.create(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
         yield found
-        await found.delete(INFERENCE_SERVICES, "played", "default", propagation="Background")
+        with contextlib.suppress(NotFound):
+            await found.delete(INFERENCE_SERVICES, "played", "default", propagation="Background")
         controllers.kill()
 
 
@@ -159,3 +163,64 @@ async def _forgets_old_revisions(client: Client) -> None:
         return len(names) <= KEPT + 2 and "played-predictor-00002" in names
 
     await eventually(few, WITHIN, "the oldest revisions are gone")
+
+
+CONTAINERS = [{"name": "main", "image": "none", "command": ["serve"]}]
+TEMPLATE = {"size": 1, "workerTemplate": {"spec": {"containers": CONTAINERS}}}
+COMPOSED: list[tuple[Resource[Any], dict[str, Any]]] = [
+    (LEADER_WORKER_SETS, {"replicas": 1, "leaderWorkerTemplate": TEMPLATE}),
+    (LLM_SERVICES, {"model": {"uri": "s3://b/m"}, "template": {"containers": CONTAINERS}}),
+    (
+        INFERENCE_GRAPHS,
+        {"nodes": {"root": {"routerType": "Sequence", "steps": [{"serviceName": "played"}]}}},
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec"), COMPOSED, ids=[resource.plural for resource, _ in COMPOSED]
+)
+async def test_kinds_made_of_services_tell_how_these_stand(
+    client: Client, resource: Resource[Any], spec: dict[str, Any]
+) -> None:
+    name = f"of-{resource.plural}"
+
+    async def created() -> bool:
+        with contextlib.suppress(NotFound):
+            await client.create(resource, {"metadata": {"name": name}, "spec": spec}, "default")
+            return True
+        return False
+
+    await eventually(created, WITHIN, "the kind is served")
+
+    async def told() -> bool:
+        status = to_builtins((await client.get(resource, name, "default")).status)
+        return bool(status.get("conditions"))
+
+    await eventually(told, WITHIN, "its status says how it stands")
+    await client.delete(resource, name, "default", propagation="Background")
+
+
+async def test_route_and_name_of_the_predictor_go_with_the_transformer(client: Client) -> None:
+    await play_router(client, "127.0.0.81")
+    spec = {"predictor": {"containers": CONTAINERS}, "transformer": {"containers": CONTAINERS}}
+    body = {"metadata": {"name": "played"}, "spec": spec}
+    await client.create(INFERENCE_SERVICES, body, "default")
+
+    async def there() -> int:
+        found = 0
+        for res in (ROUTES, SERVICES):
+            with contextlib.suppress(NotFound):
+                await client.get(res, "played-predictor", "default")
+                found += 1
+        return found
+
+    async def both() -> bool:
+        return await there() == 2
+
+    async def neither() -> bool:
+        return await there() == 0
+
+    await eventually(both, WITHIN, "the predictor has a route and a name of its own")
+    await client.patch(INFERENCE_SERVICES, "played", {"spec": {"transformer": None}}, "default")
+    await eventually(neither, WITHIN, "they are gone")
