@@ -23,7 +23,7 @@ from lockstep.scheduler.core.placement.group_domains import first_nodes
 from lockstep.scheduler.core.placement.preconditions import unmet_precondition
 from lockstep.scheduler.core.placement.problem import Problem, problem_of
 from lockstep.scheduler.core.placement.search import EVERYWHERE, Domain, Search
-from lockstep.scheduler.core.reservations.reserved_quota import own_promise
+from lockstep.scheduler.core.reservations.reserved_quota import own_released
 from lockstep.scheduler.core.resources import wording
 from lockstep.scheduler.core.resources.columns import is_port
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -42,7 +42,7 @@ def explain(cluster: Cluster, workload: Workload) -> Verdict:
     if found is None and nomination is not None:
         return Verdict(nomination.purpose, in_words(nomination, cluster))
     if found is None:
-        with own_promise(cluster, workload.key):
+        with own_released(cluster, workload.key):
             found = _Inquiry(cluster, workload).verdict()
     return with_remedy(found)
 

@@ -4,7 +4,6 @@ said: less asked for, quota given back by others, limits raised."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 
 from lockstep.scheduler.core.explain.amounts import amount
@@ -14,7 +13,7 @@ from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.placement.what_if import WhatIf
 from lockstep.scheduler.core.quota.account import OverQuota, in_all
-from lockstep.scheduler.core.quota.supposed import allowing, lending
+from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.resources import wording
 from lockstep.scheduler.core.state.cluster import Cluster
 
@@ -78,18 +77,17 @@ class QuotaRemedies:
 
     def _raised(self, over: OverQuota) -> Iterator[str]:
         """Yield the limits to be raised together, and whether there must be room besides."""
-        ledger, said = self._cluster.ledger, list[str]()
-        with ExitStack() as raised:
+        said = list[str]()
+        with Supposed(self._cluster.ledger) as raised:
             found: OverQuota | None = over
             while found is not None:
                 if len(said) == LIMITS:
                     return
                 said.append(self._limit(found))
                 if found.field == "lending":
-                    raised.enter_context(lending(ledger))
+                    raised.lend()
                 else:
-                    most = found.used + found.asked
-                    raised.enter_context(allowing(found.account, found.resource, most))
+                    raised.allow(found.account, found.resource, found.used + found.asked)
                 found = binding(self._cluster, self._workload, self._problem)
             remedies = Remedies(self._cluster, self._workload, self._problem)
             if remedies.starts():

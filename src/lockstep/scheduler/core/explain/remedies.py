@@ -17,7 +17,7 @@ from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.group_domains import first_nodes
 from lockstep.scheduler.core.placement.problem import Bounds, Problem
 from lockstep.scheduler.core.placement.search import EVERYWHERE, Domain, Search
-from lockstep.scheduler.core.quota.supposed import alone
+from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.resources import wording
 from lockstep.scheduler.core.scoring.feasibility import (
     SIMULATED,
@@ -226,7 +226,8 @@ class Remedies:
     def _undisturbed(self) -> Search | None:
         """Return the search within the queue's limits as they would be were there nobody else."""
         own = [member for member in self._workload.bound if member.account is not None]
-        with alone(self._cluster.ledger, own):
+        with Supposed(self._cluster.ledger) as quota:
+            quota.leave_alone(own)
             return admission.search(self._cluster, self._workload, self._problem)
 
     def _left(self, domain: Domain) -> IntArray:

@@ -1,30 +1,32 @@
 """The cluster as it would be were some pods gone and others placed: room and quota together.
 
 Room is that of copies of the tables and vectors. What queues hold is supposed only while a
-question is asked, and the accounts are as before once it is answered.
+question is asked, and the accounts are as before once it is answered. ``mark`` and ``rollback`` go
+by the pods that went and came back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from lockstep.scheduler.core.model.decisions import Placement
 from lockstep.scheduler.core.model.workload import Member, PodKey, Workload, WorkloadKey
 from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.quota.account import Amounts
-from lockstep.scheduler.core.quota.supposed import without
+from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.state.node_usage import held_by
 from lockstep.scheduler.core.util.array_types import BoolArray
 
 
-class WhatIf:
+class WhatIf(Supposed):
     """One supposed world; what places workloads in it is the search that places everything."""
 
     def __init__(self, cluster: Cluster, gone: Iterable[Member] = ()) -> None:
+        super().__init__(cluster.ledger)
         self.table = cluster.table.fork()
         self.fits = cluster.fits.fork(self.table)
         self.policies = cluster.policies
@@ -35,27 +37,15 @@ class WhatIf:
         """By node, the pods that are supposed to stand there with devices."""
         self._promised: dict[WorkloadKey, tuple[str, Amounts]] = {}
         """By workload that is supposed to stand: its queue, and what it counts for there."""
-        self._log: list[tuple[tuple[Member, ...], int]] = []
-        """Pods that went (-1) and that were back (1), in order."""
         self.vacate(gone)
 
     def vacate(self, members: Iterable[Member]) -> None:
         """Suppose that pods are gone."""
-        self._note(tuple(members), -1)
+        self.apply(partial(self._charge, tuple(members)), -1)
 
     def restore(self, members: Iterable[Member]) -> None:
         """Suppose no longer that pods are gone."""
-        self._note(tuple(members), 1)
-
-    def mark(self) -> int:
-        """Return what ``rollback`` goes back to: the pods that are gone now."""
-        return len(self._log)
-
-    def rollback(self, mark: int) -> None:
-        """Have just the pods gone that were at a mark."""
-        while len(self._log) > mark:
-            members, times = self._log.pop()
-            self._charge(members, -times)
+        self.apply(partial(self._charge, tuple(members)), 1)
 
     def place(
         self, workload: Workload, problem: Problem, rows: BoolArray | None = None
@@ -64,19 +54,13 @@ class WhatIf:
         with self.counted():
             return admission.place(self._cluster, workload, problem, rows, state=self)
 
-    @contextmanager
-    def counted(self, *, gone: Iterable[Member] | None = None) -> Iterator[None]:
+    def counted(self, *, gone: Iterable[Member] | None = None) -> Supposed:
         """Count in all queues what would count there; with *gone* as if just those pods were."""
-        ledger = self._cluster.ledger
-        members = self.gone.values() if gone is None else gone
-        promises = ledger.promises
+        quota = Supposed(self._ledger)
         if self._promised:
-            ledger.promises = promises | self._promised
-        try:
-            with without(ledger, [one for one in members if one.account is not None]):
-                yield
-        finally:
-            ledger.promises = promises
+            quota.promise(self._promised)
+        quota.uncount(self.gone.values() if gone is None else gone)
+        return quota
 
     def settle(self, placement: Placement, queue: str) -> None:
         """Suppose that a workload of a queue stands where it was placed."""
@@ -90,10 +74,6 @@ class WhatIf:
                 there = replace(one.member, node=spot.node, grant=spot.grant)
                 self._come.setdefault(spot.node, []).append(there)
                 self._hold_devices(spot.node)
-
-    def _note(self, members: tuple[Member, ...], times: int) -> None:
-        self._log.append((members, times))
-        self._charge(members, times)
 
     def _charge(self, members: Iterable[Member], times: int) -> None:
         table, rows, with_devices = self.table, set[int](), set[str]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from lockstep.scheduler.core.model.decisions import Eviction, Placement
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
@@ -12,6 +13,7 @@ from lockstep.scheduler.core.preemption import nominated_placement
 from lockstep.scheduler.core.preemption.planner import PreemptionPlan, PreemptionPlanner
 from lockstep.scheduler.core.preemption.reclaim_claims import claims
 from lockstep.scheduler.core.preemption.takeover import Takeover, least, place_after, weaker
+from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.state.disruption_budgets import in_words
 from lockstep.scheduler.core.state.nominations import Nomination, Nominations
@@ -249,24 +251,36 @@ class Preemptor:
         if nomination.looked == moment:
             return None, None
         nomination.looked = moment
-        with self.nominations.lifted(workload.key):
-            rows = self.nominations.rows(nomination)
-            placement = nominated_placement.as_planned(self._cluster, workload, problem, nomination)
-            if placement is None and awaits:
-                return None, None
-            if placement is None:
-                placement = admission.place(self._cluster, workload, problem, rows)
-            if placement is None:
-                placement = admission.place(self._cluster, workload, problem)
-            if placement is not None:
-                self.nominations.drop(workload.key)
-                return placement, None
-            leaving = self.leaving()
-            if place_after(self._cluster, workload, least(problem), leaving, rows) is not None:
-                return None, None
-            plan, _ = self._plan(workload, problem, leaving, now, rows)
+        self.nominations.refresh()
+        plan = None
+        with Supposed(self._cluster.ledger) as world:
+            world.apply(partial(self.nominations.hold, nomination), -1)
+            placement, stays = self._retry(workload, problem, nomination, awaits=awaits)
+            if placement is None and not stays:
+                rows = self.nominations.rows(nomination)
+                plan, _ = self._plan(workload, problem, self.leaving(), now, rows)
+        if stays:
+            return None, None
         self.nominations.drop(workload.key)
-        return None, self._nominate(workload, problem, plan, now) if plan is not None else None
+        return placement, self._nominate(workload, problem, plan, now) if plan is not None else None
+
+    def _retry(
+        self, workload: Workload, problem: Problem, nomination: Nomination, *, awaits: bool
+    ) -> tuple[Placement | None, bool]:
+        """Return where a nominated workload stands now, while nothing is held for it; else whether
+        it stays nominated, as its place may still come about.
+        """
+        rows = self.nominations.rows(nomination)
+        placement = nominated_placement.as_planned(self._cluster, workload, problem, nomination)
+        if placement is not None or awaits:
+            return placement, placement is None
+        placement = admission.place(self._cluster, workload, problem, rows)
+        if placement is None:
+            placement = admission.place(self._cluster, workload, problem)
+        if placement is not None:
+            return placement, False
+        later = place_after(self._cluster, workload, least(problem), self.leaving(), rows)
+        return None, later is not None
 
 
 def _meet(one: Nomination, other: Nomination) -> bool:

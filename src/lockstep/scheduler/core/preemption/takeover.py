@@ -8,8 +8,8 @@ workload must be secured at least as deep in the tree as the one whose place it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 from lockstep.scheduler.core.model.decisions import Placement
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
@@ -20,6 +20,7 @@ from lockstep.scheduler.core.placement.what_if import WhatIf
 from lockstep.scheduler.core.preemption.reclaim_claims import claims
 from lockstep.scheduler.core.preemption.victim_policy import VictimPolicy
 from lockstep.scheduler.core.quota.account import Amounts
+from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.state.nominations import Nomination
 from lockstep.scheduler.core.util.array_types import BoolArray
@@ -112,7 +113,7 @@ class Takeover:
         self, chosen: Sequence[Nomination], leaving: Sequence[Member], problem: Problem
     ) -> Placement | None:
         """Return where the workload would stand without these nominations, within all limits."""
-        with ExitStack() as stack:
+        with Supposed(self._cluster.ledger) as world:
             for one in chosen:
-                stack.enter_context(self._cluster.nominations.suspended(one.workload))
+                world.apply(partial(self._cluster.nominations.hold, one), -1)
             return place_after(self._cluster, self._workload, problem, leaving)

@@ -1,77 +1,92 @@
-"""Accounts as they would be for a moment: with some pods gone, more given back, other limits."""
+"""What is supposed for a while: a journal of changes, each undone by its own inverse.
+
+It is the one way to ask what would be. What counts in queues and what is held for others is changed
+in place and is as before after ``rollback``; the tables of nodes are copied (``WhatIf``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Self
 
-from lockstep.scheduler.core.model.workload import Member
+from lockstep.scheduler.core.model.workload import Member, WorkloadKey
 from lockstep.scheduler.core.quota.account import Account, Amounts
 from lockstep.scheduler.core.quota.ledger import Ledger
 
 
-@contextmanager
-def without(ledger: Ledger, members: Sequence[Member]) -> Iterator[None]:
-    """Suppose that pods which are counted are not."""
-    for member in members:
-        ledger.add(ledger.counted_in(member), member.charged, -1)
-    try:
-        yield
-    finally:
+class Supposed:
+    """Changes that are supposed; as a context manager it takes them back at the end."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._undo: list[Callable[[], None]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.rollback()
+
+    def mark(self) -> int:
+        """Return what ``rollback`` goes back to: all that is supposed now."""
+        return len(self._undo)
+
+    def rollback(self, mark: int = 0) -> None:
+        """Take back what was supposed since a mark, the latest first."""
+        while len(self._undo) > mark:
+            self._undo.pop()()
+
+    def apply(self, change: Callable[[int], None], times: int) -> None:
+        """Suppose a change so many times; with the opposite sign it undoes itself."""
+        change(times)
+        self._undo.append(partial(change, -times))
+
+    def _set(self, owner: object, name: str, value: object) -> None:
+        self._undo.append(partial(setattr, owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+
+    def uncount(self, members: Iterable[Member]) -> None:
+        """Suppose that pods, as far as they are counted in queues, are not."""
+        ledger = self._ledger
+        there = [(ledger.counted_in(m), m.charged) for m in members if m.account is not None]
+        self.apply(partial(self._count, there), -1)
+
+    def give_back(self, given: Mapping[str, Amounts]) -> None:
+        """Suppose that in accounts, by name, as much is counted less."""
+        there = [(self._ledger.accounts[name], amounts) for name, amounts in given.items()]
+        self.apply(partial(self._count, there), -1)
+
+    def _count(self, there: Iterable[tuple[Account, Amounts]], times: int) -> None:
+        for account, amounts in there:
+            self._ledger.add(account, amounts, times)
+
+    def reserve(self, reserved: dict[str, Amounts]) -> None:
+        """Suppose that as much is kept of limits for reservations, by account."""
+        self._set(self._ledger, "reserved", reserved)
+
+    def promise(self, more: Mapping[WorkloadKey, tuple[str, Amounts]]) -> None:
+        """Suppose that more is spoken for in queues: by workload its queue, and how much."""
+        self._set(self._ledger, "promises", {**self._ledger.promises, **more})
+
+    def leave_alone(self, members: Iterable[Member]) -> None:
+        """Suppose that of all pods only some of those that are counted are there."""
+        ledger = self._ledger
+        for one in (*ledger.accounts.values(), ledger.top):
+            self._set(one, "used", one.used)
+            self._set(one, "claimed", one.claimed)
+        ledger.begin()
         for member in members:
             ledger.add(ledger.counted_in(member), member.charged, 1)
 
+    def allow(self, account: Account, resource: str, most: int) -> None:
+        """Suppose that a queue may use as much of a resource."""
+        ceiling = replace(account.ceilings[resource], amount=most)
+        self._set(account, "ceilings", account.ceilings | {resource: ceiling})
 
-@contextmanager
-def less(ledger: Ledger, given: Mapping[str, Amounts]) -> Iterator[None]:
-    """Suppose that in accounts, by name, as much is counted less."""
-    for name, amounts in given.items():
-        ledger.add(ledger.accounts[name], amounts, -1)
-    try:
-        yield
-    finally:
-        for name, amounts in given.items():
-            ledger.add(ledger.accounts[name], amounts, 1)
-
-
-@contextmanager
-def alone(ledger: Ledger, members: Iterable[Member]) -> Iterator[None]:
-    """Suppose that of all pods only some of those that are counted are there."""
-    before = [(one, one.used, one.claimed) for one in (*ledger.accounts.values(), ledger.top)]
-    ledger.begin()
-    for member in members:
-        ledger.add(ledger.counted_in(member), member.charged, 1)
-    try:
-        yield
-    finally:
-        for one, used, claimed in before:
-            one.used, one.claimed = used, claimed
-
-
-@contextmanager
-def allowing(account: Account, resource: str, most: int) -> Iterator[None]:
-    """Suppose that a queue may use as much of a resource."""
-    before = account.ceilings
-    ceiling = replace(before[resource], amount=most)
-    account.ceilings = before | {resource: ceiling}
-    try:
-        yield
-    finally:
-        account.ceilings = before
-
-
-@contextmanager
-def lending(ledger: Ledger) -> Iterator[None]:
-    """Suppose that no queue keeps for itself what it does not use."""
-    keeps, accounts = ledger.keeps, (*ledger.accounts.values(), ledger.top)
-    before = [(one, one.claimed) for one in accounts]
-    ledger.keeps = False
-    for one in accounts:
-        one.claimed = one.used
-    try:
-        yield
-    finally:
-        ledger.keeps = keeps
-        for one, claimed in before:
-            one.claimed = claimed
+    def lend(self) -> None:
+        """Suppose that no queue keeps for itself what it does not use."""
+        self._set(self._ledger, "keeps", False)
+        for one in (*self._ledger.accounts.values(), self._ledger.top):
+            self._set(one, "claimed", one.used)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -13,9 +12,10 @@ from lockstep.scheduler.core.model.reservation import Reservation, turn_of
 from lockstep.scheduler.core.model.workload import Workload
 from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.preemption.reclaim_claims import claims_from
+from lockstep.scheduler.core.quota.ledger import Ledger
+from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.reservations.quota_holds import QuotaHolds
 from lockstep.scheduler.core.reservations.reserved_nodes import hold
-from lockstep.scheduler.core.reservations.reserved_quota import kept_off
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.util.array_types import BoolArray
 
@@ -23,14 +23,18 @@ LATER = 1e-3
 """Seconds by which one starts later at most that is decided about after others at one moment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heeded:
-    """What a workload that is tried leaves to reservations."""
+class Heeded(Supposed):
+    """The world for one workload that is tried: what it need not heed is not held in it."""
 
-    exempt: bool = True
-    """Whether it may use the room that is reserved."""
-    quota: Sequence[Reservation] = ()
-    """The reservations whose quota it must leave alone."""
+    def __init__(
+        self, ledger: Ledger, *, exempt: bool = True, quota: Sequence[Reservation] = ()
+    ) -> None:
+        """*exempt*: it may use the room that is reserved; *quota*: the reservations whose quota it
+        must leave alone.
+        """
+        super().__init__(ledger)
+        self.exempt = exempt
+        self.quota = quota
 
 
 class Bypass:
@@ -67,26 +71,19 @@ class Bypass:
         rows[[table.rows[node] for node in held.wanted]] = False
         return rows
 
-    @contextmanager
-    def lifted(self, workload: Workload, now: float) -> Iterator[Heeded]:
+    def lifted(self, workload: Workload, now: float) -> Heeded:
         """Let a workload use what is held for reservations that it need not heed."""
-        book = self._cluster.reservations
+        cluster, book = self._cluster, self._cluster.reservations
         if not book:
-            yield Heeded()
-            return
+            return Heeded(cluster.ledger)
         exempt, there = self.exempt(workload, now), self._quota.around(workload.queue)
-        heeded = self._heeded_quota(workload, there, now) if there else []
-        held = book.room if exempt else None
-        fewer = len(heeded) < len(there)
-        left = self._quota.left(workload.queue, heeded) if fewer else None
-        with nullcontext() if left is None else kept_off(self._cluster, left):
-            if held is not None:
-                hold(self._cluster, held, -1)
-            try:
-                yield Heeded(exempt, heeded)
-            finally:
-                if held is not None and book.room is held:
-                    hold(self._cluster, held, 1)
+        quota = self._heeded_quota(workload, there, now) if there else []
+        world = Heeded(cluster.ledger, exempt=exempt, quota=quota)
+        if len(quota) < len(there):
+            world.reserve(self._quota.left(workload.queue, quota))
+        if book.room is not None and exempt:
+            world.apply(partial(hold, cluster, book.room), -1)
+        return world
 
     def _heeded_quota(
         self, workload: Workload, there: list[Reservation], now: float

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from contextlib import contextmanager
 from math import inf
 from operator import itemgetter
 
 from lockstep.scheduler.core.model.workload import Workload
 from lockstep.scheduler.core.quota.account import Amounts
-from lockstep.scheduler.core.quota.supposed import less
+from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.reservations.quota_releases import Back, QuotaReleases
-from lockstep.scheduler.core.reservations.reserved_quota import kept_in, kept_off, needed
+from lockstep.scheduler.core.reservations.reserved_quota import kept_in, needed
 from lockstep.scheduler.core.state.cluster import Cluster
 
 
@@ -98,12 +96,9 @@ class QuotaTimeline:
                     return False
         return True
 
-    @contextmanager
-    def then(self, at: float) -> Iterator[None]:
-        """Suppose of quota for a moment that it is as it will be at a Unix time."""
-        given = self._given(at)
-        with (
-            kept_off(self._cluster, self._kept(self._around(given), at)),
-            less(self._cluster.ledger, given),
-        ):
-            yield
+    def then(self, at: float) -> Supposed:
+        """Suppose of quota that it is as it will be at a Unix time."""
+        given, quota = self._given(at), Supposed(self._cluster.ledger)
+        quota.reserve(self._kept(self._around(given), at))
+        quota.give_back(given)
+        return quota

@@ -7,14 +7,14 @@ given back. Whoever has ended before a promise falls due leaves that alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from math import inf
 
 from lockstep.scheduler.core.model.reservation import Reservation
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
 from lockstep.scheduler.core.quota.account import Account, Amounts
-from lockstep.scheduler.core.quota.supposed import without
+from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.reservations.reserved_nodes import hold
 from lockstep.scheduler.core.state.cluster import Cluster
 
@@ -91,17 +91,6 @@ def left_to(cluster: Cluster, queue: str, held: Sequence[Reservation]) -> dict[s
     return cluster.ledger.reserved | needed(cluster, held, accounts=around)
 
 
-@contextmanager
-def kept_off(cluster: Cluster, reserved: dict[str, Amounts]) -> Iterator[None]:
-    """Suppose for a moment that as much is kept of limits, by account."""
-    ledger = cluster.ledger
-    before, ledger.reserved = ledger.reserved, reserved
-    try:
-        yield
-    finally:
-        ledger.reserved = before
-
-
 def _given_by(cluster: Cluster, gone: Collection[Member], account: Account) -> Amounts:
     total: Amounts = {}
     for member in gone:
@@ -111,38 +100,29 @@ def _given_by(cluster: Cluster, gone: Collection[Member], account: Account) -> A
     return total
 
 
-@contextmanager
-def others_then(
-    cluster: Cluster, workload: Workload, gone: Collection[Member], at: float
-) -> Iterator[None]:
-    """Suppose of quota for a moment that it is as it will be for a workload that starts at Unix
-    time *at*, when some pods have given theirs back.
+def suppose_others(
+    quota: Supposed, cluster: Cluster, workload: Workload, gone: Collection[Member], at: float
+) -> None:
+    """Suppose of quota that it is as it will be for a workload that starts at Unix time *at*, when
+    some pods have given theirs back.
     """
     ledger = cluster.ledger
     if not ledger.specs:
-        yield
         return
     end = at + (inf if workload.runtime is None else workload.runtime)
     others = [held for held in cluster.reservations if held.workload != workload.key]
     chain = ledger.account(workload.queue).chain if others else ()
     back = {account.name: _given_by(cluster, gone, account) for account in chain}
     around = [account.name for account in chain]
-    then = needed(cluster, others, start=at, end=end, gone=back, accounts=around)
-    with kept_off(cluster, then), without(ledger, [m for m in gone if m.account is not None]):
-        yield
+    quota.reserve(needed(cluster, others, start=at, end=end, gone=back, accounts=around))
+    quota.uncount(gone)
 
 
-@contextmanager
-def own_promise(cluster: Cluster, key: WorkloadKey) -> Iterator[None]:
-    """Let what is kept for a workload be free for a moment, as it is for the workload itself."""
-    held = cluster.reservations.of(key)
-    if held is None:
-        yield
-        return
-    others = [one for one in cluster.reservations if one is not held]
-    hold(cluster, held, -1)
-    try:
-        with kept_off(cluster, left_to(cluster, held.queue, others)):
-            yield
-    finally:
-        hold(cluster, held, 1)
+def own_released(cluster: Cluster, key: WorkloadKey) -> Supposed:
+    """Suppose that what is held for a workload is free, as it is for the workload itself."""
+    world, held = Supposed(cluster.ledger), cluster.reservations.of(key)
+    if held is not None:
+        others = [one for one in cluster.reservations if one is not held]
+        world.reserve(left_to(cluster, held.queue, others))
+        world.apply(partial(hold, cluster, held), -1)
+    return world

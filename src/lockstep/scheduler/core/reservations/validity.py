@@ -18,6 +18,7 @@ from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.placement.what_if import WhatIf
 from lockstep.scheduler.core.quota.account import Account
+from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.reservations.reserved_nodes import (
     Ending,
     charged,
@@ -25,7 +26,7 @@ from lockstep.scheduler.core.reservations.reserved_nodes import (
     ends_in_time,
     reserved,
 )
-from lockstep.scheduler.core.reservations.reserved_quota import others_then
+from lockstep.scheduler.core.reservations.reserved_quota import suppose_others
 from lockstep.scheduler.core.state.cluster import Cluster
 
 
@@ -43,7 +44,8 @@ def can_be_kept(
     state = WhatIf(cluster, ending.members)
 
     def placed(gone: list[Member]) -> bool:
-        with others_then(cluster, workload, gone, held.at):
+        with Supposed(cluster.ledger) as quota:
+            suppose_others(quota, cluster, workload, gone, held.at)
             found = admission.place(cluster, workload, problem, rows, state=state)
         return found is not None and len(found.assignments) >= len(held.place)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -59,7 +58,6 @@ class Nominations:
         self._ledger = ledger
         self._all: dict[WorkloadKey, Nomination] = {}
         self._version = table.version
-        self._lifted: WorkloadKey | None = None
 
     def __contains__(self, key: WorkloadKey) -> bool:
         return key in self._all
@@ -85,14 +83,14 @@ class Nominations:
         """Keep a place free from now on."""
         self.drop(nomination.workload)
         self._all[nomination.workload] = nomination
-        self._keep(nomination, 1)
+        self.hold(nomination, 1)
 
     def drop(self, key: WorkloadKey) -> bool:
         """Keep a workload's place free no more; return whether there was one."""
         self.refresh()
         found = self._all.pop(key, None)
-        if found is not None and key != self._lifted:
-            self._keep(found, -1)
+        if found is not None:
+            self.hold(found, -1)
         return found is not None
 
     def refresh(self) -> bool:
@@ -107,35 +105,8 @@ class Nominations:
             return False
         self._table.release()
         for one in self._all.values():
-            self._keep(one, 1)
+            self.hold(one, 1)
         return True
-
-    @contextmanager
-    def lifted(self, key: WorkloadKey) -> Iterator[None]:
-        """Let the place of one workload be taken for a moment: by itself."""
-        self.refresh()
-        found = self._all.get(key)
-        if found is None:
-            yield
-            return
-        self._keep(found, -1)
-        self._lifted = key
-        try:
-            yield
-        finally:
-            self._lifted = None
-            if self._all.get(key) is found:
-                self._keep(found, 1)
-
-    @contextmanager
-    def suspended(self, key: WorkloadKey) -> Iterator[None]:
-        """Keep one workload's place for nobody for a moment, whoever asks."""
-        found = self._all[key]
-        self._keep(found, -1)
-        try:
-            yield
-        finally:
-            self._keep(found, 1)
 
     def rows(self, nomination: Nomination) -> BoolArray:
         """Return the rows of the nodes that a workload is to get."""
@@ -157,7 +128,8 @@ class Nominations:
         """Return whether a pod has been told to leave."""
         return any(one.victims.get(member.key) == member.uid for one in self._all.values())
 
-    def _keep(self, nomination: Nomination, times: int) -> None:
+    def hold(self, nomination: Nomination, times: int) -> None:
+        """Hold a place, or (with a negative *times*) suppose for a while that it is not held."""
         self._table.widen()
         for pod, node in nomination.nodes.items():
             row = self._table.rows.get(node)
