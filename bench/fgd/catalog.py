@@ -8,17 +8,18 @@ from random import Random
 
 from bench.fgd.foresight import ForesightPlaces
 from bench.fgd.gradient import GradientDescent, typical_requests
+from bench.fgd.nodes import ListedNodes
 from bench.fgd.policies import BestFit, DotProduct, Policy, RandomPlaces, Rated
 from bench.fgd.scheduler import SchedulerPlaces
 from lockstep.scheduler.core.scoring.demand import Demand
-from lockstep.scheduler.core.scoring.gpu_milli import GpuMilliNodes, Request
+from lockstep.scheduler.core.scoring.gpu_milli import Request
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What a policy may know: the nodes, what usually comes, and a source of chance."""
 
-    nodes: GpuMilliNodes
+    nodes: ListedNodes
     usual: Sequence[Request]
     random: Random
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from bench.fgd.lists import ListedNode, ListedPod, Placement
+from bench.fgd.nodes import ListedNodes
 from bench.fgd.policies import Policy
-from lockstep.scheduler.core.scoring.gpu_milli import GpuMilliNodes, Request
+from lockstep.scheduler.core.scoring.gpu_milli import Request
 
 MARKS = (100, 130)
 """Arrived demand, in per cent of the cluster's GPUs, at which the allocation is told."""
@@ -80,7 +81,7 @@ class Cluster:
     def __init__(self, nodes: Sequence[ListedNode], random: Random) -> None:
         self._listed = sorted(nodes, key=lambda node: node.name)
         random.shuffle(self._listed)
-        self.free = GpuMilliNodes.fresh([node.offer for node in self._listed])
+        self.free = ListedNodes.fresh([node.offer for node in self._listed])
 
     def name(self, row: int) -> str:
         """Return the name of the node in a row."""

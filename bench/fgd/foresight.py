@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 
+from bench.fgd.nodes import ListedNodes
 from bench.fgd.policies import Place, Ratings, place_of
 from lockstep.scheduler.core.scoring.demand import Demand
 from lockstep.scheduler.core.scoring.fragmentation import Foresight
-from lockstep.scheduler.core.scoring.gpu_milli import GpuMilliNodes, Request
+from lockstep.scheduler.core.scoring.gpu_milli import Request
 from lockstep.scheduler.core.util.array_types import FloatArray
 
 
 class ForesightPlaces:
     """Takes the place that leaves the most for what usually comes."""
 
-    def __init__(self, nodes: GpuMilliNodes, usual: Demand) -> None:
+    def __init__(self, nodes: ListedNodes, usual: Demand) -> None:
         self._nodes = nodes
         self._foresight = Foresight(nodes, usual)
         self._ratings = Ratings(nodes, self._foresight)

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from bench.fgd.nodes import ListedNodes
 from lockstep.scheduler.core.scoring.fragmentation import NO_CARD
-from lockstep.scheduler.core.scoring.gpu_milli import WHOLE, GpuMilliNodes, Request
+from lockstep.scheduler.core.scoring.gpu_milli import WHOLE, Request
 from lockstep.scheduler.core.util.array_types import FloatArray, IntArray
 
 POPULARITY = 0.95
@@ -52,7 +53,7 @@ def typical_requests(requests: Iterable[Request]) -> list[tuple[Request, float]]
 class GradientDescent:
     """Rates a place by how much less fragmented the node gets, in whole per cent of a sigmoid."""
 
-    def __init__(self, nodes: GpuMilliNodes, typical: Iterable[tuple[Request, float]]) -> None:
+    def __init__(self, nodes: ListedNodes, typical: Iterable[tuple[Request, float]]) -> None:
         wanted = [(request, share) for request, share in typical if request.cards]
         self._levels, self._level = np.unique(
             np.array([r.milli for r, _ in wanted], dtype=np.int64), return_inverse=True
@@ -76,7 +77,7 @@ class GradientDescent:
         return found
 
     def rate(
-        self, nodes: GpuMilliNodes, rows: IntArray, request: Request
+        self, nodes: ListedNodes, rows: IntArray, request: Request
     ) -> tuple[FloatArray, IntArray]:
         """Rate by the fall of fragmentation that the request brings about."""
         cpu, model, milli = nodes.cpu[rows], nodes.model[rows], nodes.milli[rows]

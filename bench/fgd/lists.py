@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lockstep.scheduler.core.scoring.gpu_milli import WHOLE, NodeOffer, Request
+from bench.fgd.nodes import NodeOffer
+from lockstep.scheduler.core.scoring.gpu_milli import WHOLE, Request
 
 LARGEST, MOST_CARDS = 10**12, 1024
 """The largest numbers that are read: in general, and of a node's or a pod's cards."""

@@ -11,8 +11,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from bench.fgd.nodes import ListedNodes
 from lockstep.scheduler.core.scoring.fragmentation import NO_CARD
-from lockstep.scheduler.core.scoring.gpu_milli import WHOLE, GpuMilliNodes, Request
+from lockstep.scheduler.core.scoring.gpu_milli import WHOLE, Request
 from lockstep.scheduler.core.util.array_types import FloatArray, IntArray
 
 LARGEST_CPU = 128_000
@@ -43,13 +44,13 @@ class Rating(Protocol):
     """Rates places."""
 
     def rate(
-        self, nodes: GpuMilliNodes, rows: IntArray, request: Request
+        self, nodes: ListedNodes, rows: IntArray, request: Request
     ) -> tuple[FloatArray, IntArray]:
         """Return for each of *rows*, all of which fit, its rating and the card to share."""
         ...
 
 
-def tightest_card(nodes: GpuMilliNodes, rows: IntArray, request: Request) -> IntArray:
+def tightest_card(nodes: ListedNodes, rows: IntArray, request: Request) -> IntArray:
     """Return for each row the card with the least left that holds the share."""
     if not request.shared:
         return np.full(len(rows), NO_CARD)
@@ -62,7 +63,7 @@ class BestFit:
     """Leaves the least CPU and GPU, each counted by the largest node, in whole per cent."""
 
     def rate(
-        self, nodes: GpuMilliNodes, rows: IntArray, request: Request
+        self, nodes: ListedNodes, rows: IntArray, request: Request
     ) -> tuple[FloatArray, IntArray]:
         """Rate by what would be left."""
         cpu = (nodes.cpu[rows] - request.cpu) / LARGEST_CPU * 0.5
@@ -74,7 +75,7 @@ class DotProduct:
     """Avoids nodes whose free CPU and GPU point where the request points."""
 
     def rate(
-        self, nodes: GpuMilliNodes, rows: IntArray, request: Request
+        self, nodes: ListedNodes, rows: IntArray, request: Request
     ) -> tuple[FloatArray, IntArray]:
         """Rate by one minus the product, in whole per cent."""
         cpu = (nodes.cpu[rows] / LARGEST_CPU) * (request.cpu / LARGEST_CPU)
@@ -85,7 +86,7 @@ class DotProduct:
 class RandomPlaces:
     """Takes any node that has room, and any card on it that holds the share."""
 
-    def __init__(self, nodes: GpuMilliNodes, random: Random) -> None:
+    def __init__(self, nodes: ListedNodes, random: Random) -> None:
         self._nodes = nodes
         self._random = random
 
@@ -107,7 +108,7 @@ class RandomPlaces:
 class Ratings:
     """Every request's ratings of all nodes, brought up to date when the request comes again."""
 
-    def __init__(self, nodes: GpuMilliNodes, rating: Rating) -> None:
+    def __init__(self, nodes: ListedNodes, rating: Rating) -> None:
         self._nodes = nodes
         self._rating = rating
         self._changed: list[int] = []
@@ -156,7 +157,7 @@ class _Known:
 class Rated:
     """Takes the place with the best rating, the smallest row among equals."""
 
-    def __init__(self, nodes: GpuMilliNodes, rating: Rating) -> None:
+    def __init__(self, nodes: ListedNodes, rating: Rating) -> None:
         self._nodes = nodes
         self._ratings = Ratings(nodes, rating)
 
@@ -173,6 +174,6 @@ class Rated:
         self._ratings.changed(row)
 
 
-def place_of(nodes: GpuMilliNodes, row: int, card: int, request: Request) -> Place:
+def place_of(nodes: ListedNodes, row: int, card: int, request: Request) -> Place:
     """Return the place on a row: the *card* to share, or as many free ones as are asked for."""
     return Place(row, (card,) if card != NO_CARD else nodes.whole_cards(row, request.cards))

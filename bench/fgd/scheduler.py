@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from bench.fgd.nodes import ListedNodes
 from bench.fgd.policies import Place
 from lockstep.api.core import (
     Affinity,
@@ -36,7 +37,7 @@ from lockstep.api.names import (
 )
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.resources.columns import WHOLE_CARD
-from lockstep.scheduler.core.scoring.gpu_milli import WHOLE, GpuMilliNodes, Request
+from lockstep.scheduler.core.scoring.gpu_milli import WHOLE, Request
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.util.bitmask import indices_of
 
@@ -48,7 +49,7 @@ PODS_PER_NODE = 1_000_000
 class SchedulerPlaces:
     """Lets the scheduler's core decide: a gang of one pod for each arrival, as in production."""
 
-    def __init__(self, nodes: GpuMilliNodes, past: Iterable[Request] = ()) -> None:
+    def __init__(self, nodes: ListedNodes, past: Iterable[Request] = ()) -> None:
         """Stand the scheduler before empty *nodes*; it has seen the *past* come and go."""
         self._cluster = Cluster()
         for row in range(len(nodes)):
@@ -89,7 +90,7 @@ def _row_of(node: str) -> int:
     return int(node.removeprefix("node-"))
 
 
-def _node(nodes: GpuMilliNodes, row: int) -> Node:
+def _node(nodes: ListedNodes, row: int) -> Node:
     cards = int(nodes.whole[row])
     model = nodes.models[nodes.model[row]]
     devices = [Device(index=i, model=model) for i in range(cards)]

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from bench.fgd.nodes import ListedNodes, NodeOffer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.scheduler.core.scoring.card_value import worth_of_rest
 from lockstep.scheduler.core.scoring.demand import Demand, PerGpu
 from lockstep.scheduler.core.scoring.fragmentation import Foresight
-from lockstep.scheduler.core.scoring.gpu_milli import Extent, GpuMilliNodes, NodeOffer, Request
+from lockstep.scheduler.core.scoring.gpu_milli import Extent, Request
 from lockstep.scheduler.core.scoring.stranded_gpus import Shortage
 
 WORTH = [
@@ -82,7 +83,7 @@ def whole(cards: int = 1, cpu: int = 8000, *models: str) -> Request:
     return Request(cpu, 1, cards, 1000, frozenset(models))
 
 
-def best(nodes: GpuMilliNodes, usual: Mapping[Request, float], request: Request) -> tuple[int, int]:
+def best(nodes: ListedNodes, usual: Mapping[Request, float], request: Request) -> tuple[int, int]:
     """Return the row and the card with the best rating, the price of models taken off."""
     foresight = Foresight(nodes, Demand(usual))
     rows = np.flatnonzero(nodes.fits(request, slice(None)))
@@ -92,8 +93,8 @@ def best(nodes: GpuMilliNodes, usual: Mapping[Request, float], request: Request)
     return int(rows[chosen]), int(card[chosen])
 
 
-def two_cards(*left: int, cpu: int = 64_000) -> GpuMilliNodes:
-    return GpuMilliNodes(
+def two_cards(*left: int, cpu: int = 64_000) -> ListedNodes:
+    return ListedNodes(
         cpu=np.array([cpu]),
         memory=np.array([1000]),
         milli=np.array([left]),
@@ -121,8 +122,8 @@ def test_the_card_that_a_share_is_put_on(left: tuple[int, int], asked: int, card
     assert best(two_cards(*left), SHARES, share(asked)) == (0, card)
 
 
-def nodes_of(*offers: NodeOffer) -> GpuMilliNodes:
-    return GpuMilliNodes.fresh(offers)
+def nodes_of(*offers: NodeOffer) -> ListedNodes:
+    return ListedNodes.fresh(offers)
 
 
 BIG, SMALL = NodeOffer(96_000, 1000, 8, "A"), NodeOffer(96_000, 1000, 2, "A")
@@ -172,7 +173,7 @@ NODES = [
     ("nodes", "usual", "request_", "row"), [c[1:] for c in NODES], ids=[c[0] for c in NODES]
 )
 def test_the_node_that_is_taken(
-    nodes: GpuMilliNodes, usual: Mapping[Request, float], request_: Request, row: int
+    nodes: ListedNodes, usual: Mapping[Request, float], request_: Request, row: int
 ) -> None:
     assert best(nodes, usual, request_)[0] == row
 

@@ -9,10 +9,11 @@ from bench.fgd.catalog import POLICIES, Setting, policy_named
 from bench.fgd.fill import Cluster, Outcome, fill
 from bench.fgd.gradient import GradientDescent, typical_requests
 from bench.fgd.lists import ListedNode, ListedPod
+from bench.fgd.nodes import ListedNodes, NodeOffer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep.scheduler.core.scoring.gpu_milli import GpuMilliNodes, NodeOffer, Request
+from lockstep.scheduler.core.scoring.gpu_milli import Request
 
 MODELS = ("A", "B")
 
@@ -217,7 +218,7 @@ USABLE = [
     ("cpu", "milli", "usable"), [c[1:] for c in USABLE], ids=[c[0] for c in USABLE]
 )
 def test_what_a_typical_request_can_use(cpu: int, milli: tuple[int, int], usable: int) -> None:
-    nodes = GpuMilliNodes.fresh([NodeOffer(cpu, 100, 2, "A")])
+    nodes = ListedNodes.fresh([NodeOffer(cpu, 100, 2, "A")])
     nodes.milli[0] = milli
     gradient = GradientDescent(nodes, [(Request(4000, 0, 1, 500), 1.0)])
     assert gradient.usable(nodes.cpu, nodes.milli, nodes.model)[0] == usable

@@ -13,8 +13,9 @@ from bench.fgd.lists import (
     read_pods,
     write_placements,
 )
+from bench.fgd.nodes import NodeOffer
 
-from lockstep.scheduler.core.scoring.gpu_milli import NodeOffer, Request
+from lockstep.scheduler.core.scoring.gpu_milli import Request
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec"
