@@ -53,16 +53,7 @@ class ControlPlane:
         Raises:
             Failed: when it fails.
         """
-        process = await asyncio.create_subprocess_exec(
-            *(*LOCKSTEP, *arguments),
-            env={**os.environ, "KUBECONFIG": str(self.kubeconfig)},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        out, err = await process.communicate()
-        if process.returncode:
-            raise Failed(f"lockstep {' '.join(arguments)}: {err.decode().strip()}")
-        return out.decode()
+        return await output(*LOCKSTEP, *arguments, kubeconfig=self.kubeconfig)
 
     async def stop(self) -> None:
         """End it and see that nothing is left running.
@@ -89,6 +80,29 @@ class ControlPlane:
             tail = path.read_text(errors="replace").splitlines()[-count:]
             lines += [f"--- {path.name}", *tail]
         return lines
+
+
+async def output(*command: str, kubeconfig: Path | None = None) -> str:
+    """Return what *command* prints; it ends with the task that waits for it.
+
+    Raises:
+        Failed: when it fails.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env={**os.environ, **({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise Failed(f"{' '.join(command)}: {err.decode().strip()}")
+    return out.decode()
 
 
 def leftovers(directory: Path) -> list[str]:

@@ -1,7 +1,8 @@
 """The demo: a real training job and many gangs on the embedded control plane.
 
 It starts 64 simulated 8-GPU nodes and this machine as a node, submits a PyTorch job and more gangs
-than fit, kills one rank of the job, sees it come back at its step, and proves from the
+than fit, kills one rank of the job, sees it come back at its step, makes a tour of what else there
+is (data, models, faults, pools, teams, other systems' jobs, pipelines, cost), and proves from the
 cluster's state that all is as it should be. It ends with 0, or with 1 and what went wrong.
 """
 
@@ -18,6 +19,7 @@ import proofs
 from control_plane import ControlPlane
 from gangs import GANGS, objects
 from narration import Failed, eventually, say
+from tour import Tour
 from training import ACCURACY, Training, manifest
 
 from lockstep.api.core import NODES, PODS
@@ -52,14 +54,13 @@ class Demo:
             async with Client(ClusterConfig.load(self.plane.kubeconfig)) as client:
                 try:
                     await self._with(client)
-                except BaseException:
+                except BaseException as error:
+                    say(f"failed: {error}")
                     self.tails = await self._log_tails(client)
                     raise
         finally:
-            done = self.step
             say("stopping the control plane")
             await self.plane.stop()
-            self.step = done
         self.proven.append("nothing is left running")
 
     async def _with(self, client: Client) -> None:
@@ -91,6 +92,8 @@ class Demo:
         self._begin("prove the state of the cluster")
         await self._prove(client)
         await self._show()
+        self._begin("make a tour: data, models, faults, pools, teams, dialects, pipelines, cost")
+        self.proven += await Tour(self.plane, client, self.directory).run()
 
     def _begin(self, step: str) -> None:
         self.step = step

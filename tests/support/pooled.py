@@ -31,7 +31,7 @@ def node_pool(text: str, *, status: dict[str, Any] | None = None, **spec: Any) -
             "capacity": capacity,
             "labels": {"pay": "spot" if "spot" in given else "full"},
         },
-        "provider": {"simulated": {}},
+        "provider": {"command": {"program": "true"}},
         "spot": "spot" in given,
         "arrival": given.get("arrival", "1m"),
         "idle": given.get("idle", "10m"),

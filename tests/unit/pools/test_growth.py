@@ -138,3 +138,13 @@ def test_a_queue_gets_no_nodes_beyond_its_limit() -> None:
     add(cluster, draw_gang("a: 2x8", created=CREATED.format(0)))
     add(cluster, draw_gang("b: 1x8", created=CREATED.format(1)))
     assert bought(grow(cluster, [pool("p: 8x8")], NOW)) == {"a": {"p": [0, 1]}}
+
+
+def test_a_simulated_node_helps_no_gang_that_did_not_ask_for_one() -> None:
+    cluster = draw(Cluster(), EMPTY)
+    add(cluster, draw_gang("a: 1x8"))
+    simulated = pool("p: 8x8", provider={"simulated": {}})
+    node = simulated.node(0)
+    assert not bought(grow(cluster, [simulated], NOW))
+    assert node.metadata.labels["lockstep.dev/node"] == "simulated"
+    assert [taint.key for taint in node.spec.taints] == ["lockstep.dev/simulated"]

@@ -1,8 +1,8 @@
 """The holder: keeps the kernel's end of each view, so that reads wait while the cache is replaced.
 
 It is a process of its own that does nothing else: it mounts, hands the descriptor to the cache that
-asks for it, and unmounts. Started as a script, so that it loads nothing but this file; it ends, and
-takes the views away, once no cache has been connected for ``ALONE`` seconds.
+asks for it, and unmounts. Started as a script, so that it loads nothing but this file. Without a
+cache it ends: at once where there is no view, else after ``ALONE`` seconds, and takes them away.
 """
 
 from __future__ import annotations
@@ -103,12 +103,13 @@ def _serve(views: dict[str, int], order: dict[str, str]) -> tuple[object, int | 
 def _run(listening: socket.socket) -> None:
     views: dict[str, int] = {}
     links: list[socket.socket] = []
-    since = time.monotonic()
+    since, met = time.monotonic(), False
     try:
-        while links or time.monotonic() - since < ALONE:
+        while links or ((views or not met) and time.monotonic() - since < ALONE):
             for link in select.select([listening, *links], [], [], 1.0)[0]:
                 if link is listening:
                     links.append(listening.accept()[0])
+                    met = True
                     continue
                 message = b""
                 with contextlib.suppress(OSError):

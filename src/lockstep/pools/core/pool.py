@@ -10,6 +10,7 @@ from lockstep.api import duration, names, quantity, timestamp
 from lockstep.api.core import Node, NodeSpec, NodeStatus, Taint
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.node_pool import NodePool, PoolRequest
+from lockstep.api.simulated import SIMULATED
 from lockstep.pools.core.reclaiming import announced
 
 NAME_LIMIT = 40
@@ -119,6 +120,7 @@ class Pool:
         return {
             **spec.template.labels,
             **places,
+            **({names.NODE_KIND_LABEL: SIMULATED} if spec.provider.simulated else {}),
             **({names.SPOT_LABEL: "true"} if spec.spot else {}),
             names.POOL_LABEL: self.name,
             names.POOL_SLOT_LABEL: str(slot),
@@ -128,6 +130,15 @@ class Pool:
         """Return under what a slot stands, the narrowest last."""
         ordered = sorted((one.nodes for one in self.object.spec.domains), reverse=True)
         return tuple(slot // nodes for nodes in ordered)
+
+    def _taints(self) -> list[Taint]:
+        """Return the template's taints; a simulated node keeps away pods that do not ask for it."""
+        taints = list(self.object.spec.template.taints)
+        if self.object.spec.provider.simulated and all(
+            one.key != names.SIMULATED_TAINT for one in taints
+        ):
+            taints.append(Taint(key=names.SIMULATED_TAINT, effect="NoSchedule"))
+        return taints
 
     def node(self, slot: int, name: str = "") -> Node:
         """Return the node that a slot would hold, ready and held for nobody."""
@@ -140,7 +151,7 @@ class Pool:
                 labels={names.HOSTNAME_LABEL: name, **self.labels(slot)},
                 annotations=template.annotations,
             ),
-            spec=NodeSpec(taints=list(template.taints)),
+            spec=NodeSpec(taints=self._taints()),
             status=NodeStatus(
                 capacity=capacity,
                 allocatable=capacity,

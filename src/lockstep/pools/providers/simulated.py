@@ -67,8 +67,6 @@ def node_object(pool: Pool, request: PoolRequest, slot: int, now: float) -> dict
     node = pool.node(slot)
     name = node.metadata.name
     taints = to_builtins(node.spec.taints)
-    if all(one["key"] != names.SIMULATED_TAINT for one in taints):
-        taints += _taint(names.SIMULATED_TAINT, "")
     if request.holders:
         taints += _taint(names.HELD_TAINT, request.id)
     annotations = dict(node.metadata.annotations)
@@ -80,7 +78,7 @@ def node_object(pool: Pool, request: PoolRequest, slot: int, now: float) -> dict
     return {
         "metadata": {
             "name": name,
-            "labels": {**node.metadata.labels, names.NODE_KIND_LABEL: SIMULATED},
+            "labels": dict(node.metadata.labels),
             "annotations": annotations,
         },
         "spec": {"providerID": f"simulated://{name}", "taints": taints},

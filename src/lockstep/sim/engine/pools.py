@@ -10,6 +10,7 @@ from msgspec import structs
 from lockstep.api import timestamp
 from lockstep.api.core import Node
 from lockstep.api.names import IDLE_ANNOTATION, LEAVING_ANNOTATION
+from lockstep.api.node_pool import NodePool
 from lockstep.insight.cost.prices import HOUR, read
 from lockstep.insight.history.deriving import node_span
 from lockstep.pools.core.book import Book
@@ -22,6 +23,12 @@ from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.sim.input.faults import Dice
 from lockstep.sim.input.world import InputError, World
 from lockstep.sim.result.record import PoolBill
+
+
+def _as_any_other(pool: NodePool) -> NodePool:
+    """Return *pool* with nodes for any gang: in simulated time no node runs a command."""
+    provider = structs.replace(pool.spec.provider, simulated=None)
+    return structs.replace(pool, spec=structs.replace(pool.spec, provider=provider))
 
 
 class SimulatedPools:
@@ -48,7 +55,7 @@ class SimulatedPools:
         self._prices, wrong = read(world.price_lists)
         if wrong:
             raise InputError(str(wrong[0]))
-        self._pools = {pool.metadata.name: pool for pool in world.pools}
+        self._pools = {pool.metadata.name: _as_any_other(pool) for pool in world.pools}
         self._nodes: dict[str, dict[int, Node]] = {name: {} for name in self._pools}
         self._since: dict[str, float] = {}
         """By node since when it is paid for, in Unix seconds."""

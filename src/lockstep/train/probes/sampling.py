@@ -69,12 +69,12 @@ def phase_of(files: list[str], code: str) -> str:
 def look(frame: Any) -> tuple[str, str]:
     """Return the phase of a thread at *frame*, and the innermost line of the user's own code."""
     files: list[str] = []
-    own = None
+    own: tuple[str, int] | None = None
     while frame is not None and len(files) < _DEEPEST:
         file = frame.f_code.co_filename
         files.append(file)
         if own is None and not file.startswith(("<", *_LIBRARIES)) and not file.startswith(_HERE):
-            own = (file, frame.f_lineno)
+            own = (file, frame.f_lineno or 0)  # a frame may be between two lines
         frame = frame.f_back
     if own is None:
         return phase_of(files[::-1], ""), ""
