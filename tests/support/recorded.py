@@ -28,7 +28,7 @@ from lockstep.api.core import Pod
 from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.explain.diagnosis import explain
-from lockstep.scheduler.core.runtime.errors import NotConverged
+from lockstep.scheduler.core.runtime.clock import NotConverged
 from lockstep.scheduler.core.runtime.start_estimates import StartEstimates
 from lockstep.sim.engine.simulation import Options, Simulation
 from lockstep.sim.input.faults import Faults

@@ -85,7 +85,7 @@ def simulate(
 
 
 def _run(world: World, works: list[Job], options: Options) -> Outcome:
-    from lockstep.scheduler.core.runtime.errors import NotConverged
+    from lockstep.scheduler.core.runtime.clock import NotConverged
     from lockstep.sim.engine.simulation import Simulation
     from lockstep.sim.input.unmatched import unmatched
     from lockstep.sim.result.communication import compared

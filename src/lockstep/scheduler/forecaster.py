@@ -22,7 +22,7 @@ import msgspec
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.model.decisions import Estimate
 from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
-from lockstep.scheduler.core.runtime.errors import NotConverged
+from lockstep.scheduler.core.runtime.clock import NotConverged
 from lockstep.scheduler.core.runtime.start_estimates import StartEstimates
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from lockstep.kube.events import Recorder
 from lockstep.scheduler.binder import Batch, Binder
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.cycle.result import CycleResult
-from lockstep.scheduler.core.cycle.rollback_timer import ROLLBACK_SECONDS
+from lockstep.scheduler.core.cycle.timers import ROLLBACK
 from lockstep.scheduler.core.model.decisions import Rollback
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.event_handlers import EventHandlers
@@ -147,7 +147,7 @@ class Scheduler:
         workload = self.cluster.workloads.get(rollback.workload)
         if workload is not None and workload.gang is not None:
             message = (
-                f"could not be completed within {ROLLBACK_SECONDS:g} s: its "
+                f"could not be completed within {ROLLBACK.seconds:g} s: its "
                 f"{len(rollback.members)} pods with nodes are deleted so that nothing half-placed "
                 "remains"
             )

@@ -14,11 +14,10 @@ from lockstep.api.core import Pod
 from lockstep.api.gang import Gang
 from lockstep.api.start import split_start
 from lockstep.scheduler.core.cycle.decider import Decider
-from lockstep.scheduler.core.cycle.internal_error import internal_error
 from lockstep.scheduler.core.cycle.max_wait import MAX_WAIT_EXCEEDED, given_up
 from lockstep.scheduler.core.cycle.result import CycleResult
 from lockstep.scheduler.core.explain.diagnosis import FITS, explain
-from lockstep.scheduler.core.model.decisions import Estimate, Verdict
+from lockstep.scheduler.core.model.decisions import Estimate, Verdict, internal_error
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
 from lockstep.scheduler.core.placement.preconditions import passed_over
 from lockstep.scheduler.core.resources.wording import count

@@ -6,7 +6,7 @@ from tests.support.drawn import add, draw, draw_gang, gang, node, places, pod
 from lockstep.api.core import PriorityClass
 from lockstep.api.meta import ObjectMeta
 from lockstep.scheduler.core.cycle.decider import Decider
-from lockstep.scheduler.core.cycle.rollback_timer import ROLLBACK_SECONDS
+from lockstep.scheduler.core.cycle.timers import ROLLBACK
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.resources.device_allocation import Grant, Spot
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -49,9 +49,9 @@ def test_half_placed_gang_gives_its_nodes_back_when_it_cannot_be_completed(in_th
         cluster.remove_node("b2")
     decider = Decider(cluster)
     first = decider.decide(100.0)
-    assert (first.rollbacks, first.wake_at) == ([], 100.0 + ROLLBACK_SECONDS)
-    assert decider.decide(100.0 + ROLLBACK_SECONDS / 2).rollbacks == []
-    (rollback,) = decider.decide(100.0 + ROLLBACK_SECONDS).rollbacks
+    assert (first.rollbacks, first.wake_at) == ([], 100.0 + ROLLBACK.seconds)
+    assert decider.decide(100.0 + ROLLBACK.seconds / 2).rollbacks == []
+    (rollback,) = decider.decide(100.0 + ROLLBACK.seconds).rollbacks
     assert rollback.workload == KEY
     assert [m.name for m in rollback.members] == ["g-0"]
 
@@ -63,15 +63,15 @@ def test_a_way_found_in_time_is_taken_instead():
     decider.decide(100.0)
     cluster.set_node(node("b2", labels={"spine": "s1", "leaf": "l2"}))
     assert len(decider.decide(101.0).placements) == 1
-    assert decider.decide(100.0 + 2 * ROLLBACK_SECONDS).rollbacks == []
+    assert decider.decide(100.0 + 2 * ROLLBACK.seconds).rollbacks == []
 
 
 def test_half_placed_gang_whose_other_pods_are_gone_gives_its_nodes_back():
     cluster = half_bound(TWO_LEAVES, bound={0: "b1"})
     decider = Decider(cluster)
     cluster.remove_pod("default", "g-1")
-    assert decider.decide(0.0).wake_at == ROLLBACK_SECONDS
-    assert [r.workload for r in decider.decide(ROLLBACK_SECONDS).rollbacks] == [KEY]
+    assert decider.decide(0.0).wake_at == ROLLBACK.seconds
+    assert [r.workload for r in decider.decide(ROLLBACK.seconds).rollbacks] == [KEY]
 
 
 @pytest.mark.parametrize("seen_whole_by", ["this process", "an earlier one"])
@@ -90,7 +90,7 @@ def test_gang_that_was_whole_once_is_repaired_never_rolled_back(seen_whole_by):
         decider = Decider(cluster)
     cluster.remove_node("b2")
     cluster.set_pod(pod("g-1", gpus=8, gang="g", uid="another"))
-    for now in (0.0, ROLLBACK_SECONDS, 10 * ROLLBACK_SECONDS):
+    for now in (0.0, ROLLBACK.seconds, 10 * ROLLBACK.seconds):
         result = decider.decide(now)
         assert (result.placements, result.rollbacks) == ([], [])
 

@@ -26,8 +26,7 @@ from lockstep.api.timestamp import show
 from lockstep.api.wire import convert
 from lockstep.scheduler.core.defrag import planner as planning
 from lockstep.scheduler.core.defrag.candidates import MoveCandidate
-from lockstep.scheduler.core.defrag.cheapest_sets import cheapest_first
-from lockstep.scheduler.core.defrag.planner import MovePlan
+from lockstep.scheduler.core.defrag.planner import MovePlan, cheapest_first
 from lockstep.scheduler.core.model.workload import Workload
 
 FIVE = "s/x: a:8 b:8 c:8 d:8 e:8"

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 from tests.support.running import Running
 
-from lockstep.scheduler.core.cycle.arrival_wait import ARRIVAL_SECONDS
+from lockstep.scheduler.core.cycle.timers import ARRIVAL
 from lockstep.scheduler.core.model.workload import WorkloadKey
 
 STARTED = 1_000_000.0
@@ -44,16 +44,16 @@ def test_which_gangs_are_waited_with(text: str, pods: int, expected: int):
     world = arriving(text, pods)
     result = world.step()
     assert placed(world) == expected
-    assert result.wake_at == (None if expected else STARTED + ARRIVAL_SECONDS)
+    assert result.wake_at == (None if expected else STARTED + ARRIVAL.seconds)
 
 
 def test_each_pod_that_comes_lets_more_be_expected():
     world = arriving("g: 2..4x8", 2)
     world.step()
-    world.now += 0.8 * ARRIVAL_SECONDS
+    world.now += 0.8 * ARRIVAL.seconds
     come(world, 2)
-    assert world.step().wake_at == world.now + ARRIVAL_SECONDS
-    world.now += 0.8 * ARRIVAL_SECONDS
+    assert world.step().wake_at == world.now + ARRIVAL.seconds
+    world.now += 0.8 * ARRIVAL.seconds
     world.step()
     assert not placed(world)
     come(world, 3)
@@ -73,7 +73,7 @@ def test_it_starts_with_those_that_came_when_no_more_do():
 def test_what_stands_already_grows_at_once():
     world = arriving("g: 2..4x8", 2)
     world.step()
-    world.now += ARRIVAL_SECONDS
+    world.now += ARRIVAL.seconds
     world.step()
     assert placed(world) == 2
     come(world, 2)
@@ -92,7 +92,7 @@ def test_others_are_not_kept_waiting_meanwhile():
 def test_what_somebody_says_of_it_meanwhile_is_no_pod():
     world = arriving("g: 2..4x8", 2)
     due = world.step().wake_at
-    world.now += 0.8 * ARRIVAL_SECONDS
+    world.now += 0.8 * ARRIVAL.seconds
     gang = world.cluster.workloads[KEY].gang
     assert gang is not None
     world.cluster.set_gang(replace(gang, status=replace(gang.status, position=1)))

@@ -12,8 +12,8 @@ from tests.support.drawn import add, draw_gang, node, places
 
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.wire import convert
-from lockstep.scheduler.core.cycle import arrival_wait
 from lockstep.scheduler.core.cycle.decider import Decider
+from lockstep.scheduler.core.cycle.timers import ARRIVAL
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.placement.preconditions import warnings
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -138,7 +138,7 @@ def test_growing_goes_on_where_the_order_is():
     decider = Decider(cluster)
     add(cluster, drawn)
     decider.decide(0.0)
-    decider.decide(arrival_wait.ARRIVAL_SECONDS)  # by then no fourth pod has come
+    decider.decide(ARRIVAL.seconds)  # by then no fourth pod has come
     assert sorted(places(cluster, "g-").values()) == ["a", "c", "d"]
     cluster.set_pod(later)
     decider.decide(1.0)

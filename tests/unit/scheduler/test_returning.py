@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from tests.support.running import Running
 
 from lockstep.api.gang import TopologyWish
-from lockstep.scheduler.core.cycle.requeue_wait import REQUEUE_SECONDS, RequeueWait
+from lockstep.scheduler.core.cycle.requeue_wait import RequeueWait
+from lockstep.scheduler.core.cycle.timers import REQUEUE, Timers
 from lockstep.scheduler.core.model.decisions import Eviction
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.preemption.nominated_placement import VICTIM_SECONDS
@@ -61,7 +62,7 @@ def test_nobody_waits_for_whoever_does_not_come_back(what: str):
     if what == "its job is gone":
         world.end("early")
     else:
-        world.now += REQUEUE_SECONDS
+        world.now += REQUEUE.seconds
     world.settle()
     assert world.there() == {"high", "late"}
 
@@ -69,7 +70,7 @@ def test_nobody_waits_for_whoever_does_not_come_back(what: str):
 def test_a_round_that_waits_asks_to_be_back_when_that_is_over():
     world = evicted()
     result = world.step()
-    assert (result.more, result.wake_at) == (False, world.now + REQUEUE_SECONDS)
+    assert (result.more, result.wake_at) == (False, world.now + REQUEUE.seconds)
 
 
 def test_nobody_waits_for_pods_that_nobody_makes_again():
@@ -85,7 +86,7 @@ def test_nobody_waits_for_pods_that_nobody_makes_again():
 def test_those_who_go_on_leaving_are_waited_for_for_a_second_in_all():
     world = Running.on("s/l: a:8")
     world.run("x: 1x8")
-    returning = RequeueWait(world.cluster)
+    returning = RequeueWait(world.cluster, Timers())
     leaves = [Eviction(KEY, {}, (world.cluster.pods["default", "x-0"],), "")]
     returning.expect(leaves, 10.0)
     assert returning.until(10.5) == 11.0

@@ -15,7 +15,7 @@ from lockstep.kube.config import ClusterConfig
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.manager import Manager
 from lockstep.scheduler.core.cycle.result import CycleResult
-from lockstep.scheduler.core.cycle.rollback_timer import ROLLBACK_SECONDS
+from lockstep.scheduler.core.cycle.timers import ROLLBACK
 from lockstep.scheduler.core.model.decisions import Rollback
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.event_handlers import EventHandlers
@@ -76,7 +76,7 @@ async def test_each_pod_with_a_node_is_deleted_and_the_gang_waits_anew(
     ]
     ((reason, message),) = server.told
     assert reason == "Warning RolledBack"
-    assert f"within {ROLLBACK_SECONDS:g} s" in message
+    assert f"within {ROLLBACK.seconds:g} s" in message
     assert "its 2 pods" in message
     assert GANG not in scheduler._binder.busy
     assert cluster.touched == {GANG}, "it is looked at again in the next round"

@@ -15,16 +15,14 @@ from lockstep.api import duration, timestamp
 from lockstep.pools.core.choice import Choice, Chooser, Room
 from lockstep.pools.core.offers import Offers, Slot
 from lockstep.pools.core.pool import Pool
-from lockstep.scheduler.core.cycle.equivalence import equivalence_class
 from lockstep.scheduler.core.cycle.max_wait import deadline
-from lockstep.scheduler.core.cycle.pending_queue import PendingQueue
+from lockstep.scheduler.core.cycle.pending_queue import PendingQueue, equivalence_class
 from lockstep.scheduler.core.cycle.queue_order import QueueOrder
 from lockstep.scheduler.core.model.decisions import Placement
 from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
 from lockstep.scheduler.core.packing.packing import Quota
 from lockstep.scheduler.core.placement import admission
-from lockstep.scheduler.core.placement.problem import Problem
-from lockstep.scheduler.core.placement.problem_cache import ProblemCache
+from lockstep.scheduler.core.placement.problem import Problem, ProblemCache
 from lockstep.scheduler.core.state.cluster import Cluster
 
 ROOM_REASONS = frozenset(

@@ -6,24 +6,27 @@ from collections.abc import Container, Iterator
 from dataclasses import replace
 
 from lockstep.api.queue import DefragmentationPolicy
-from lockstep.scheduler.core.cycle.arrival_wait import ArrivalWait
 from lockstep.scheduler.core.cycle.defrag_step import DefragStep
-from lockstep.scheduler.core.cycle.equivalence import equivalence_class
-from lockstep.scheduler.core.cycle.internal_error import internal_error
 from lockstep.scheduler.core.cycle.max_wait import MaxWaits
-from lockstep.scheduler.core.cycle.pending_queue import PendingQueue
+from lockstep.scheduler.core.cycle.pending_queue import PendingQueue, equivalence_class
 from lockstep.scheduler.core.cycle.placer import Placer
 from lockstep.scheduler.core.cycle.queue_order import QueueOrder
 from lockstep.scheduler.core.cycle.requeue_wait import RequeueWait
 from lockstep.scheduler.core.cycle.result import CycleResult
-from lockstep.scheduler.core.cycle.rollback_timer import RollbackTimer
 from lockstep.scheduler.core.cycle.tentative_placements import TentativePlacements
+from lockstep.scheduler.core.cycle.timers import (
+    ARRIVAL,
+    ROLLBACK,
+    Timers,
+    arrival_until,
+    roll_back_in_time,
+)
 from lockstep.scheduler.core.defrag.candidates import MoveCosts
 from lockstep.scheduler.core.defrag.defragmenter import STATED, Defragmenter
 from lockstep.scheduler.core.defrag.policy_trigger import PolicyTrigger
-from lockstep.scheduler.core.model.decisions import Eviction, Placement, Verdict
+from lockstep.scheduler.core.model.decisions import Eviction, Placement, Verdict, internal_error
 from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
-from lockstep.scheduler.core.placement.problem_cache import ProblemCache
+from lockstep.scheduler.core.placement.problem import ProblemCache
 from lockstep.scheduler.core.preemption.preemptor import Preemptor
 from lockstep.scheduler.core.reservations.book import ReservationBook
 from lockstep.scheduler.core.reservations.bypass import Heeded
@@ -59,10 +62,10 @@ class Decider:
         """Workloads that cannot be decided about until they change, and what happened."""
         self.preemptor = Preemptor(cluster)
         self.book = ReservationBook(cluster, self.problem)
-        self.tentative_placements = TentativePlacements(cluster)
-        self.requeue_wait = RequeueWait(cluster)
+        self._timers = Timers()
+        self.tentative_placements = TentativePlacements(cluster, self._timers)
+        self.requeue_wait = RequeueWait(cluster, self._timers)
         self.max_waits = MaxWaits()
-        self._arrival_wait = ArrivalWait()
         self.defragmenter = Defragmenter(cluster, self.preemptor, costs)
         self.defragmentation = DefragStep(
             self.defragmenter, self.book, PolicyTrigger(cluster, policy)
@@ -74,7 +77,6 @@ class Decider:
         """Workloads stepped over because bindings or pods of theirs are under way."""
         self._freed = -1
         self._ground: tuple[object, ...] = ()
-        self._rollback_timer = RollbackTimer()
 
     def decide(
         self, now: float, *, busy: Container[WorkloadKey] = (), limit: int = 512
@@ -148,7 +150,7 @@ class Decider:
 
     def _gathers(self, key: WorkloadKey, now: float, result: CycleResult) -> bool:
         """Return whether more pods of a gang are on their way; then ask to be back for it."""
-        until = self._arrival_wait.until(self.cluster.workloads[key], now)
+        until = arrival_until(self._timers, self.cluster.workloads[key], now)
         if until is not None:
             result.wake(until)
         return until is not None
@@ -202,7 +204,7 @@ class Decider:
                 return 0
         if placement is None:
             self._reserve(workload, now)
-            self._rollback_timer.consider(workload, now, result)
+            roll_back_in_time(self._timers, workload, now, result)
             self.pending_queue.shut(key)
             result.failed.append(key)
             self.broken.pop(key, None)
@@ -284,7 +286,7 @@ class Decider:
         """Leave a workload out until it changes: a defect in its way must not stop the others."""
         self.broken[key] = internal_error("deciding about it", error)
         self.pending_queue.step_aside(key)
-        self._rollback_timer.forget(key)
+        self._timers.stop(ROLLBACK, key)
         self._problems.forget(key)
         self.cluster.touched.discard(key)
         result.errors[key] = error
@@ -361,8 +363,8 @@ class Decider:
         if not self.defragmenter.awaits(key):
             self.cluster.nominations.drop(key)
         self._resting.discard(key)
-        self._arrival_wait.forget(key)
-        self._rollback_timer.forget(key)
+        self._timers.stop(ARRIVAL, key)
+        self._timers.stop(ROLLBACK, key)
         self._problems.forget(key)
         self.broken.pop(key, None)
         return False
@@ -385,5 +387,5 @@ class Decider:
         except Exception:
             self.cluster.retract(decided)
             raise
-        self._rollback_timer.forget(placement.workload)
+        self._timers.stop(ROLLBACK, placement.workload)
         self._placer.placed(placement)

@@ -10,12 +10,10 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from lockstep.api.meta import controller_of
+from lockstep.scheduler.core.cycle.timers import REQUEUE, Timers
 from lockstep.scheduler.core.model.decisions import Eviction
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
 from lockstep.scheduler.core.state.cluster import Cluster
-
-REQUEUE_SECONDS = 1.0
-"""Seconds for which those who come back are waited for, where they go on leaving all the time."""
 
 
 @dataclass(slots=True)
@@ -31,28 +29,26 @@ class _Absence:
 class RequeueWait:
     """The gangs that have left, or are about to, and are to be in line again in a moment."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, timers: Timers) -> None:
         self._cluster = cluster
+        self._timers = timers
         self._away: dict[WorkloadKey, _Absence] = {}
-        self._since: float | None = None
 
     def until(self, now: float) -> float | None:
         """Return the Unix time until which to wait for somebody; None where nobody is away."""
         self._away = {key: one for key, one in self._away.items() if self._misses(key, one)}
-        since = self._since
-        if not self._away or since is None or not since <= now < since + REQUEUE_SECONDS:
+        until = self._timers.until(REQUEUE, now) if self._away else None
+        if until is None:
             self._away.clear()
-            return None
-        return since + REQUEUE_SECONDS
+        return until
 
     def expect(self, evictions: Collection[Eviction], now: float) -> None:
         """Wait for the victims of a round; after one without any the next have a new second."""
         if not evictions:
             if not self._away:
-                self._since = None
+                self._timers.stop(REQUEUE)
             return
-        if self._since is None:
-            self._since = now
+        self._timers.start(REQUEUE, now)
         for eviction in evictions:
             self._leave(eviction.victims)
 

@@ -11,21 +11,19 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from lockstep.scheduler.core.cycle.result import CycleResult
+from lockstep.scheduler.core.cycle.timers import TENTATIVE, Timers
 from lockstep.scheduler.core.model.decisions import Assignment, Placement
 from lockstep.scheduler.core.model.workload import Member, WorkloadKey
 from lockstep.scheduler.core.state.cluster import Cluster
-
-TENTATIVE_SECONDS = 1.0
-"""Seconds for which a start is held back at most, where others go on making room all the time."""
 
 
 class TentativePlacements:
     """The placements that nobody has been told of yet."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, timers: Timers) -> None:
         self._cluster = cluster
+        self._timers = timers
         self._held: dict[WorkloadKey, Placement] = {}
-        self._since = 0.0
         self._grows = False
 
     def __contains__(self, key: object) -> bool:
@@ -40,7 +38,8 @@ class TentativePlacements:
         A workload that *grows* stands where it was planned, and is asked next for the members
         above."""
         if not self._held:
-            self._since = now
+            self._timers.stop(TENTATIVE)
+            self._timers.start(TENTATIVE, now)
         self._grows |= grows
         earlier = self._held.get(placement.workload)
         before = earlier.assignments if earlier is not None else ()
@@ -94,12 +93,13 @@ class TentativePlacements:
         settled, self._grows = settled and not self._grows, False
         if not self._held:
             return
-        if self._since <= now < self._since + TENTATIVE_SECONDS:
+        until = self._timers.until(TENTATIVE, now)
+        if until is not None:
             if not settled:
                 result.more = True
                 return
             if waits is not None:
-                result.wake(min(waits, self._since + TENTATIVE_SECONDS))
+                result.wake(min(waits, until))
                 return
         result.placements += self._held.values()
         result.touched |= self._held.keys()

@@ -11,13 +11,13 @@ a number of tries goes: up to it the plan is the cheapest there is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from heapq import heappop, heappush
+from itertools import count, islice
 from math import inf
 
 from lockstep.scheduler.core.defrag.candidates import MoveCandidate, together
-from lockstep.scheduler.core.defrag.cheapest_sets import cheapest_first
 from lockstep.scheduler.core.model.decisions import Placement
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
 from lockstep.scheduler.core.packing.packing import Quota
@@ -227,3 +227,34 @@ class MovePlanner:
             found = replace(found, needs=found.wants)
             self._problems[key] = found
         return found
+
+
+def cheapest_first(movers: Sequence[MoveCandidate]) -> Iterator[tuple[float, list[MoveCandidate]]]:
+    """Yield each choice with at least one mover and at most one of each gang, and its price.
+
+    *movers* are sorted by price. Gangs are numbered by the price of their cheapest mover. Every
+    choice but the first follows from just one that is no dearer, which differs in its last gang: a
+    dearer mover of that gang, one gang more, or the next gang instead (the enumeration of the
+    smallest sums of one number out of each of several lists).
+    """
+    gangs: dict[WorkloadKey, list[MoveCandidate]] = {}
+    for mover in movers:
+        gangs.setdefault(mover.key, []).append(mover)
+    of = list(gangs.values())
+    if not of:
+        return
+    heap: list[tuple[float, int, int, int, list[MoveCandidate]]] = [(of[0][0].price, 0, 0, 0, [])]
+    numbers = count(1)  # equal prices: what was found first
+    while heap:
+        price, _, gang, which, before = heappop(heap)
+        last = of[gang][which]
+        choice = [*before, last]
+        yield price, choice
+        if which + 1 < len(of[gang]):
+            dearer = price - last.price + of[gang][which + 1].price
+            heappush(heap, (dearer, next(numbers), gang, which + 1, before))
+        if gang + 1 < len(of):
+            more = price + of[gang + 1][0].price
+            heappush(heap, (more, next(numbers), gang + 1, 0, choice))
+            if which == 0:
+                heappush(heap, (more - last.price, next(numbers), gang + 1, 0, before))

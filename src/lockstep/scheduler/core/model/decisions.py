@@ -8,6 +8,10 @@ from typing import Literal
 from lockstep.scheduler.core.model.workload import Member, WorkloadKey
 from lockstep.scheduler.core.resources.device_allocation import Spot
 
+INTERNAL_ERROR = "InternalError"
+ERROR_CHARACTERS = 200
+"""Characters of an error's own words that are passed on; the log has all of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
@@ -84,3 +88,13 @@ class Estimate:
     """Why it cannot be told."""
     not_before: float | None = None
     """Unix time before which it does not start, where no more than that can be told."""
+
+
+def internal_error(doing: str, error: Exception) -> Verdict:
+    """Return what to say of whatever was being done when an exception came up."""
+    words = " ".join(f"{type(error).__name__}: {error}".split())[:ERROR_CHARACTERS]
+    return Verdict(
+        INTERNAL_ERROR,
+        f"the scheduler failed while {doing} ({words}); everything else goes on, and this is tried "
+        "again when it changes; please report it with the scheduler's log",
+    )

@@ -155,7 +155,7 @@ class _Deal:
     def __init__(self, shapes: Sequence[PodShape]) -> None:
         """Deal for *shapes*, all that come to stand on the node."""
         self._picks = PICKS
-        self._rollback_timer = SearchBudget()
+        self._search_budget = SearchBudget()
         self._kinds = tuple(dict.fromkeys(shape.kind for shape in shapes if shape.takes_devices))
         plain = (shape for shape in shapes if not shape.goes_by_connections)
         self._plain = Counter(shape.kind for shape in plain if shape.takes_devices)
@@ -197,7 +197,7 @@ class _Deal:
         counts = self._plain + Counter(shape.kind for shape in others)
         there = left_of(left, self._kinds, first.table)
         asked = [counts[kind] for kind in self._kinds]
-        return exact_fit(self._kinds).holds(there, asked, self._rollback_timer) is not False
+        return exact_fit(self._kinds).holds(there, asked, self._search_budget) is not False
 
 
 def picks(left: IntArray, shape: PodShape) -> Iterator[Grant]:

@@ -1,13 +1,14 @@
-"""Which victims PodDisruptionBudgets allow together: there are several ways of spending them."""
+"""What goes at once, and which victims PodDisruptionBudgets allow together: there are several ways
+of spending them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from lockstep.scheduler.core.model.workload import Member, WorkloadKey
-from lockstep.scheduler.core.preemption.victims import Victim
+from lockstep.scheduler.core.quota.account import Account
 from lockstep.scheduler.core.state.disruption_budgets import Allowance, Budget, Budgets
 
 WAYS = 16
@@ -15,6 +16,29 @@ WAYS = 16
 
 Each takes a search.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """Pods that go together or not at all: a gang, or one member that it can do without."""
+
+    key: WorkloadKey
+    account: Account
+    members: tuple[Member, ...]
+    cost: tuple[object, ...]
+    whole: bool
+    violates: tuple[Budget, ...] = ()
+    """The PodDisruptionBudgets that do not allow it."""
+
+    @property
+    def gpus(self) -> int:
+        """Return the GPUs that it holds whole."""
+        return sum(member.shape.gpus for member in self.members)
+
+    @property
+    def size(self) -> int:
+        """Return its GPUs; a pod without any counts as one."""
+        return sum(member.shape.gpus or 1 for member in self.members)
 
 
 def in_order(budgets: Budgets, chunks: Sequence[Victim]) -> list[Victim]:

@@ -19,12 +19,11 @@ from lockstep.scheduler.core.model.node_table import NodeTable
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
 from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.what_if import WhatIf
-from lockstep.scheduler.core.preemption.budgeted_victims import clean_sets, in_order
+from lockstep.scheduler.core.preemption.budgeted_victims import Victim, clean_sets, in_order
 from lockstep.scheduler.core.preemption.lost_work import lost_work
 from lockstep.scheduler.core.preemption.reclaim_claims import Claim
 from lockstep.scheduler.core.preemption.reprieve import Reprieve
 from lockstep.scheduler.core.preemption.victim_policy import Holder, VictimPolicy
-from lockstep.scheduler.core.preemption.victims import Victim
 from lockstep.scheduler.core.quota.account import Account
 from lockstep.scheduler.core.resources.columns import GPU_COLUMN
 from lockstep.scheduler.core.state.cluster import Cluster

@@ -10,7 +10,7 @@ from lockstep.scheduler.core.model.decisions import Placement
 from lockstep.scheduler.core.model.node_table import NodeTable
 from lockstep.scheduler.core.model.pod_shape import PodShape
 from lockstep.scheduler.core.model.workload import Member
-from lockstep.scheduler.core.preemption.victims import Victim
+from lockstep.scheduler.core.preemption.budgeted_victims import Victim
 from lockstep.scheduler.core.quota.account import Account
 from lockstep.scheduler.core.resources.device_allocation import Grant
 from lockstep.scheduler.core.resources.device_columns import held

@@ -9,6 +9,7 @@ the stage on which it is played.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import structs
@@ -19,12 +20,29 @@ from lockstep.scheduler.core.cycle.result import CycleResult
 from lockstep.scheduler.core.defrag.migration import Rearrangement
 from lockstep.scheduler.core.model.decisions import Eviction, Placement, Rollback, Verdict
 from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
-from lockstep.scheduler.core.runtime.errors import NotConverged
 from lockstep.scheduler.core.runtime.event_queue import EventQueue
 from lockstep.scheduler.core.state.cluster import Cluster
 
 ROUNDS = 10_000
 """Decisions at one moment after which it is an error that there is more to decide."""
+NAMED = 8
+"""Jobs that an error names; of the others it tells how many there are."""
+
+
+class NotConverged(RuntimeError):
+    """The decisions at one moment do not come to an end."""
+
+    def __init__(self, moment: float, rounds: int, jobs: Sequence[str]) -> None:
+        named = ", ".join(jobs[:NAMED]) or "none"
+        more = f" and {len(jobs) - NAMED} more" if len(jobs) > NAMED else ""
+        super().__init__(
+            f"after {rounds} rounds of decisions at {moment:g} s there is still something to "
+            f"decide; the last round was about: {named}{more}"
+        )
+        self.moment = moment
+        """Seconds after the beginning of what was played."""
+        self.jobs = tuple(jobs)
+        """The jobs about which the last round decided something."""
 
 
 class Stage(Protocol):

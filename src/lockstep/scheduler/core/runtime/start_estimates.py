@@ -18,10 +18,16 @@ from msgspec.structs import replace
 from lockstep.api import timestamp
 from lockstep.api.names import MAX_WAIT_ANNOTATION
 from lockstep.scheduler.core.cycle.decider import Decider
-from lockstep.scheduler.core.cycle.internal_error import internal_error
 from lockstep.scheduler.core.defrag.candidates import RESTART_SECONDS
 from lockstep.scheduler.core.defrag.migration import Rearrangement
-from lockstep.scheduler.core.model.decisions import Estimate, Eviction, Placement, Rollback, Verdict
+from lockstep.scheduler.core.model.decisions import (
+    Estimate,
+    Eviction,
+    Placement,
+    Rollback,
+    Verdict,
+    internal_error,
+)
 from lockstep.scheduler.core.model.workload import Member, WorkloadKey
 from lockstep.scheduler.core.placement.preconditions import unmet_precondition
 from lockstep.scheduler.core.preemption.lost_work import lost_work
