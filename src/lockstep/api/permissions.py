@@ -88,10 +88,25 @@ _OWN_KINDS: Final = rule(
     ),
 )
 """To tell that a definition is older than the program."""
+_SETS: Final = ("deployments", "replicasets", "statefulsets", "daemonsets")
 _INSTALL: Final = (
     rule("apiextensions.k8s.io", "customresourcedefinitions", "create", "patch"),
     rule("", "namespaces", "create"),
 )
+_WORKLOADS: Final[Rules] = (
+    rule("apps", "deployments statefulsets daemonsets", "patch", *_FOLLOW),
+    rule("apps", "replicasets", "create", "delete", "patch", *_FOLLOW),
+    rule("apps", "controllerrevisions", "patch"),
+    rule("apps", "/status ".join(_SETS) + "/status", "patch"),
+    rule("apps", "/finalizers ".join(_SETS) + "/finalizers", "update"),
+    rule("batch", "cronjobs", *_FOLLOW),
+    rule("batch", "jobs", "create", "delete"),
+    rule("batch", "cronjobs/status", "patch"),
+    rule("batch", "cronjobs/finalizers", "update"),
+    rule("", "pods", "patch"),
+    rule("", "persistentvolumeclaims", "create"),
+)
+"""What Kubernetes' own workloads take where no kube-controller-manager serves them."""
 _SIMULATED: Final = (
     rule("", "nodes", "create", "get", "patch", *_FOLLOW),
     rule("", "nodes/status pods/status", "patch"),
@@ -334,7 +349,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             _OWN_KINDS,
         ),
         namespaced=_lead(CONTROLLERS_LEASE),
-        embedded=_INSTALL,
+        embedded=(*_INSTALL, *_WORKLOADS),
         serves=True,
     ),
     "router": Permissions(

@@ -78,12 +78,24 @@ def scheduler(
     probe_port: ProbePort = None,
     secure_metrics_port: SecureMetricsPort = None,
     metrics_certificate: MetricsCertificate = None,
+    serve_names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--serve",
+            metavar="NAME",
+            help="Place pods of this schedulerName too, in place of the scheduler of that name, "
+            "which must not run; may be repeated.",
+        ),
+    ] = None,
     leashed: Leashed = False,
     verbose: Verbose = False,
 ) -> None:
     """Run the gang scheduler.
 
-    Example: lockstep scheduler --kubeconfig ~/.kube/config
+    \b
+    Examples:
+      lockstep scheduler --kubeconfig ~/.kube/config
+      lockstep scheduler --serve volcano --serve kai-scheduler
     """
     from lockstep.kube.endpoints import Ports
     from lockstep.scheduler.main import run
@@ -95,6 +107,7 @@ def scheduler(
             leader_elect=leader_elect,
             lease_namespace=lease_namespace,
             ports=Ports(metrics_port, probe_port, secure_metrics_port, metrics_certificate),
+            names=tuple(serve_names or ()),
             ready=announce,
         ),
         leashed=leashed,
@@ -139,8 +152,9 @@ def controllers(
     node_lifecycle: Annotated[
         bool,
         typer.Option(
-            help="Taint nodes that fall silent and evict their pods, where there is no "
-            "kube-controller-manager that does."
+            help="Taint nodes that fall silent and evict their pods, and serve Deployments, "
+            "StatefulSets, DaemonSets and CronJobs, where there is no kube-controller-manager that "
+            "does."
         ),
     ] = False,
     leashed: Leashed = False,

@@ -22,6 +22,7 @@ from lockstep.notebooks.installed import Installed
 from lockstep.notebooks.main import add_notebooks
 from lockstep.pools.main import add_pools
 from lockstep.tenants.main import add_profiles
+from lockstep.workloads.main import add_workloads
 
 CAPABILITIES: Final = (
     "lockstep.jobs.main:add_jobs",
@@ -57,8 +58,8 @@ async def run(
     recorded in the file *records*, if one is named. *gateway* is the URL at which servers of
     notebooks reach the gateway of kernels, *environments* the directory of each node in which
     packages are built. Node pools may name programs in the directory
-    *pool_commands*. With *node_lifecycle* nodes that fall silent are taken care of, which is for
-    servers without kube-controller-manager.
+    *pool_commands*. With *node_lifecycle* nodes that fall silent are taken care of, and workloads
+    of Kubernetes' own kinds are served, which is for servers without kube-controller-manager.
 
     Raises:
         ConfigError: when no cluster is configured.
@@ -84,6 +85,7 @@ async def run(
         add_data(manager, open_to_all=node_lifecycle)
         if node_lifecycle:
             add_lifecycle(manager)
+            add_workloads(manager)
         add_history(manager, records)
         await manager.run(ready)
 

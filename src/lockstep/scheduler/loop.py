@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import Collection
 
 from lockstep.api.core import PODS
 from lockstep.api.queue import QUEUES
@@ -39,9 +40,14 @@ class Scheduler:
     """One term of leadership: a state built from the informers alone, and what acts on it."""
 
     def __init__(
-        self, client: Client, feed: EventHandlers, recorder: Recorder, metrics: Metrics
+        self,
+        client: Client,
+        feed: EventHandlers,
+        recorder: Recorder,
+        metrics: Metrics,
+        names: Collection[str] = (),
     ) -> None:
-        self.cluster = Cluster()
+        self.cluster = Cluster(names)
         self._client = client
         self._feed = feed
         self._recorder = recorder

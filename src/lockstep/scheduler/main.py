@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from lockstep.api.names import SCHEDULER_LEASE, SYSTEM_NAMESPACE
@@ -23,12 +23,14 @@ async def run(
     leader_elect: bool = True,
     lease_namespace: str = SYSTEM_NAMESPACE,
     ports: Ports | None = None,
+    names: Collection[str] = (),
     ready: Callable[[str], None],
 ) -> None:
     """Schedule pods against the API server that *kubeconfig* names, until told to stop.
 
-    *ready* is called once the cluster's state has been read. With *leader_elect* several may run;
-    one at a time decides, and each term starts from what the API server says.
+    Pods of other schedulers' *names* are placed too. *ready* is called once the cluster's state has
+    been read. With *leader_elect* several may run; one at a time decides, and each term starts from
+    what the API server says.
 
     Raises:
         ConfigError: when no configuration is found or it cannot be used.
@@ -44,17 +46,20 @@ async def run(
             lease_namespace=lease_namespace,
             ports=ports,
         )
-        add_scheduler(manager)
+        add_scheduler(manager, names)
         await manager.run(ready)
 
 
-def add_scheduler(manager: Manager) -> None:
-    """Schedule while *manager* leads; each term begins with nothing but what the server says."""
+def add_scheduler(manager: Manager, names: Collection[str] = ()) -> None:
+    """Schedule while *manager* leads; each term begins with nothing but what the server says.
+
+    Pods of schedulers called *names* are placed beside those of our own name.
+    """
     feed, metrics = EventHandlers(manager), Metrics(manager.metrics.registry)
     recorder = manager.recorder()
 
     async def term() -> None:
-        scheduler = Scheduler(manager.client, feed, recorder, metrics)
+        scheduler = Scheduler(manager.client, feed, recorder, metrics, names)
         await scheduler.run(manager.led_since)
 
     manager.add_task(term)

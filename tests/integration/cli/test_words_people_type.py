@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -11,6 +12,10 @@ from pathlib import Path
 import pytest
 from tests.support.control_plane import LOCKSTEP, ControlPlane
 from tests.support.waiting import eventually_sync
+
+from lockstep.kube.client import Client
+from lockstep.kube.config import ClusterConfig
+from lockstep.workloads.core.plan import DEPLOYMENTS
 
 FOLLOWED = (
     "submit",
@@ -110,15 +115,45 @@ def test_a_job_comes_after_another(plane: ControlPlane, tmp_path: Path) -> None:
     plane.ok("delete", "prep", "use", "lost", "sum", "sweep-0", "sweep-1")
 
 
+def test_a_deployment_runs_like_anywhere(plane: ControlPlane) -> None:
+    container = {"name": "main", "image": "busybox", "command": ["sleep", "600"]}
+    labels = {"app": "web"}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+    plane.ok("submit", "-f", "-", stdin=json.dumps(deployment))
+    path = "/apis/apps/v1/namespaces/default/deployments/web"
+    eventually_sync(
+        lambda: plane.read(path)["status"].get("availableReplicas") == 2, 60, "two pods run"
+    )
+
+    async def delete() -> None:
+        async with Client(ClusterConfig.load(plane.kubeconfig)) as client:
+            await client.delete(DEPLOYMENTS, "web", "default", propagation="Background")
+
+    asyncio.run(delete())
+    eventually_sync(lambda: plane.ok("get", "pods", "-o", "name").count("web") == 0, 60, "gone")
+
+
 def test_a_pod_of_another_scheduler_is_explained(plane: ControlPlane) -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "nginx"},
-        "spec": {"containers": [{"name": "nginx", "image": "nginx"}]},
+        "spec": {
+            "schedulerName": "kai-scheduler",
+            "containers": [{"name": "nginx", "image": "nginx"}],
+        },
     }
     plane.ok("submit", "-f", "-", stdin=json.dumps(pod))
     told = plane.ok("explain", "pod", "nginx")
-    assert "its schedulerName is default-scheduler; Lockstep places pods of" in told
+    assert "its schedulerName is kai-scheduler; Lockstep places pods of" in told
     plane.ok("delete", "pod", "nginx")
     eventually_sync(lambda: plane.ok("get", "pods", "-o", "name").count("nginx") == 0, 30, "gone")

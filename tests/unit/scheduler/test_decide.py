@@ -162,6 +162,14 @@ def test_a_pod_of_another_scheduler_takes_room_and_is_not_ours_to_place():
     assert (result.failed, places(cluster)) == ([KEY], {"theirs": "a"})
 
 
+def test_pods_of_a_scheduler_that_is_served_are_ours_to_place():
+    cluster = draw(Cluster(("volcano",)), "s1/l1: a:8")
+    cluster.set_pod(pod("waits", gpus=1, scheduler="volcano"))
+    cluster.set_pod(pod("theirs", gpus=1, scheduler="default-scheduler"))
+    Decider(cluster).decide(0.0)
+    assert places(cluster) == {"waits": "a"}
+
+
 def test_priority_class_orders_gangs():
     cluster = draw(Cluster(), "s1/l1: a:8")
     cluster.set_priority_class(PriorityClass(metadata=ObjectMeta(name="high"), value=100))

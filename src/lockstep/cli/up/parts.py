@@ -61,7 +61,7 @@ def others(settings: Settings) -> list[Part]:
 
     alone = "--no-leader-elect"
     parts = [
-        _part("scheduler", *user("scheduler"), alone),
+        _part("scheduler", *user("scheduler"), alone, "--serve", "default-scheduler"),
         _part("controllers", *user("controllers"), alone, "--node-lifecycle", *_beyond(settings)),
         _part("gateway", *user("gateway"), "--port", str(settings.gateway_port)),
     ]

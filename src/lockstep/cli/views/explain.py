@@ -143,16 +143,16 @@ def explain_pod(pod: Pod, now: float) -> list[str]:
         return [f"{name} is on node {pod.spec.node_name}, {state(pod)}{message}"]
     since = ago(pod.metadata.creation_timestamp, now)
     lines = [f"{name} waits for a node since {since}"]
-    if pod.spec.scheduler_name != names.SCHEDULER_NAME:
+    told = [c for c in pod.status.conditions if c.type == "PodScheduled" and c.message]
+    if pod.spec.scheduler_name != names.SCHEDULER_NAME and not told:
         named = pod.spec.scheduler_name or "default-scheduler"
         lines += [
             f"  why: its schedulerName is {named}; Lockstep places pods of schedulerName "
-            f"{names.SCHEDULER_NAME} alone, and none of that name may be there",
+            f"{names.SCHEDULER_NAME}, and none of that name may be there",
             f"  what would change it: spec.schedulerName: {names.SCHEDULER_NAME} in the pod (made "
             "anew: the field cannot be changed)",
         ]
-    reasons = (c for c in pod.status.conditions if c.type == "PodScheduled" and c.message)
-    for condition in reasons:
+    for condition in told:
         why, start = split_start(condition.message)
         lines.append(f"  why: {cell(why)}")
         lines += _start(start, now) if start is not None else []

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from lockstep.api import names, quantity
-from lockstep.api.core import NodeSelectorTerm
-from lockstep.api.label_requirements import Op, Requirement
+from lockstep.api.node_terms import term_holds
 from lockstep.nodes.process import paths
 from lockstep.nodes.process.facts import Role, Verdict, containers_of
 from lockstep.nodes.process.spec import Container, Pod
@@ -103,29 +102,9 @@ def _elsewhere(pod: Pod, room: Room) -> Verdict | None:
     node = pod.spec.affinity.node_affinity if pod.spec.affinity else None
     if node is not None and node.required is not None:
         terms = node.required.node_selector_terms
-        if not any(_term_holds(term, room) for term in terms):
+        if not any(term_holds(term, room.labels, room.name) for term in terms):
             return _rejected("NodeAffinity", "node didn't match the pod's required node affinity")
     return None
-
-
-_OPERATORS = {
-    "In": Op.IN,
-    "NotIn": Op.NOT_IN,
-    "Exists": Op.EXISTS,
-    "DoesNotExist": Op.NOT_EXISTS,
-    "Gt": Op.GREATER,
-    "Lt": Op.LESS,
-}
-
-
-def _term_holds(term: NodeSelectorTerm, room: Room) -> bool:
-    """Tell whether the node meets *term*; one without requirements holds nowhere."""
-    labels = [(one, room.labels) for one in term.match_expressions]
-    fields = [(one, {"metadata.name": room.name}) for one in term.match_fields]
-    return bool(labels or fields) and all(
-        Requirement(one.key, _OPERATORS[one.operator], tuple(one.values)).holds(having)
-        for one, having in [*labels, *fields]
-    )
 
 
 def _too_big(pod: Pod, room: Room, others: Iterable[Pod]) -> Verdict | None:

@@ -5,13 +5,18 @@ They are those of Kubernetes v1.36, as far as users see them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lockstep.apiserver.builtin.defaults import others, pods, services, workloads
 from lockstep.apiserver.builtin.defaults.others import date_phase, hold_until_empty
 from lockstep.apiserver.builtin.defaults.pods import waiting
 from lockstep.apiserver.builtin.defaults.services import families
-from lockstep.apiserver.builtin.defaults.workloads import number_template, select_own_pods
+from lockstep.apiserver.builtin.defaults.workloads import (
+    number_template,
+    renumber_template,
+    select_own_pods,
+)
 from lockstep.apiserver.builtin.normal import Fill, Normalizer
 
 Json = dict[str, Any]
@@ -21,6 +26,10 @@ FILLS: dict[str, Fill] = {**pods.FILLS, **workloads.FILLS, **services.FILLS, **o
 ONCE: dict[str, Fill] = {
     "io.k8s.api.apps.v1.DaemonSet": number_template,
 }
+CHANGES: dict[str, Callable[[Json, Json], None]] = {
+    "io.k8s.api.apps.v1.DaemonSet": renumber_template,
+}
+"""What the server itself notes of a change, given the new object and the stored one."""
 BEGINNINGS: dict[str, Fill] = {
     "io.k8s.api.core.v1.Namespace": hold_until_empty,
     "io.k8s.api.core.v1.PersistentVolume": date_phase,
@@ -38,3 +47,5 @@ def prepare(component: str, new: Json, old: Json | None) -> None:
     if old is None and component in ONCE:
         ONCE[component](new)
     _normalizer.normalize(component, new, old)
+    if old is not None and component in CHANGES:
+        CHANGES[component](new, old)

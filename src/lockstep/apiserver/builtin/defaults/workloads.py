@@ -51,6 +51,16 @@ def number_template(obj: Json) -> None:
     meta["annotations"] = {**(meta.get("annotations") or {}), **count}
 
 
+def renumber_template(new: Json, old: Json) -> None:
+    """Count a change of a daemon set's template; the count is the server's to say."""
+    before = (old["metadata"].get("annotations") or {}).get(TEMPLATE_COUNT, "")
+    count = int(before) if before.isdecimal() else 0
+    if (new.get("spec") or {}).get("template") != (old.get("spec") or {}).get("template"):
+        count += 1
+    meta = new["metadata"]
+    meta["annotations"] = {**(meta.get("annotations") or {}), TEMPLATE_COUNT: str(count)}
+
+
 def stateful_set(obj: Json) -> None:
     """Fill in how a stateful set orders and keeps its pods."""
     spec = obj.setdefault("spec", {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -86,10 +87,10 @@ class Member:
     charged: dict[str, int] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, pod: Pod, shape: PodShape) -> Member:
-        """Read it from the object."""
+    def of(cls, pod: Pod, shape: PodShape, names: Collection[str] = (SCHEDULER_NAME,)) -> Member:
+        """Read it from the object; pods of schedulers called *names* are ours to place."""
         meta = pod.metadata
-        ours = pod.spec.scheduler_name == SCHEDULER_NAME
+        ours = pod.spec.scheduler_name in names
         return cls(
             namespace=meta.namespace,
             name=meta.name,

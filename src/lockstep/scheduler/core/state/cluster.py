@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from lockstep.api.core import Node, Pod, PriorityClass
 from lockstep.api.gang import Defragmentation, Gang, GangSpec
-from lockstep.api.names import RUNTIME_ANNOTATION
+from lockstep.api.names import RUNTIME_ANNOTATION, SCHEDULER_NAME
 from lockstep.api.node_policy import NodePolicy
 from lockstep.api.queue import Queue
 from lockstep.api.topology import Topology
@@ -41,7 +41,9 @@ from lockstep.scheduler.core.state.priority_classes import Priorities
 class Cluster:
     """Nodes, pods and gangs, and what follows from them."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Collection[str] = ()) -> None:
+        self.names = frozenset((SCHEDULER_NAME, *names))
+        """Pods of these schedulers' names are ours to place."""
         self.columns = Columns()
         self.table = NodeTable(self.columns)
         self.policies = NodePolicies()
@@ -134,7 +136,7 @@ class Cluster:
         A placement that the API server does not show yet outlives updates of the same pod.
         """
         shape = self.shapes.of(with_data_wishes(pod), pod.metadata.annotations)
-        member = Member.of(pod, shape)
+        member = Member.of(pod, shape, self.names)
         workload = self.workloads.get(member.workload) if member.workload is not None else None
         if workload is not None and workload.aligns and not member.aligns:
             member.shape = self.shapes.aligned(shape, workload.alignment_for(member))
