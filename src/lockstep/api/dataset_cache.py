@@ -19,12 +19,18 @@ CACHE_NODE_LABEL = "lockstep.dev/cache-node"
 CAN_CACHE_LABEL = "lockstep.dev/data-cache"
 """On a node: it starts a data cache once a dataset wants one."""
 
+OWN_CACHE_ANNOTATION = "data.lockstep.dev/own-cache"
+"""On a Dataset: it is cached without a runtime of its name, by as many nodes as need it."""
+EVERYWHERE = "everywhere"
+"""Value of that annotation: every node that may caches it, whether a pod there reads it or not."""
+
 
 class SecretKey(Wire, frozen=True):
     """One key of a Secret of the same namespace."""
 
     name: Annotated[str, Meta(min_length=1, description="Name of the Secret.")]
     key: Annotated[str, Meta(min_length=1, description="Key in it.")]
+    optional: Annotated[bool, Meta(description="Whether it may be missing.")] = False
 
 
 class CacheMount(Wire, frozen=True):

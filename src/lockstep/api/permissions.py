@@ -162,6 +162,7 @@ _HEALTH: Final[Rules] = (
     rule("", "nodes/status pods/status", "patch"),
 )
 
+_LOCAL_MODELS: Final = "localmodelcaches localmodelnamespacecaches"
 _SERVICES: Final[Rules] = (
     rule("apps", "controllerrevisions", "create", "delete", *_FOLLOW),
     rule(GROUP, "routes", "create", "delete", "patch", *_FOLLOW),
@@ -174,6 +175,16 @@ _SERVICES: Final[Rules] = (
     rule("serving.kserve.io", "inferenceservices/status inferencegraphs/status", "patch"),
     rule("serving.kserve.io", "llminferenceservices/status", "patch"),
     rule("leaderworkerset.x-k8s.io", "leaderworkersets", *_FOLLOW),
+    # Models come as Datasets.
+    rule("data.fluid.io", "datasets", "create", "delete", "patch", *_FOLLOW),
+    rule("data.fluid.io", "dataloads", "create", *_FOLLOW),
+    rule(GROUP, "datasetcaches", *_FOLLOW),
+    rule("serving.kserve.io", "trainedmodels llminferenceserviceconfigs", *_FOLLOW),
+    rule("inference.networking.k8s.io", "inferencepools", *_FOLLOW),
+    rule("inference.networking.k8s.io", "inferencepools/status", "patch"),
+    rule("serving.kserve.io", "trainedmodels/status", "patch"),
+    rule("serving.kserve.io", f"{_LOCAL_MODELS} localmodelnodegroups", *_FOLLOW),
+    rule("serving.kserve.io", "localmodelcaches/status localmodelnamespacecaches/status", "patch"),
     rule("argoproj.io", "analysistemplates", *_FOLLOW),
     rule("leaderworkerset.x-k8s.io", "leaderworkersets/status", "patch"),
     rule("serving.kserve.io", "servingruntimes clusterservingruntimes", *_FOLLOW),

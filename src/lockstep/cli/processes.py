@@ -197,11 +197,19 @@ def controllers(
 def router(
     *,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 chooses a free one.")] = 7480,
-    host: Annotated[str, typer.Option(help="Loopback address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; beyond loopback with TLS and tokens.")
+    ] = "127.0.0.1",
     domain: Annotated[str, typer.Option(help="Reach services also as NAME-NAMESPACE.DOMAIN.")] = "",
     name: Annotated[
         str, typer.Option(help="Name of its Router object; the host's by default.")
     ] = "",
+    certificate: Annotated[Path | None, typer.Option(help="Certificate for TLS, PEM.")] = None,
+    key: Annotated[Path | None, typer.Option(help="Its key, PEM.")] = None,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(help="File of bearer tokens, TOKEN [NAMESPACE,...] a line."),
+    ] = None,
     kubeconfig: Kubeconfig = None,
     leashed: Leashed = False,
     verbose: Verbose = False,
@@ -209,14 +217,26 @@ def router(
     """Carry requests to the replicas of inference services, and hold those that must wait.
 
     Example: lockstep router --port 7480
-    """
-    from lockstep.serve.router.main import run
 
-    serve(
-        run(kubeconfig=kubeconfig, host=host, port=port, domain=domain, name=name, ready=announce),
-        leashed=leashed,
-        verbose=verbose,
+    Example: lockstep router --host 0.0.0.0 --certificate tls.crt --key tls.key --tokens tokens
+    """
+    from lockstep.serve.router.door import BadTokens
+    from lockstep.serve.router.main import Guard, NotSafe, run
+
+    guard = Guard(certificate, key, tokens)
+    carried = run(
+        kubeconfig=kubeconfig,
+        host=host,
+        port=port,
+        domain=domain,
+        name=name,
+        guard=guard,
+        ready=announce,
     )
+    try:
+        serve(carried, leashed=leashed, verbose=verbose)
+    except (NotSafe, BadTokens) as error:
+        raise BadInput(str(error)) from None
 
 
 @app.command()

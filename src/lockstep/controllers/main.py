@@ -21,6 +21,7 @@ from lockstep.kube.manager import Manager
 from lockstep.notebooks.installed import Installed
 from lockstep.notebooks.main import add_notebooks
 from lockstep.pools.main import add_pools
+from lockstep.serve.main import add_serving
 from lockstep.tenants.main import add_profiles
 from lockstep.workloads.main import add_workloads
 
@@ -30,7 +31,6 @@ CAPABILITIES: Final = (
     "lockstep.jobs.foreign_scaling:add_scaling",
     "lockstep.tenants.main:add_teams",
     "lockstep.insight.main:add_advice",
-    "lockstep.serve.main:add_serving",
     "lockstep.pipelines.main:add_pipelines",
     "lockstep.health.remediation.controller:add_remediation",
 )
@@ -83,6 +83,8 @@ async def run(
         add_pools(manager, pool_commands)
         # Without kube-controller-manager the server is one machine's own, and so are its teams.
         add_data(manager, open_to_all=node_lifecycle)
+        # Datasets are shown to pods by process nodes, which such a server has.
+        add_serving(manager, cached=node_lifecycle)
         if node_lifecycle:
             add_lifecycle(manager)
             add_workloads(manager)

@@ -130,7 +130,12 @@ class DatasetController:
             self._owner(dataset),
             self._owner_shares(dataset),
             self.open_to_all,
-            sorted(node.metadata.name for node in self.caches[NODES] if can_cache(node)),
+            {
+                one.metadata.name: one.metadata.labels
+                for one in self.caches[NODES]
+                if can_cache(one)
+            },
+            None,
             self._shares(namespace, name),
             frozenset(one.spec.node_name for one in pods if one.spec.node_name),
             [one.metadata.name for one in pods],
@@ -205,7 +210,7 @@ class DatasetController:
                 await self._write(DATA_PROCESSES, process, status)
         if decision.status is not None:
             await self._write(DATASETS, dataset, decision.status)
-        if decision.runtime_status is not None:
+        if decision.runtime_status is not None and seen.runtimes:
             runtime = seen.runtimes[0]
             resource = next(one for one in RUNTIME_KINDS if one.kind == runtime.kind)
             await self._write(resource, runtime, decision.runtime_status)

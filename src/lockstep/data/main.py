@@ -6,7 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from lockstep.api.core import NODES
-from lockstep.api.dataset_cache import DATASET_CACHES, DatasetCache
+from lockstep.api.dataset_cache import (
+    DATASET_CACHES,
+    EVERYWHERE,
+    OWN_CACHE_ANNOTATION,
+    DatasetCache,
+)
 from lockstep.api.resource import Resource
 from lockstep.compat.fluid.objects import (
     DATA_LOADS,
@@ -80,10 +85,13 @@ def add_data(manager: Manager, *, open_to_all: bool = False) -> None:
         return found
 
     def homeless(node: Any) -> Iterable[Key]:
-        """Return the datasets that may want *node*: those without a place yet."""
+        """Return the datasets that may want *node*: those without a place, or with every one."""
         there = {one.spec.dataset for one in kept}
-        names = [one.metadata for one in datasets]
-        return [(one.namespace, one.name) for one in names if one.name not in there]
+        return [
+            (meta.namespace, meta.name)
+            for meta in (one.metadata for one in datasets)
+            if meta.name not in there or meta.annotations.get(OWN_CACHE_ANNOTATION) == EVERYWHERE
+        ]
 
     controller = Controller("dataset", shell.reconcile, workers=4)
     controller.follow(datasets, concerned)

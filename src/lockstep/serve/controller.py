@@ -16,10 +16,13 @@ from lockstep.api.names import ROUTE_LABEL
 from lockstep.api.resource import Resource
 from lockstep.api.serving import ROUTERS, ROUTES
 from lockstep.api.wire import to_builtins
+from lockstep.compat.fluid.objects import DATASETS
 from lockstep.compat.kserve.objects import (
     ANALYSIS_TEMPLATES,
     CLUSTER_SERVING_RUNTIMES,
     INFERENCE_SERVICES,
+    LOCAL_MODEL_CACHES,
+    LOCAL_MODEL_NAMESPACE_CACHES,
     SERVING_RUNTIMES,
     Status,
 )
@@ -39,6 +42,7 @@ from lockstep.serve.core.decide import decide, translate
 from lockstep.serve.core.gangs import is_worker
 from lockstep.serve.core.load import Meter, alive
 from lockstep.serve.core.metrics import Pace, at_least, wanted
+from lockstep.serve.core.models import MODEL_LABEL
 from lockstep.serve.core.surroundings import peers_of
 from lockstep.serve.core.world import Seen
 from lockstep.serve.readings import Reading, Readings, answer
@@ -71,6 +75,8 @@ class ServingController:
     caches: Mapping[Resource[Any], Informer[Any]]
     recorder: Recorder
     readings: Readings = field(default_factory=Readings)
+    cached: bool = False
+    """Whether models come as Datasets that nodes cache."""
     clock: Callable[[], float] = time.time
     _asked: dict[tuple[Key, str, int, str], asyncio.Task[release.Answer]] = field(
         default_factory=dict
@@ -180,6 +186,17 @@ class ServingController:
                 if one.metadata.namespace == namespace
             },
             peers=self.caches[SERVICES].get(namespace, peers_of(name)),
+            cached=self.cached,
+            datasets={
+                one.metadata.name: one
+                for one in self.caches[DATASETS].by_index(MODEL_LABEL, namespace)
+            },
+            local_models=[
+                one
+                for res in (LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES)
+                for one in self.caches[res]
+                if one.metadata.namespace in ("", namespace)
+            ],
         )
 
     def _wanted(self, key: ScaleKey, seen: Seen, component: Component, now: float) -> int:

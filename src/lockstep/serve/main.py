@@ -8,16 +8,20 @@ from typing import Any, Final
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES, AnyObject
 from lockstep.api.device_usage import DEVICE_USAGES
 from lockstep.api.gang import GANGS
-from lockstep.api.names import ROUTE_LABEL
+from lockstep.api.names import ROUTE_LABEL, SYSTEM_NAMESPACE
 from lockstep.api.resource import Resource
 from lockstep.api.serving import ROUTERS, ROUTES, Router
+from lockstep.compat.fluid.objects import DATASETS, Dataset
 from lockstep.compat.kserve import llm
 from lockstep.compat.kserve.objects import (
     ANALYSIS_TEMPLATES,
     CLUSTER_SERVING_RUNTIMES,
     INFERENCE_GRAPHS,
     INFERENCE_SERVICES,
+    LLM_CONFIGS,
     LLM_SERVICES,
+    LOCAL_MODEL_CACHES,
+    LOCAL_MODEL_NAMESPACE_CACHES,
     SERVING_RUNTIMES,
     InferenceService,
     ServingRuntime,
@@ -29,12 +33,22 @@ from lockstep.kube.informer import Informer
 from lockstep.kube.manager import Manager
 from lockstep.serve.composition_controller import CompositionController
 from lockstep.serve.controller import ServingController
+from lockstep.serve.core.models import MODEL_LABEL
 from lockstep.serve.graph_controller import GraphController
+from lockstep.serve.local_model_controller import add_local_models
+from lockstep.serve.pool_controller import add_pools
 from lockstep.serve.readings import Readings
+from lockstep.serve.trained_controller import add_trained
+
+LOCAL_MODELS: Final = (LOCAL_MODEL_CACHES, LOCAL_MODEL_NAMESPACE_CACHES)
+"""Kinds of models that are on their nodes before a service asks for them."""
 
 
-def add_serving(manager: Manager) -> None:
-    """Run the controller of inference services while *manager* leads."""
+def add_serving(manager: Manager, *, cached: bool = False) -> None:
+    """Run the controller of inference services while *manager* leads.
+
+    With *cached* models come as Datasets: the nodes' caches show them to pods.
+    """
     services = manager.informer(INFERENCE_SERVICES)
     labelled = {
         res: manager.informer(res, label_selector=ROUTE_LABEL, indices={ROUTE_LABEL: _route_of})
@@ -44,21 +58,26 @@ def add_serving(manager: Manager) -> None:
     runtimes = {res: manager.informer(res) for res in (SERVING_RUNTIMES, CLUSTER_SERVING_RUNTIMES)}
     graphs = manager.informer(INFERENCE_GRAPHS)
     templates = manager.informer(ANALYSIS_TEMPLATES)
-    services.optional = graphs.optional = templates.optional = True
-    for runtime in runtimes.values():
-        runtime.optional = True
+    datasets = manager.informer(DATASETS, indices={MODEL_LABEL: _models_in})
+    local = {res: manager.informer(res) for res in LOCAL_MODELS}
+    services.optional = graphs.optional = templates.optional = datasets.optional = True
+    rest: list[Informer[Any]] = [*runtimes.values(), *local.values()]
+    for one in rest:
+        one.optional = True
     caches: dict[Resource[Any], Informer[Any]] = {
         INFERENCE_SERVICES: services,
         ANALYSIS_TEMPLATES: templates,
         INFERENCE_GRAPHS: graphs,
+        DATASETS: datasets,
         ROUTES: routes,
         ROUTERS: routers,
         **labelled,
         **runtimes,
+        **local,
     }
     devices = manager.informer(DEVICE_USAGES)
     readings = Readings(devices)
-    shell = ServingController(manager.client, caches, manager.recorder(), readings)
+    shell = ServingController(manager.client, caches, manager.recorder(), readings, cached)
 
     def everyone(_: ServingRuntime) -> Iterable[Key]:
         return [(one.metadata.namespace, one.metadata.name) for one in services]
@@ -81,21 +100,28 @@ def add_serving(manager: Manager) -> None:
     )
     controller.follow(routes, _key)
     controller.follow(routers, reported)
+    controller.follow(datasets, _owners)
     for informer in labelled.values():
         controller.follow(informer, _key)
     for informer in runtimes.values():
         controller.follow(informer, everyone)
     manager.add(controller)
     _add_graphs(manager, caches)
-    for resource, translate in COMPOSED:
-        _add_composed(manager, caches, resource, translate)
+    add_local_models(manager, caches)
+    add_trained(manager, caches)
+    add_pools(manager, caches)
+    configs = manager.informer(LLM_CONFIGS)
+    configs.optional = True
 
+    def language(obj: AnyObject) -> list[dict[str, Any]]:
+        def config(name: str) -> AnyObject | None:
+            return configs.get(obj.metadata.namespace, name) or configs.get(SYSTEM_NAMESPACE, name)
 
-COMPOSED: Final = (
-    (LLM_SERVICES, llm.services),
-    (LEADER_WORKER_SETS, leader_worker_sets),
-)
-"""Kinds whose objects become InferenceServices, and how."""
+        return llm.services(obj, cached=cached, configs=config)
+
+    # Kinds whose objects become InferenceServices, and how.
+    _add_composed(manager, caches, LLM_SERVICES, language, configs)
+    _add_composed(manager, caches, LEADER_WORKER_SETS, leader_worker_sets)
 
 
 def _add_composed(
@@ -103,8 +129,12 @@ def _add_composed(
     caches: dict[Resource[Any], Informer[Any]],
     resource: Resource[AnyObject],
     translate: Callable[[AnyObject], list[dict[str, Any]]],
+    configs: Informer[AnyObject] | None = None,
 ) -> None:
-    """Run the controller of a kind whose objects become InferenceServices."""
+    """Run the controller of a kind whose objects become InferenceServices.
+
+    All of them are looked at again when one of *configs* changes.
+    """
     objects = manager.informer(resource)
     objects.optional = True
     shell = CompositionController(
@@ -121,6 +151,8 @@ def _add_composed(
     controller.follow(objects)
     controller.follow(caches[INFERENCE_SERVICES], parents)
     controller.follow(caches[PODS], _key)
+    if configs is not None:
+        controller.follow(configs, lambda _: _keys(objects))
     manager.add(controller)
 
 
@@ -148,6 +180,18 @@ def _add_graphs(manager: Manager, caches: dict[Resource[Any], Informer[Any]]) ->
 
 def _keys(objects: Informer[Any]) -> list[Key]:
     return [(one.metadata.namespace, one.metadata.name) for one in objects]
+
+
+def _models_in(dataset: Dataset) -> list[str]:
+    """Return the namespace of a Dataset that was made for services."""
+    return [dataset.metadata.namespace] if MODEL_LABEL in dataset.metadata.labels else []
+
+
+def _owners(obj: Any) -> list[Key]:
+    """Return the services for which *obj* was made."""
+    meta = obj.metadata
+    owners = meta.owner_references
+    return [(meta.namespace, one.name) for one in owners if one.kind == INFERENCE_SERVICES.kind]
 
 
 def _route_of(obj: Any) -> Iterable[str]:

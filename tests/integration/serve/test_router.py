@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.support.waiting import eventually
@@ -13,7 +16,10 @@ from lockstep.api.core import Pod, PodStatus
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import REVISION_LABEL, ROUTE_LABEL
 from lockstep.api.serving import Backend, HoldQueue, Route, RouteSpec
+from lockstep.keys.authority import self_signed
 from lockstep.kube.cache import Change
+from lockstep.serve.router.door import BadTokens, Door
+from lockstep.serve.router.main import Guard, NotSafe
 from lockstep.serve.router.protocol import ClientSide
 from lockstep.serve.router.sorting import Sorting
 from lockstep.serve.router.table import Table
@@ -71,15 +77,19 @@ class Router:
         status = PodStatus(phase="Running", pod_ip="127.0.0.1", conditions=[ready])
         self.table.on_pod(Change(None, Pod(metadata=meta, status=status)))
 
-    async def send(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+    async def send(
+        self, data: bytes, tls: ssl.SSLContext | None = None
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=tls)
         writer.write(data)
         self.writers.append(writer)  # a writer that nobody holds closes its connection
         return reader, writer
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Router]:
+async def running(
+    door: Door | None = None, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Router]:
     router, clients = Router(), set[ClientSide]()
     loop = asyncio.get_running_loop()
     Echo.may, Echo.requests = asyncio.Event(), []
@@ -88,10 +98,11 @@ async def running() -> AsyncIterator[Router]:
     router.replica_port = echo.sockets[0].getsockname()[1]
     server = await loop.create_server(
         lambda: ClientSide(
-            router.table.find, router.table.unknown, clients, Sorting(router.table.lanes)
+            router.table.find, router.table.unknown, clients, Sorting(router.table.lanes), door
         ),
         "127.0.0.1",
         0,
+        ssl=tls,
     )
     router.port = server.sockets[0].getsockname()[1]
     try:
@@ -209,3 +220,81 @@ async def test_what_is_ambiguous_or_unknown_reaches_no_replica(
         reader, _ = await router.send(request_)
         assert (await head(reader)).split(b" ")[1] == status
         assert Echo.requests == []
+
+
+ALL, MINE, OTHER = "a" * 20, "b" * 20, "c" * 20
+
+
+@pytest.fixture
+def guard(tmp_path: Path) -> Guard:
+    """A certificate of its own, and tokens for all namespaces, for n and for m."""
+    certificate, key = self_signed("localhost")
+    (tmp_path / "crt").write_bytes(certificate)
+    (tmp_path / "key").write_bytes(key)
+    (tmp_path / "tokens").write_text(f"# of the team\n{ALL}\n{MINE} n,x\n{OTHER} m\n")
+    return Guard(tmp_path / "crt", tmp_path / "key", tmp_path / "tokens")
+
+
+@pytest.mark.parametrize(
+    ("authorization", "path", "status"),
+    [
+        (b"", b"/serving/n/iris/x", 401),
+        (b"Authorization: Bearer wrong", b"/serving/n/iris/x", 401),
+        (f"Authorization: Basic {ALL}".encode(), b"/serving/n/iris/x", 401),
+        (f"Authorization: Bearer {ALL}".encode(), b"/serving/n/iris/x", 200),
+        (f"authorization: bearer {MINE}".encode(), b"/serving/n/iris/x", 200),
+        (f"Authorization: Bearer {OTHER}".encode(), b"/serving/n/iris/x", 403),
+        (f"Authorization: Bearer {OTHER}".encode(), b"/openai/v1/chat/completions", 404),
+        (f"Authorization: Bearer {MINE}".encode(), b"/openai/v1/chat/completions", 200),
+        (b"", b"/openai/v1/chat/completions", 401),
+    ],
+)
+async def test_beyond_loopback_a_token_opens_its_namespaces_over_tls(
+    guard: Guard, authorization: bytes, path: bytes, status: int
+) -> None:
+    assert guard.tokens is not None
+    async with running(Door(guard.tokens), guard.context()) as router:
+        router.route(models=["llama"])
+        router.replica()
+        trust = ssl.create_default_context(cafile=guard.certificate)
+        trust.check_hostname = False
+        more = [authorization] if authorization else []
+        reader, _ = await router.send(post(b'{"model": "llama"}', *more, path=path), trust)
+        said = await head(reader)
+        assert said.startswith(b"HTTP/1.1 %d" % status)
+        assert (status == 401) == (b"WWW-Authenticate: Bearer" in said)
+        # The token is for the router: no replica sees it.
+        assert not any(b"earer" in one for one in Echo.requests)
+        assert len(Echo.requests) == (status == 200)
+
+
+def test_tokens_are_read_again_and_a_broken_file_changes_nothing(guard: Guard) -> None:
+    assert guard.tokens is not None
+    door = Door(guard.tokens)
+    shown = [(b"Authorization", b"Bearer " + MINE.encode())]
+    assert door.opens(shown) == {"n", "x"}
+    guard.tokens.write_text("short\n")
+    with pytest.raises(BadTokens, match="line 1: a token has at least 16"):
+        door.read()
+    assert door.opens(shown) == {"n", "x"}
+    guard.tokens.write_text(f"{MINE}\n")
+    assert door.read()
+    assert door.opens(shown) == frozenset()
+    assert door.opens([*shown, *shown]) is None
+
+
+@pytest.mark.parametrize(
+    ("missing", "says"),
+    [
+        (("tokens",), "--tokens"),
+        (("certificate", "key"), "--certificate"),
+        (("key",), "--certificate, --key: give both"),
+    ],
+)
+def test_a_router_beyond_loopback_needs_tls_and_tokens(
+    guard: Guard, missing: tuple[str, ...], says: str
+) -> None:
+    with pytest.raises(NotSafe, match=says):
+        replace(guard, **dict.fromkeys(missing)).check("192.0.2.1")
+    guard.check("192.0.2.1")
+    Guard().check("127.0.0.1")

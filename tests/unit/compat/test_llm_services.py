@@ -109,3 +109,18 @@ def test_what_a_leader_worker_set_cannot_have_is_named(spec: Json, field: str) -
     with pytest.raises(Problem) as found:
         lws.services(obj("LeaderWorkerSet", **spec))
     assert field in found.value.field
+
+
+def test_configs_hold_where_the_service_says_nothing() -> None:
+    base = {"replicas": 3, "template": {"containers": [{"name": "main", "image": "base"}]}}
+    later = {"replicas": 5, "parallelism": {"tensor": 2}}
+    known = {name: obj("Config", **spec) for name, spec in (("a", base), ("b", later))}
+    own = {"containers": [{"name": "main", "env": [{"name": "E", "value": "1"}]}]}
+    refs = [{"name": "a"}, {"name": "b"}]
+    service = obj("LLMInferenceService", model=MODEL, template=own, baseRefs=refs)
+    [made] = llm.services(service, configs=known.get)
+    found = component(made)
+    box = found.template["spec"]["containers"][0]
+    assert (box["image"], box["env"][-1]["name"]) == ("base", "E")
+    assert box["resources"]["limits"]["nvidia.com/gpu"] == 2
+    assert found.scaling.minimum == 5

@@ -36,9 +36,10 @@ SETTINGS: Final = {
     "access-key": "access_key_id",
     "secret-key": "secret_access_key",
     "session-token": "session_token",
+    "storage-config": "storage_config",
 }
 """What the engines call a store's settings, and what the cache calls them."""
-_SECRET: Final = ("access_key_id", "secret_access_key", "session_token")
+_SECRET: Final = ("access_key_id", "secret_access_key", "session_token", "storage_config")
 _HONOURED: Final = frozenset({"replicas", "tieredstore", "worker", "fuse", "management", "data"})
 """Fields of a runtime that mean something to the cache, wholly or in part."""
 
@@ -139,7 +140,8 @@ def _secret(field: str, option: Json) -> tuple[str, SecretKey]:
         raise Problem(f"{field} needs name and valueFrom.secretKeyRef with name and key")
     if name not in SETTINGS:
         raise Problem(f"{field}: {name!r} is no setting of a store; there are {_known()}")
-    return SETTINGS[name], SecretKey(name=str(secret), key=str(key))
+    optional = ref.get("optional") is True
+    return SETTINGS[name], SecretKey(name=str(secret), key=str(key), optional=optional)
 
 
 def _known() -> str:

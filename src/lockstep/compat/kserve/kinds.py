@@ -8,6 +8,12 @@ from lockstep.compat.foreign_kinds import ForeignKind
 
 GROUP: Final = "serving.kserve.io"
 
+_LOCAL_COLUMNS: Final = (
+    ("Model", "string", ".spec.sourceModelUri"),
+    ("Nodes", "integer", ".status.copies.total"),
+    ("Available", "integer", ".status.copies.available"),
+)
+
 KINDS: Final[tuple[ForeignKind, ...]] = (
     ForeignKind(
         GROUP,
@@ -60,4 +66,41 @@ KINDS: Final[tuple[ForeignKind, ...]] = (
         namespaced=False,
         columns=(("Disabled", "boolean", ".spec.disabled"),),
     ),
+    ForeignKind(
+        GROUP,
+        "v1alpha1",
+        "TrainedModel",
+        "trainedmodels",
+        short_names=("tm",),
+        columns=(
+            ("URL", "string", ".status.url"),
+            ("Ready", "string", ".status.conditions[?(@.type=='Ready')].status"),
+        ),
+    ),
+    ForeignKind(
+        GROUP,
+        "v1alpha1",
+        "LocalModelCache",
+        "localmodelcaches",
+        namespaced=False,
+        short_names=("lmc",),
+        columns=_LOCAL_COLUMNS,
+    ),
+    ForeignKind(
+        GROUP,
+        "v1alpha1",
+        "LocalModelNamespaceCache",
+        "localmodelnamespacecaches",
+        short_names=("lmnc",),
+        columns=_LOCAL_COLUMNS,
+    ),
+    ForeignKind(GROUP, "v1alpha1", "LocalModelNodeGroup", "localmodelnodegroups", namespaced=False),
+    ForeignKind(
+        GROUP,
+        "v1alpha1",
+        "LLMInferenceServiceConfig",
+        "llminferenceserviceconfigs",
+        more_versions=("v1alpha2",),
+    ),
+    ForeignKind("inference.networking.k8s.io", "v1", "InferencePool", "inferencepools"),
 )

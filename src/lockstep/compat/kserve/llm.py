@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -77,23 +78,29 @@ class LlmSpec(Workload, frozen=True):
 
     model: LlmModel = LlmModel()
     prefill: Workload | None = None
-    base_refs: list[Json] = []
 
 
-def services(obj: AnyObject) -> list[Json]:
+Configs = Callable[[str], AnyObject | None]
+"""From a name to the LLMInferenceServiceConfig that a service may refer to."""
+
+
+def services(
+    obj: AnyObject, *, cached: bool = False, configs: Configs = lambda _: None
+) -> list[Json]:
     """Return the InferenceServices that *obj* becomes: name and spec, annotations.
+
+    With *cached* their models come as Datasets where nodes can read the store. What *configs* that
+    it refers to say holds where *obj* says nothing; a later one comes before an earlier one.
 
     Raises:
         Problem: when something in it cannot be honoured.
     """
     try:
-        spec = convert(obj.spec, LlmSpec)
+        spec = convert(_merged(obj.spec, configs), LlmSpec)
     except msgspec.ValidationError as error:
         raise Problem("spec", "...", str(error)) from None
     if not spec.model.uri:
         raise Problem("spec.model.uri", "", "a URI such as hf://ORG/MODEL is needed")
-    if spec.base_refs:
-        raise Problem("spec.baseRefs", "...", "configs are not merged; write their fields here")
     name = obj.metadata.name
     served = spec.model.name or name
     names = [served, *(one.name for one in spec.model.lora.adapters)]
@@ -102,13 +109,43 @@ def services(obj: AnyObject) -> list[Json]:
     if spec.prefill is not None:
         annotations[PREFILL_ANNOTATION] = name + PREFILL
         quiet = {CHOICE_ANNOTATION: "prefix"}
-        made = _predictor(spec, spec.prefill, served, "spec.prefill")
+        made = _predictor(spec, spec.prefill, served, "spec.prefill", cached=cached)
         found.append({"name": name + PREFILL, "annotations": quiet, "spec": {"predictor": made}})
-    main = _predictor(spec, spec, served, "spec")
+    main = _predictor(spec, spec, served, "spec", cached=cached)
     return [{"name": name, "annotations": annotations, "spec": {"predictor": main}}, *found]
 
 
-def _predictor(spec: LlmSpec, load: Workload, served: str, where: str) -> Json:
+def _merged(spec: Json, configs: Configs) -> Json:
+    """Return *spec* over the configs that it refers to."""
+    found: Json = {}
+    for number, ref in enumerate(spec.get("baseRefs") or []):
+        name = str((ref or {}).get("name") or "")
+        config = configs(name)
+        if config is None:
+            text = "there is no such LLMInferenceServiceConfig in its namespace or lockstep-system"
+            raise Problem(f"spec.baseRefs[{number}].name", name, text)
+        found = _over(found, config.spec)
+    own = {key: value for key, value in spec.items() if key != "baseRefs"}
+    merged: Json = _over(found, own)
+    return merged
+
+
+def _over(below: Any, above: Any) -> Any:
+    """Return *above* laid over *below*; parts of lists that have names meet by name."""
+    if isinstance(below, dict) and isinstance(above, dict):
+        both = {key: _over(below[key], above[key]) for key in below.keys() & above.keys()}
+        return {**below, **above, **both}
+    if isinstance(below, list) and isinstance(above, list):
+        parts = [*below, *above]
+        if parts and all(isinstance(one, dict) and "name" in one for one in parts):
+            named: Json = {}
+            for one in parts:
+                named[one["name"]] = _over(named.get(one["name"], {}), one)
+            return list(named.values())
+    return copy.deepcopy(above)
+
+
+def _predictor(spec: LlmSpec, load: Workload, served: str, where: str, *, cached: bool) -> Json:
     pod = copy.deepcopy(load.template) or {}
     containers = pod.setdefault("containers", [{"name": "main"}])
     main = next((one for one in containers if one.get("name") == "main"), containers[0])
@@ -125,12 +162,14 @@ def _predictor(spec: LlmSpec, load: Workload, served: str, where: str) -> Json:
     if gpus:
         limits = main.setdefault("resources", {}).setdefault("limits", {})
         limits.setdefault("nvidia.com/gpu", gpus)
-    provision = storage.provide(spec.model.uri)
+    provision = storage.provide(spec.model.uri, cached=cached)
     pod["volumes"] = [*pod.get("volumes", []), *provision.volumes]
     main["volumeMounts"] = [*main.get("volumeMounts", []), *provision.mounts]
     if provision.init_containers:
         pod["initContainers"] = [*pod.get("initContainers", []), *provision.init_containers]
     predictor: Json = {**pod, **_bounds(load, where)}
+    if provision.annotations:
+        predictor["annotations"] = provision.annotations
     if load.worker or nodes > 1:
         if nodes < 2:
             text = "parallelism says over how many nodes: pipeline, or data over dataLocal"

@@ -33,6 +33,8 @@ class ComponentStatus(Wire, frozen=True):
     traffic: list[Json] = []
     release: Json = {}
     """How far a release in steps is."""
+    rollout: Json = {}
+    """How far replicas are replaced one at a time, where there is no room for more."""
     url: str = ""
     rest_url: str = ""
     grpc_url: str = ""
@@ -142,4 +144,20 @@ SERVING_RUNTIMES = Resource(
 )
 CLUSTER_SERVING_RUNTIMES = Resource(
     GROUP, "v1alpha1", "clusterservingruntimes", "ClusterServingRuntime", False, ServingRuntime
+)
+TRAINED_MODELS = Resource(GROUP, "v1alpha1", "trainedmodels", "TrainedModel", True, AnyObject)
+LOCAL_MODEL_CACHES = Resource(
+    GROUP, "v1alpha1", "localmodelcaches", "LocalModelCache", False, AnyObject
+)
+LOCAL_MODEL_NAMESPACE_CACHES = Resource(
+    GROUP, "v1alpha1", "localmodelnamespacecaches", "LocalModelNamespaceCache", True, AnyObject
+)
+LOCAL_MODEL_NODE_GROUPS = Resource(
+    GROUP, "v1alpha1", "localmodelnodegroups", "LocalModelNodeGroup", False, AnyObject
+)
+LLM_CONFIGS = Resource(
+    GROUP, "v1alpha1", "llminferenceserviceconfigs", "LLMInferenceServiceConfig", True, AnyObject
+)
+INFERENCE_POOLS = Resource(
+    "inference.networking.k8s.io", "v1", "inferencepools", "InferencePool", True, AnyObject
 )

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from lockstep.compat.kserve import nodes, storage
+from lockstep.compat.kserve import nodes, storage, trained
 from lockstep.compat.kserve.objects import InferenceService, ServingRuntime
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.runtimes import choose
 from lockstep.compat.kserve.scaling import Scaling, count, scaling
+from lockstep.compat.kserve.templating import filled
 from lockstep.compat.kserve.way import PROBE_ANNOTATION, Way, way
 
 Json = dict[str, Any]
@@ -66,7 +67,6 @@ _MODEL: Final = frozenset(
 )
 _PORT: Final = 8080
 _NAME: Final = re.compile(r"[a-z]([a-z0-9-]{0,18}[a-z0-9])?")
-_TEMPLATE: Final = re.compile(r"\{\{\s*\.(\w+)(?:\.([\w./-]+))?\s*\}\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,12 @@ class Component:
     """Predictors beside this one, each with its per cent of the requests."""
 
 
-def predictor(service: InferenceService, runtimes: list[ServingRuntime]) -> Component:
+def predictor(
+    service: InferenceService, runtimes: list[ServingRuntime], *, cached: bool = False
+) -> Component:
     """Return the predictor of *service*, served by one of *runtimes* unless it brings its own.
+
+    With *cached* its model comes as a Dataset where nodes can read its store.
 
     Raises:
         Problem: when something in it cannot be served; nothing of it is served then.
@@ -112,12 +116,13 @@ def predictor(service: InferenceService, runtimes: list[ServingRuntime]) -> Comp
     spec = service.spec.predictor
     if not spec:
         raise Problem("spec.predictor", spec, "a model or containers are needed")
-    found = _component(service, spec, runtimes)
+    found = _component(service, spec, runtimes, cached=cached)
     transformer = None
     if service.spec.transformer:
         with _at("spec.predictor", "spec.transformer"):
             transformer = _transformer(service, found, service.spec.transformer)
-    return replace(found, transformer=transformer, canaries=_canaries(service, found, runtimes))
+    canaries = _canaries(service, found, runtimes, cached=cached)
+    return replace(found, transformer=transformer, canaries=canaries)
 
 
 def _transformer(service: InferenceService, behind: Component, spec: Json) -> Component:
@@ -143,7 +148,7 @@ def _transformer(service: InferenceService, behind: Component, spec: Json) -> Co
 
 
 def _canaries(
-    service: InferenceService, stable: Component, runtimes: list[ServingRuntime]
+    service: InferenceService, stable: Component, runtimes: list[ServingRuntime], *, cached: bool
 ) -> tuple[tuple[int, Component], ...]:
     found: dict[str, tuple[int, Component]] = {}
     for number, one in enumerate(service.spec.canary):
@@ -164,7 +169,7 @@ def _canaries(
                 "annotation lockstep.dev/release",
             )
         with _at("spec.predictor", f"{where}.predictor"):
-            made = _component(service, spec, runtimes)
+            made = _component(service, spec, runtimes, cached=cached)
         found[name] = (percent, replace(made, name=f"canary-{name}"))
     total = sum(percent for percent, _ in found.values())
     if total > 100:
@@ -187,23 +192,26 @@ def _at(before: str, after: str) -> Iterator[None]:
         raise problem.moved(before, after) from None
 
 
-def _component(service: InferenceService, spec: Json, runtimes: list[ServingRuntime]) -> Component:
+def _component(
+    service: InferenceService, spec: Json, runtimes: list[ServingRuntime], *, cached: bool = False
+) -> Component:
     model = _model(spec)
     annotations = {**service.metadata.annotations, **(spec.get("annotations") or {})}
     pod = {key: copy.deepcopy(value) for key, value in spec.items() if key not in _EXTENSION}
     runtime: ServingRuntime | None = None
-    protocol = "v1"
+    protocol, told = "v1", dict[str, str]()
     if model is not None:
         protocol = str(model.get("protocolVersion") or "v1")
         runtime = choose(model, protocol, runtimes)
-        pod = _with_model(pod, model, runtime)
-        pod = _filled(pod, service)
+        pod, told = _with_model(pod, model, runtime, cached=cached)
+        pod = filled(pod, service)
+        trained.take(pod, _server(pod), model, service.metadata.name)
     elif not pod.get("containers"):
         raise Problem("spec.predictor", "...", f"model, containers or {FRAMEWORKS[0]} is needed")
     workers, worker = 0, dict[str, Any]()
     if stated := spec.get("workerSpec"):
         workers, worker = nodes.split(pod, stated, runtime)
-        worker = _filled(worker, service)
+        worker = filled(worker, service)
     container = _server(pod)
     unasked = annotations.get(PROBE_ANNOTATION) == "none" and not container.get("readinessProbe")
     port, grpc_port = _ports(container, declare=not unasked)
@@ -211,7 +219,7 @@ def _component(service: InferenceService, spec: Json, runtimes: list[ServingRunt
         "" if unasked else _probe(container, port, service.metadata.name if model else "", protocol)
     )
     return Component(
-        template=_template(service, spec, pod, runtime),
+        template=_template(spec, pod, runtime, told),
         port=port,
         grpc_port=grpc_port,
         probe=probe,
@@ -249,8 +257,10 @@ def _model(spec: Json) -> Json | None:
     return model
 
 
-def _with_model(pod: Json, model: Json, runtime: ServingRuntime) -> Json:
-    """Return the pod spec of *runtime* with what *model* and the service's *pod* lay over it."""
+def _with_model(
+    pod: Json, model: Json, runtime: ServingRuntime, *, cached: bool
+) -> tuple[Json, dict[str, str]]:
+    """Return *runtime*'s pod spec with *model* and *pod* over it; annotations for the model."""
     spec = runtime.spec
     base: Json = {"containers": copy.deepcopy(spec.containers)}
     for key, value in (
@@ -277,8 +287,10 @@ def _with_model(pod: Json, model: Json, runtime: ServingRuntime) -> Json:
         else:
             merged["containers"].append(one)
     found = model.get("storage") or {}
+    told: dict[str, str] = {}
     if uri := model.get("storageUri") or found.get("path"):
-        provision = storage.provide(str(uri), str(found.get("key") or ""))
+        provision = storage.provide(str(uri), str(found.get("key") or ""), cached=cached)
+        told = provision.annotations
         merged["volumes"] += provision.volumes
         container["volumeMounts"] = [*container.get("volumeMounts", []), *provision.mounts]
         if provision.init_containers:
@@ -286,7 +298,7 @@ def _with_model(pod: Json, model: Json, runtime: ServingRuntime) -> Json:
                 *merged.get("initContainers", []),
                 *provision.init_containers,
             ]
-    return merged
+    return merged, told
 
 
 def _lay_over(container: Json, own: Json) -> None:
@@ -350,37 +362,18 @@ def _probe(container: Json, port: int, model: str, protocol: str) -> str:
     return path
 
 
-def _template(
-    service: InferenceService, spec: Json, pod: Json, runtime: ServingRuntime | None
-) -> Json:
+def _template(spec: Json, pod: Json, runtime: ServingRuntime | None, told: dict[str, str]) -> Json:
     given = runtime.spec if runtime else None
     _server(pod).setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
     return {
         "labels": {**(given.labels if given else {}), **(spec.get("labels") or {})},
-        "annotations": {**(given.annotations if given else {}), **(spec.get("annotations") or {})},
+        "annotations": {
+            **(given.annotations if given else {}),
+            **(spec.get("annotations") or {}),
+            **told,
+        },
         "spec": pod,
     }
-
-
-def _filled(tree: Any, service: InferenceService) -> Any:
-    """Return *tree* with ``{{.Name}}`` and its like filled in."""
-    if isinstance(tree, dict):
-        return {key: _filled(value, service) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [_filled(value, service) for value in tree]
-    if not isinstance(tree, str) or "{{" not in tree:
-        return tree
-    meta = service.metadata
-
-    def value(match: re.Match[str]) -> str:
-        name, key = match[1], match[2]
-        plain = {"Name": meta.name, "Namespace": meta.namespace}
-        if name in plain and key is None:
-            return plain[name]
-        maps = {"Annotations": meta.annotations, "Labels": meta.labels}
-        return maps.get(name, {}).get(key or "", "")
-
-    return _TEMPLATE.sub(value, tree)
 
 
 def _percent(value: Any) -> int | None:

@@ -374,7 +374,14 @@ class Keeper:
         return found
 
     async def _secrets(self, mount: CacheMount) -> dict[str, str]:
-        return {name: await self._secret(ref, mount.uri) for name, ref in mount.secrets.items()}
+        found = {}
+        for name, ref in mount.secrets.items():
+            try:
+                found[name] = await self._secret(ref, mount.uri)
+            except SourceFailed:
+                if not ref.optional:
+                    raise
+        return found
 
     async def _secret(self, ref: SecretKey, user: str) -> str:
         namespace = self.cache.metadata.namespace

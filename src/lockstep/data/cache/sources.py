@@ -14,6 +14,7 @@ from obstore import exceptions
 from obstore.store import GCSStore, HTTPStore, LocalStore, S3Store
 
 from lockstep.api.dataset_cache import CacheMount
+from lockstep.data.core import settings
 from lockstep.data.core.manifest import Entry, Found
 
 Json = dict[str, Any]
@@ -44,7 +45,7 @@ class Source:
     ) -> None:
         self.uri = mount.uri
         try:
-            self._store = _open(mount, secrets, hidden)
+            self._store = _open(*settings.expanded(mount, secrets), hidden)
         except (exceptions.BaseError, ValueError, FileNotFoundError) as error:
             raise SourceFailed("SourceUnusable", f"{mount.uri}: {_first_line(error)}") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Iterable
 from typing import Any, Final
@@ -12,6 +13,8 @@ from lockstep.api.core import NODES, SECRETS
 from lockstep.api.dataset_cache import (
     CACHE_NODE_LABEL,
     DATASET_CACHES,
+    EVERYWHERE,
+    OWN_CACHE_ANNOTATION,
     CachePeer,
     DatasetCache,
     DatasetCacheSpec,
@@ -23,9 +26,9 @@ from lockstep.api.dataset_cache import (
 from lockstep.api.merge import difference
 from lockstep.api.names import API_VERSION
 from lockstep.api.wire import to_builtins
-from lockstep.compat.fluid.objects import DATASETS, RuntimeStatus
+from lockstep.compat.fluid.objects import DATASETS, Runtime, RuntimeStatus
 from lockstep.compat.fluid.translate import Problem, Wanted, translate
-from lockstep.data.core import loads, objects, processes, sharing
+from lockstep.data.core import loads, objects, placement, processes, sharing
 from lockstep.data.core.status import dataset_status
 from lockstep.data.core.world import Action, Create, Decision, Delete, Patch, Seen
 
@@ -46,18 +49,32 @@ def decide(seen: Seen, now: str) -> Decision:
         return Decision(status=status, loads=loads.statuses(seen, bound=False, now=now))
     if shared is not None:
         return _refer(seen, shared, now)
-    if not seen.runtimes:
+    runtime = _runtime(seen)
+    if runtime is None:
         status = dataset_status(seen, "NotBound", "NoRuntime", _needs_runtime(seen), now)
         return Decision(status=status, loads=loads.statuses(seen, bound=False, now=now))
     try:
-        wanted = translate(seen.dataset, seen.runtimes[0])
+        places = placement.allowed(seen.dataset, seen.nodes)
+        wanted = translate(seen.dataset, runtime)
     except Problem as problem:
         status = dataset_status(seen, "Failed", "NotHonoured", str(problem), now)
         told = loads.statuses(seen, bound=False, now=now)
         return Decision(
             status=status, loads=told, remark=("NotHonoured", str(problem)), runtime_status=None
         )
-    return _serve(seen, wanted, now)
+    if seen.dataset.metadata.annotations.get(OWN_CACHE_ANNOTATION) == EVERYWHERE:
+        wanted = dataclasses.replace(wanted, replicas=max(1, len(places)))
+    return _serve(dataclasses.replace(seen, places=places), wanted, now)
+
+
+def _runtime(seen: Seen) -> Runtime | None:
+    """Return the runtime of the dataset; one with defaults where it says that it needs none."""
+    if seen.runtimes:
+        return seen.runtimes[0]
+    meta = seen.dataset.metadata
+    if meta.annotations.get(OWN_CACHE_ANNOTATION) in ("true", EVERYWHERE):
+        return Runtime(metadata=meta)
+    return None
 
 
 def _refer(seen: Seen, shared: sharing.Reference, now: str) -> Decision:
@@ -152,7 +169,7 @@ def nodes(seen: Seen, wanted: Wanted) -> list[str]:
 
     Others are chosen by the dataset's and the node's name together, so that many datasets spread.
     """
-    usable = set(seen.nodes)
+    usable = set(seen.nodes if seen.places is None else seen.places)
     kept = [one.spec.node for one in seen.caches if one.spec.node in usable]
     found = list(dict.fromkeys([*kept, *sorted(seen.readers & usable)]))
     others = sorted(usable - set(found), key=lambda node: _weight(seen, node))
@@ -301,6 +318,8 @@ def _phase(seen: Seen, version: str) -> tuple[str, str, str]:
         return "NotBound", failed[0].status.reason, told
     if not seen.nodes:
         return "NotBound", "NoNode", "no node here can cache data"
+    if not seen.places:
+        return "NotBound", "NoNode", "no node that can cache data fits spec.nodeAffinity.required"
     return "NotBound", "Listing", "the source is being listed"
 
 

@@ -40,8 +40,10 @@ class Seen:
     """What nodes' labels say of how much of that one they have."""
     open_to_all: bool = False
     """Whether datasets that list no namespaces may be read from all of them."""
-    nodes: Sequence[str] = ()
-    """Nodes that can cache, by name."""
+    nodes: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Labels of the nodes that can cache, by name."""
+    places: Sequence[str] | None = None
+    """Those of them that may cache the dataset, once that is known."""
     shares: Mapping[str, str] = field(default_factory=dict)
     """What nodes' labels say of how much of the dataset they have, by node."""
     readers: frozenset[str] = frozenset()

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Final
 
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, ControllerRevision, Pod
 from lockstep.api.names import GANG_LABEL, QUEUE_LABEL
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.translate import Component, predictor
-from lockstep.serve.core import gangs, pods, release, revisions, surroundings
+from lockstep.serve.core import gangs, models, pods, release, revisions, surroundings
 from lockstep.serve.core.release import Release
+from lockstep.serve.core.rollout import OneByOne, one_by_one
 from lockstep.serve.core.status import Standing, status, troubled, with_transformer
 from lockstep.serve.core.traffic import Split, replicas, split
 from lockstep.serve.core.world import Action, Create, Decision, Delete, Seen
@@ -34,6 +35,8 @@ class _Plan:
     release: Release | None
     canaries: tuple[tuple[str, int, str, bool], ...] = ()
     """Name, per cent, revision and readiness of each."""
+    rollout: surroundings.Json = field(default_factory=dict)
+    """How far replicas are replaced one at a time; empty where they are not."""
 
 
 def decide(
@@ -62,7 +65,11 @@ def decide(
     view = seen.predictor(transformed=transformer is not None)
     latest = _latest(view, component)
     plan = _plan(view, component, latest, wanted, now, answers=answers)
-    actions = [*surroundings.peers(seen, component), *_serve(view, plan, meta)]
+    actions = [
+        *models.datasets(seen, _kept(seen, component, plan)),
+        *surroundings.peers(seen, component),
+        *_serve(view, plan, meta),
+    ]
     told = asdict(plan.release) if plan.release is not None else {}
     standing = Standing(
         component,
@@ -73,6 +80,8 @@ def decide(
         told,
         plan.canaries,
         unread,
+        models.failure(seen, latest),
+        plan.rollout,
     )
     found = status(view, standing, now)
     front = seen.of("transformer")
@@ -87,6 +96,13 @@ def decide(
         actions += [Delete(PODS, one.metadata.name, one.metadata.uid) for one in front.pods]
         actions += surroundings.leftover(seen)
     return Decision(found, actions)
+
+
+def _kept(seen: Seen, component: Component, plan: _Plan) -> list[ControllerRevision]:
+    """Return the revisions whose replicas serve or are to: their models stay."""
+    names = {*plan.wanted, *plan.traffic.weights, *(pods.revision(pod) for pod in seen.pods)}
+    names |= {_latest(seen, one).metadata.name for _, one in component.canaries}
+    return [one for one in seen.revisions if one.metadata.name in names]
 
 
 def _leads(seen: Seen, plan: _Plan) -> bool:
@@ -130,7 +146,7 @@ def _serve(seen: Seen, plan: _Plan, meta: surroundings.Json) -> list[Action]:
 def translate(seen: Seen) -> Component | Problem:
     """Return what the service asks for, or what is wrong with that."""
     try:
-        component = predictor(seen.service, seen.runtimes)
+        component = predictor(seen.service, seen.runtimes, cached=seen.cached)
         if (
             release.steps(component.annotations, seen.templates)
             and component.canary_percent is not None
@@ -195,10 +211,27 @@ def _plan(
     for (_, _, revision, good), (_, canary) in zip(canaries, component.canaries, strict=True):
         least = canary.scaling.minimum if good else max(1, canary.scaling.minimum)
         counts[revision] = max(counts.get(revision, 0), least)
+    tight = None
+    if not (canaries or released) and component.canary_percent in (None, 100):
+        tight = _one_by_one(seen, component, name, rolled_out, max(1, wanted))
+    if tight is not None:
+        traffic, counts = tight.traffic, dict(tight.wanted)
     if STOP_ANNOTATION in component.annotations and _stopped(component):
         counts = dict.fromkeys(counts, 0)
     closing = _closing(seen, counts, now)
-    return _Plan(component, latest, traffic, counts, closing, released, canaries)
+    record = tight.record if tight is not None else {}
+    return _Plan(component, latest, traffic, counts, closing, released, canaries, record)
+
+
+def _one_by_one(
+    seen: Seen, component: Component, latest: str, old: str, count: int
+) -> OneByOne | None:
+    """Return the next step of a rollout that finds no room; none where there is room."""
+    if not old or old == latest:
+        return None
+    before = seen.service.status.components.get(component.name)
+    told = before.rollout if before is not None else {}
+    return one_by_one(latest, old, count, told, new=_of(seen, latest), before=_of(seen, old))
 
 
 def _stopped(component: Component) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import structs
@@ -12,7 +12,7 @@ from lockstep.api.meta import Condition
 from lockstep.compat.kserve.objects import ComponentStatus, Status
 from lockstep.compat.kserve.problem import Problem
 from lockstep.compat.kserve.translate import Component
-from lockstep.serve.core import pods
+from lockstep.serve.core import pods, rollout
 from lockstep.serve.core.surroundings import address, grpc_url, url
 from lockstep.serve.core.traffic import Split
 from lockstep.serve.core.world import Seen
@@ -35,6 +35,10 @@ class Standing:
     """Name, per cent, revision and readiness of each."""
     unread: str = ""
     """Metrics that could not be read, and why."""
+    unreadable: pods.Failure | None = None
+    """Why its model cannot be read."""
+    rollout: Json = field(default_factory=dict)
+    """How far replicas are replaced one at a time; empty where they are not."""
 
 
 def status(seen: Seen, standing: Standing, now: float) -> Status:
@@ -74,6 +78,7 @@ def _component(
             for name, weight in sorted(standing.traffic.weights.items())
         ],
         release=standing.release,
+        rollout=standing.rollout,
         url=url(seen),
         rest_url=url(seen),
         grpc_url=grpc_url(seen, standing.component.grpc_port),
@@ -156,7 +161,7 @@ def _conditions(
     """Return type, state, reason and message of each condition."""
     at_zero = standing.wanted == 0 and bool(standing.traffic.rolled_out)
     serving = _serving(seen, standing) or at_zero
-    failed = pods.failure(seen.pods)
+    failed = pods.failure(seen.pods) or standing.unreadable
     why, text = "", ""
     if not serving:
         why = failed.reason if failed else "NoReplicaReady"
@@ -171,6 +176,10 @@ def _conditions(
     if release := standing.release:
         done = release["phase"] == "Completed"
         parts.append(("ReleaseCompleted", done, release["phase"], release["message"]))
+    if standing.rollout:
+        parts.append(("RolloutCompleted", False, "OneAtATime", rollout.told(standing.rollout)))
+    elif any(one.type == "RolloutCompleted" for one in seen.service.status.conditions):
+        parts.append(("RolloutCompleted", True, "", ""))
     if standing.canaries:
         late = [name for name, _, _, good in standing.canaries if not good]
         words = f"no replica of {', '.join(late)} has answered" if late else ""
@@ -214,7 +223,7 @@ def _model(seen: Seen, standing: Standing, *, proven: bool) -> Json:
     """Return KServe's ``modelStatus``."""
     target = [pod for pod in seen.pods if pods.revision(pod) == standing.latest]
     alive = [pod for pod in target if not pods.going(pod)]
-    failed = pods.failure(alive)
+    failed = pods.failure(alive) or standing.unreadable
     asleep = proven and not alive
     if asleep:
         state = "Standby"

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from lockstep.api.core import ControllerRevision, Pod, Service
+from lockstep.api.core import AnyObject, ControllerRevision, Pod, Service
 from lockstep.api.gang import Gang
 from lockstep.api.names import GANG_LABEL
 from lockstep.api.resource import Resource
 from lockstep.api.serving import Route, RouteLoad, Router
+from lockstep.compat.fluid.objects import Dataset
 from lockstep.compat.kserve.objects import InferenceService, ServingRuntime, Status
 
 Json = dict[str, Any]
@@ -44,6 +45,12 @@ class Seen:
     """The Service that gives names to pods of replicas that are several."""
     templates: Mapping[str, Json] = field(default_factory=dict)
     """Specs of the AnalysisTemplates of its namespace, by name."""
+    cached: bool = False
+    """Whether models come as Datasets that nodes cache."""
+    datasets: Mapping[str, Dataset] = field(default_factory=dict)
+    """Datasets of its namespace that hold models, by name."""
+    local_models: list[AnyObject] = field(default_factory=list)
+    """LocalModelCaches of the cluster and of its namespace."""
     beside: bool = False
     """Whether this is the predictor behind a transformer, looked at alone."""
 

@@ -339,10 +339,17 @@ STATUS_LINES: Final = {
 }
 
 
-def answer(status: int, message: str, retry_after: int = 0, *, close: bool = False) -> bytes:
+def answer(
+    status: int,
+    message: str,
+    retry_after: int = 0,
+    *,
+    close: bool = False,
+    headers: bytes = b"",
+) -> bytes:
     """Return an answer of the router's own."""
     body = json.dumps({"error": message}).encode()
-    head = STATUS_LINES[status] + b"Content-Type: application/json\r\n"
+    head = STATUS_LINES[status] + b"Content-Type: application/json\r\n" + headers
     if retry_after:
         head += b"Retry-After: %d\r\n" % retry_after
     if close:

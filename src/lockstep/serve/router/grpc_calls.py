@@ -14,6 +14,7 @@ from typing import Any, Final
 import grpc
 
 from lockstep.serve.core.choice import NO_HINTS
+from lockstep.serve.router.door import Door, within
 from lockstep.serve.router.lane import Lane, Replica
 
 SERVICE: Final = "lockstep-service"
@@ -66,18 +67,31 @@ def find(lanes: dict[str, Lane], stated: str, name: str) -> Lane | str:
 class GrpcCalls(grpc.GenericRpcHandler):  # type: ignore[misc]
     """Takes every call and passes it on."""
 
-    def __init__(self, find: Find) -> None:
-        self._find = find
+    def __init__(self, find: Find, door: Door | None = None) -> None:
+        self._find, self._door = find, door
         self._channels: dict[tuple[str, int], grpc.aio.Channel] = {}
 
-    async def listen(self, host: str, port: int) -> tuple[grpc.aio.Server, int]:
-        """Take calls at *port*, or at a free one where that is taken."""
+    async def listen(
+        self, host: str, port: int, pair: tuple[bytes, bytes] | None = None
+    ) -> tuple[grpc.aio.Server, int]:
+        """Take calls at *port*, or at a free one where that is taken.
+
+        *pair* is the key and the certificate for TLS.
+        """
         server = grpc.aio.server(options=(*_OPTIONS, ("grpc.so_reuseport", 0)))
         server.add_generic_rpc_handlers((self,))
+        credentials = grpc.ssl_server_credentials([pair]) if pair is not None else None
+
+        def bind(number: int) -> int:
+            address = f"{host}:{number}"
+            if credentials is None:
+                return int(server.add_insecure_port(address))
+            return int(server.add_secure_port(address, credentials))
+
         try:
-            bound = server.add_insecure_port(f"{host}:{port}")
+            bound = bind(port)
         except RuntimeError:
-            bound = server.add_insecure_port(f"{host}:0")
+            bound = bind(0)
         await server.start()
         return server, bound
 
@@ -98,6 +112,16 @@ class GrpcCalls(grpc.GenericRpcHandler):  # type: ignore[misc]
         messages: AsyncIterator[bytes],
         context: Context,
     ) -> AsyncIterator[bytes]:
+        namespaces = frozenset[str]()
+        if self._door is not None:
+            token = metadata.pop("authorization", b"")
+            value = token if isinstance(token, bytes) else token.encode()
+            opened = self._door.opens([(b"authorization", value)])
+            if opened is None:
+                text = "a token is needed in the metadata: authorization: Bearer TOKEN"
+                await context.abort(grpc.StatusCode.UNAUTHENTICATED, text)
+                return
+            namespaces = opened
         first = await anext(aiter(messages), None)
         stated = str(metadata.get(SERVICE, ""))
         if first == b"" and not stated and method in (*_ALIVE, *_READY):
@@ -106,6 +130,10 @@ class GrpcCalls(grpc.GenericRpcHandler):  # type: ignore[misc]
         lane = self._find(stated, model(first or b""))
         if isinstance(lane, str):
             await context.abort(grpc.StatusCode.NOT_FOUND, lane)
+            return
+        if not within(lane.key, namespaces):
+            text = f"the token is not for services of {lane.key.partition('/')[0]}"
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, text)
             return
         wait = _Wait(lane, first or b"")
         lane.admit(wait)

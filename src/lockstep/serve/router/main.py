@@ -8,10 +8,12 @@ import gc
 import logging
 import re
 import socket
+import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from lockstep.api.core import PODS
 from lockstep.api.names import ROUTE_LABEL
@@ -21,6 +23,7 @@ from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds
 from lockstep.kube.informer import Informer
+from lockstep.serve.router.door import BadTokens, Door
 from lockstep.serve.router.lane import Lane
 from lockstep.serve.router.prober import Prober
 from lockstep.serve.router.protocol import ClientSide
@@ -32,13 +35,57 @@ log = logging.getLogger(__name__)
 
 FORGET_EVERY: Final = 60.0
 """Seconds between two looks for connections to replicas that are gone."""
+READ_TOKENS_EVERY: Final = 10.0
+"""Seconds between two looks at the file of tokens."""
 INSIDE: Final = tuple(f"127.0.0.{number}" for number in range(80, 120))
 """Addresses of the host on one of which the names of services lead to the router."""
 INSIDE_PORT: Final = 80
 
 
-class NotLoopback(ValueError):
-    """The router was told to listen where anybody could reach it."""
+class NotSafe(ValueError):
+    """The router was told to listen where anybody could reach it, or half of what TLS needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What clients must show, and what the router shows them."""
+
+    certificate: Path | None = None
+    key: Path | None = None
+    tokens: Path | None = None
+
+    def check(self, host: str) -> None:
+        """Check that it fits the address *host*.
+
+        Raises:
+            NotSafe: when it does not; the message names the options that would.
+        """
+        if (self.certificate is None) != (self.key is None):
+            raise NotSafe("--certificate, --key: give both")
+        if ip_address(host).is_loopback:
+            return
+        if self.certificate is None or self.tokens is None:
+            raise NotSafe(
+                f"--host {host}: beyond loopback requests need TLS and a token; give "
+                "--certificate, --key and --tokens, or use a loopback address with what asks for "
+                "them in front"
+            )
+
+    def context(self) -> ssl.SSLContext | None:
+        """Return the context of TLS; none where there is none."""
+        if self.certificate is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self.certificate, self.key)
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    def pair(self) -> tuple[bytes, bytes] | None:
+        """Return key and certificate; none where there is no TLS."""
+        if self.certificate is None or self.key is None:
+            return None
+        return self.key.read_bytes(), self.certificate.read_bytes()
 
 
 async def run(
@@ -48,30 +95,30 @@ async def run(
     port: int,
     domain: str = "",
     name: str = "",
+    guard: Guard | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Carry requests until cancelled.
 
     Raises:
-        NotLoopback: when *host* is no loopback address.
+        NotSafe: when *host* is no loopback address and *guard* lets anybody in.
+        BadTokens: when the file of tokens cannot be used.
         OSError: when *port* is taken.
     """
-    if not ip_address(host).is_loopback:
-        raise NotLoopback(
-            f"--host {host}: requests carry no proof of who sends them; use a loopback address, "
-            "and put what asks for it in front"
-        )
+    guard = guard or Guard()
+    guard.check(host)
     async with Client(ClusterConfig.load(kubeconfig)) as client:
         await ensure_crds(client)
         async with contextlib.AsyncExitStack() as stack:
-            await _Router(client, domain).run(stack, host, port, name, ready)
+            await _Router(client, domain, guard).run(stack, host, port, name, ready)
 
 
 class _Router:
     """The parts of the router, put together."""
 
-    def __init__(self, client: Client, domain: str) -> None:
-        self.client, self.domain = client, domain
+    def __init__(self, client: Client, domain: str, guard: Guard) -> None:
+        self.client, self.domain, self.guard = client, domain, guard
+        self.door = Door(guard.tokens) if guard.tokens is not None else None
         self.table = Table(domain, self._changed)
         self.prober = Prober(self.table)
         self.sorting = Sorting(self.table.lanes)
@@ -86,7 +133,24 @@ class _Router:
             self.prober.look(lane)
 
     def _client_side(self) -> ClientSide:
+        """Return what takes a connection from inside: the names of services, on loopback."""
         return ClientSide(self.table.find, self.table.unknown, self.clients, self.sorting)
+
+    def _guarded(self) -> ClientSide:
+        """Return what takes a connection at the router's own address."""
+        return ClientSide(
+            self.table.find, self.table.unknown, self.clients, self.sorting, self.door
+        )
+
+    async def _watch_tokens(self, door: Door) -> None:
+        """Take up tokens that come, and forget those that go."""
+        while True:
+            await asyncio.sleep(READ_TOKENS_EVERY)
+            try:
+                if door.read():
+                    log.info("the tokens were read again")
+            except BadTokens as error:
+                log.warning("%s; those before still hold", error)
 
     async def run(
         self,
@@ -110,6 +174,8 @@ class _Router:
             self.reporter = Reporter(self.client, name or _host(), spec)
             ready(f"ready {spec.url}")
             following.append(group.create_task(self._grpc(host, spec)))
+            if self.door is not None:
+                following.append(group.create_task(self._watch_tokens(self.door)))
             try:
                 await self.reporter.run()
             finally:
@@ -130,9 +196,9 @@ class _Router:
         except ImportError:
             log.warning("gRPC is not carried: pip install 'lockstep[serve]'")
             return
-        calls = GrpcCalls(lambda stated, name: find(self.table.lanes, stated, name))
+        calls = GrpcCalls(lambda stated, name: find(self.table.lanes, stated, name), self.door)
         beside = int(spec.url.rpartition(":")[2]) + 1
-        server, port = await calls.listen(host, beside)
+        server, port = await calls.listen(host, beside, self.guard.pair())
         try:
             if self.reporter is not None:
                 await self.reporter.change({"grpcAddress": f"{host}:{port}"})
@@ -148,9 +214,11 @@ class _Router:
 
     async def _listen(self, stack: contextlib.AsyncExitStack, host: str, port: int) -> RouterSpec:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(self._client_side, host, port, backlog=4096)
+        tls = self.guard.context()
+        server = await loop.create_server(self._guarded, host, port, backlog=4096, ssl=tls)
         stack.callback(server.close)
         port = server.sockets[0].getsockname()[1]
+        # Without names of its own, what is inside comes as everybody does.
         address, inside = host, port
         for candidate in INSIDE:
             # Without the right to a low port, or with none free, names lead to the other one.
@@ -164,8 +232,13 @@ class _Router:
             address, inside = candidate, INSIDE_PORT
             break
         shown = f"[{host}]" if ":" in host else host
+        scheme: Literal["http", "https"] = "https" if tls is not None else "http"
         return RouterSpec(
-            url=f"http://{shown}:{port}", domain=self.domain, address=address, port=inside
+            url=f"{scheme}://{shown}:{port}",
+            domain=self.domain,
+            address=address,
+            port=inside,
+            scheme=scheme,
         )
 
 

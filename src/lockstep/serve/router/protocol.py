@@ -10,6 +10,7 @@ from typing import Final, cast
 import httptools
 
 from lockstep.serve.router.calls import Asked
+from lockstep.serve.router.door import Door, within
 from lockstep.serve.router.exchange import HOP_BY_HOP, WHOLE, Exchange, answer
 from lockstep.serve.router.handled import Handled
 from lockstep.serve.router.lane import Lane
@@ -18,6 +19,12 @@ from lockstep.serve.router.sorting import OPENAI, Sorting
 MOST_HEAD: Final = 64 << 10
 MOST_BODY: Final = 1 << 30
 PIPELINED: Final = 32
+
+UNKNOWN_TOKEN: Final = answer(
+    401,
+    "a token is needed: Authorization: Bearer TOKEN",
+    headers=b"WWW-Authenticate: Bearer\r\n",
+)
 
 Request = Exchange | Handled
 Find = Callable[[bytes, bytes], tuple[Lane, bytes] | None]
@@ -41,9 +48,10 @@ class ClientSide(asyncio.Protocol):
         unknown: Callable[[bytes, bytes], bytes],
         everyone: set[ClientSide],
         sorting: Sorting,
+        door: Door | None = None,
     ) -> None:
         self._find, self._unknown, self._everyone = find, unknown, everyone
-        self._sorting = sorting
+        self._sorting, self._door = sorting, door
         self._parser = httptools.HttpRequestParser(self)
         self._queue: deque[Request | bytes] = deque()
         """Requests that came before the one before them was answered; or answers of our own."""
@@ -146,14 +154,24 @@ class ClientSide(asyncio.Protocol):
             if pair[0].lower() not in HOP_BY_HOP and pair[0].lower() != b"content-length"
         ]
         method = self._parser.get_method()
+        namespaces = frozenset[str]()
+        if self._door is not None:
+            opened = self._door.opens(self._headers)
+            if opened is None:
+                return UNKNOWN_TOKEN
+            # The token is the router's: replicas do not see it.
+            namespaces, kept = opened, [one for one in kept if one[0].lower() != b"authorization"]
         found = self._find(host, self._url)
         if found is not None:
             lane, target = found
+            if not within(lane.key, namespaces):
+                return answer(403, f"the token is not for services of {lane.key.split('/')[0]}")
             return self._sorting.sort(self, lane, Asked(method, target, kept), length)
         if self._url.startswith(OPENAI):
             target = self._url[len(OPENAI) - 1 :]
-            return self._sorting.by_model(self, Asked(method, target, kept), length)
-        return self._unknown(host, self._url)
+            sorting = self._sorting.within(namespaces)
+            return sorting.by_model(self, Asked(method, target, kept), length)
+        return answer(404, "no such service") if namespaces else self._unknown(host, self._url)
 
     def _framing(self) -> tuple[bytes, int | None, bool, bool]:
         """Return host, length, whether the body comes in chunks, and whether to say `continue`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from typing import Any, Final
 
@@ -75,6 +76,16 @@ class Sorting:
         there = sorted({one for lane in self._lanes.values() for one in lane.spec.models})
         return f"there is no model {name!r}; there are: {', '.join(there) or 'none'}"
 
+    def within(self, namespaces: frozenset[str]) -> Sorting:
+        """Return the same with the services of *namespaces* alone; with none, all of them."""
+        if not namespaces:
+            return self
+        found = copy.copy(self)
+        found._lanes = {
+            key: lane for key, lane in self._lanes.items() if key.partition("/")[0] in namespaces
+        }
+        return found
+
     def beside(self, lane: Lane, name: str) -> Lane | None:
         """Return the lane of that name in the namespace of *lane*."""
         return self._lanes.get(f"{lane.key.partition('/')[0]}/{name}")
@@ -88,7 +99,7 @@ class Sorting:
         body = json.dumps({"object": "list", "data": data}).encode()
         return head_of(Answer(200, [], body)) + body
 
-    def copy(self, lane: Lane, asked: Asked) -> None:
+    def copied(self, lane: Lane, asked: Asked) -> None:
         """Send a copy of a request to the revision that mirrors, where it is its turn."""
         replica = lane.mirror()
         if replica is not None:
@@ -260,7 +271,7 @@ class _Tap:
         self._seen = True
         asked = Asked(self._asked.method, self._asked.target, self._asked.headers, body)
         if self._lane.spec.mirror.percent:
-            self._sorting.copy(self._lane, asked)
+            self._sorting.copied(self._lane, asked)
         if self._lane.spec.logger.url:
             self._log("request", body)
 

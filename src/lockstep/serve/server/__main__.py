@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lockstep.serve.server.configured import VARIABLE, Configured
 from lockstep.serve.server.frameworks import FRAMEWORKS, LoadError, Model, find, load
 from lockstep.serve.server.http import Connection
-from lockstep.serve.server.repository import Repository
+from lockstep.serve.server.repository import Failed, Repository
 
 LAST_ANSWERS = 5.0
 """Seconds that requests under way may take when the server is told to end."""
@@ -41,7 +43,11 @@ def arguments(argv: list[str]) -> argparse.Namespace:
 
 async def run(options: argparse.Namespace) -> None:
     """Load the model, then serve it until SIGTERM."""
-    repository = Repository(_loader(options) if options.many else None)
+    configured = _configured(options)
+    if configured is not None:
+        repository = Repository(configured.load, configured.forget)
+    else:
+        repository = Repository(_loader(options) if options.many else None)
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -53,7 +59,10 @@ async def run(options: argparse.Namespace) -> None:
         options.http_port,
         backlog=4096,
     )
-    if not options.many:
+    if configured is not None:
+        await _load_all(repository, configured)
+        logging.info("%d models are ready on port %d", len(repository.names), options.http_port)
+    elif not options.many:
         framework = options.framework
         if framework == "any":
             framework = find(options.model_dir)
@@ -71,11 +80,28 @@ async def run(options: argparse.Namespace) -> None:
         await asyncio.wait([asyncio.ensure_future(one) for one in answers], timeout=LAST_ANSWERS)
 
 
-def _loader(options: argparse.Namespace) -> Callable[[str], Model]:
+def _configured(options: argparse.Namespace) -> Configured | None:
+    """Return what a file names, where one is given and no model lies in the server's directory."""
+    file = os.environ.get(VARIABLE, "")
+    there = options.many or Path(options.model_dir).is_dir()
+    return Configured(Path(file)) if file and not there else None
+
+
+async def _load_all(repository: Repository, configured: Configured) -> None:
+    """Load what the file names; a model that cannot be loaded leaves the others served."""
+    for name in configured.uris():
+        try:
+            await repository.load(name)
+        except Failed as error:
+            logging.warning("model %s is not served: %s", name, error)
+    repository.settled = True
+
+
+def _loader(options: argparse.Namespace) -> Callable[[str, str], Model]:
     """Return what loads a model by its name below the server's directory."""
     above = Path(options.model_dir).resolve()
 
-    def loaded(name: str) -> Model:
+    def loaded(name: str, _: str = "") -> Model:
         place = (above / name).resolve()
         if place.parent != above or not place.is_dir():
             raise LoadError(f"there is no directory {name!r} in {options.model_dir}")

@@ -33,6 +33,12 @@ class Refused(Exception):
         self.status = status
 
 
+class _Change(msgspec.Struct):
+    """What a call of the repository says."""
+
+    parameters: dict[str, Any] = {}
+
+
 class Connection(asyncio.Protocol):
     """One client."""
 
@@ -147,7 +153,8 @@ class Connection(asyncio.Protocol):
                 lambda done: self._predicted(slot, done, lambda got: v2.answer(model, request, got))
             )
         elif method == b"POST" and (match := _REPOSITORY.fullmatch(path)):
-            self._changing = asyncio.ensure_future(self._change(match[1], match[2], slot))
+            uri = _stated_uri(body)
+            self._changing = asyncio.ensure_future(self._change(match[1], match[2], uri, slot))
         elif method == b"POST" and path == "/v2/repository/index":
             self._settle(slot, _answer(200, msgspec.json.encode(self._repository.index())))
         elif method == b"GET" and path == "/metrics":
@@ -160,11 +167,11 @@ class Connection(asyncio.Protocol):
                 f"nothing is at {path}; POST to /v1/models/NAME:predict or /v2/models/NAME/infer",
             )
 
-    async def _change(self, name: str, verb: str, slot: list[bytes | None]) -> None:
+    async def _change(self, name: str, verb: str, uri: str, slot: list[bytes | None]) -> None:
         """Load or unload a model; it is no longer, or newly, served once this is answered."""
         try:
             if verb == "load":
-                await self._repository.load(name)
+                await self._repository.load(name, uri)
             else:
                 self._repository.unload(name)
         except Unknown as error:
@@ -210,7 +217,7 @@ class Connection(asyncio.Protocol):
         if path in ("/", "/v2/health/live"):
             return {"live": True, "status": "alive"}
         if path == "/v2/health/ready":
-            if not names:
+            if not names and not self._repository.settled:
                 raise Refused(503, "no model is loaded yet")
             return {"ready": True}
         if path == "/v2":
@@ -221,7 +228,8 @@ class Connection(asyncio.Protocol):
             }
         if path in ("/v1/models", "/v2/models"):
             return {"models": names}
-        if not names and path.startswith(("/v1/", "/v2/")):
+        settled = self._repository.settled
+        if not names and not settled and path.startswith(("/v1/", "/v2/")):
             raise Refused(503, "the model is not loaded yet")
         if match := _V1.fullmatch(path):
             return {"name": self._repository.get(match[1]).name, "ready": True}
@@ -229,6 +237,21 @@ class Connection(asyncio.Protocol):
             model = self._repository.get(match[1])
             return {"name": model.name, "ready": True} if match[2] else v2.metadata(model)
         raise Refused(404, f"nothing is at {path}")
+
+
+def _stated_uri(body: bytes) -> str:
+    """Return the URI that a call of the repository names in its parameters; empty for none.
+
+    Raises:
+        Unfit: when the body is no request of that kind.
+    """
+    if not body:
+        return ""
+    try:
+        told = msgspec.json.decode(body, type=_Change)
+    except msgspec.DecodeError as error:
+        raise Unfit(f"malformed request: {error}") from error
+    return str(told.parameters.get("storage_uri", ""))
 
 
 def _error(message: str) -> bytes:

@@ -56,15 +56,23 @@ class _Lane:
 class Repository:
     """Models by name; *loader* brings those that are asked for by the repository's own calls."""
 
-    def __init__(self, loader: Callable[[str], Model] | None = None) -> None:
+    def __init__(
+        self,
+        loader: Callable[[str, str], Model] | None = None,
+        unloaded: Callable[[str], None] | None = None,
+    ) -> None:
         self._lanes: dict[str, _Lane] = {}
-        self._loader = loader
+        self._loader, self._unloaded = loader, unloaded
         self._known: dict[str, str] = {}
         """States of models that are not served, by name: why."""
+        self.settled = False
+        """Whether it may have no model: those that come are loaded while it serves."""
 
     def add(self, model: Model) -> None:
-        """Serve *model*, in place of one of its name."""
-        self._lanes[model.name] = _Lane(model)
+        """Serve *model*, in place of another of its name."""
+        there = self._lanes.get(model.name)
+        if there is None or there.model is not model:
+            self._lanes[model.name] = _Lane(model)
         self._known.pop(model.name, None)
 
     @property
@@ -105,8 +113,10 @@ class Repository:
         ]
         return [*ready, *rest]
 
-    async def load(self, name: str) -> None:
-        """Load the model called *name* from the server's directory of models.
+    async def load(self, name: str, uri: str = "") -> None:
+        """Load the model called *name* from where the server's directory or file has it.
+
+        *uri*, where given, is what the file has to say by now.
 
         Raises:
             Unknown: when this server loads no models by name.
@@ -115,7 +125,7 @@ class Repository:
         if self._loader is None:
             raise Unknown("this server loads no further models: it was started for one")
         try:
-            self.add(await asyncio.to_thread(self._loader, name))
+            self.add(await asyncio.to_thread(self._loader, name, uri))
         except LoadError as error:
             self._known[name] = str(error)
             raise Failed(str(error)) from error
@@ -129,6 +139,8 @@ class Repository:
         self.get(name)
         del self._lanes[name]
         self._known[name] = "unloaded"
+        if self._unloaded is not None:
+            self._unloaded(name)
 
     # --- predictions ---
 
