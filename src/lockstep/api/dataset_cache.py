@@ -12,6 +12,8 @@ from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
+OTHER_SCHEMES = ("hf", "hdfs", "webhdfs", "sftp", "ssh", "ftp", "smb", "oss")
+"""Sources that are read through fsspec; most need a package of their own on the node."""
 DRIVER = "data.lockstep.dev"
 """The CSI driver that PersistentVolumes of datasets name."""
 CACHE_NODE_LABEL = "lockstep.dev/cache-node"
@@ -21,6 +23,8 @@ CAN_CACHE_LABEL = "lockstep.dev/data-cache"
 
 OWN_CACHE_ANNOTATION = "data.lockstep.dev/own-cache"
 """On a Dataset: it is cached without a runtime of its name, by as many nodes as need it."""
+QUOTA_ANNOTATION = "data.lockstep.dev/quota"
+"""On a Namespace: how much its datasets may take together on each node, as ``100Gi``."""
 EVERYWHERE = "everywhere"
 """Value of that annotation: every node that may caches it, whether a pod there reads it or not."""
 
@@ -83,9 +87,17 @@ class DatasetCacheSpec(Wire, frozen=True):
     reading: Annotated[
         bool, Meta(description="Whether pods of the node mount the dataset; it stays then.")
     ] = False
+    jobs: Annotated[
+        list[str],
+        Meta(description="Jobs whose pods of the node mount the dataset, or such pods by name."),
+    ] = []
     pin: Annotated[
         bool, Meta(description="Whether it stays while other datasets need the room.")
     ] = False
+    quota: Annotated[
+        int,
+        Meta(ge=0, description="Bytes that datasets of the namespace may take together; 0: all."),
+    ] = 0
     rate: Annotated[
         int, Meta(ge=0, description="Bytes a second that targets may be fetched with; 0: no limit.")
     ] = 0
@@ -148,6 +160,13 @@ class DatasetCacheStatus(Wire, frozen=True):
     waited_seconds: Annotated[
         float, Meta(description="Seconds that reads of pods waited for bytes that were not here.")
     ] = 0.0
+    job_waits: Annotated[
+        dict[str, float],
+        Meta(
+            description="Of those seconds, the share of each job; jobs that read at one time share "
+            "alike. The latest 50."
+        ),
+    ] = {}
     rate: Annotated[int, Meta(description="Bytes a second that come in now.")] = 0
     address: Annotated[str, Meta(description="Where the node's cache listens.")] = ""
     view: Annotated[

@@ -212,19 +212,23 @@ MASTER_SECRET: Final = "lockstep-kernels"  # noqa: S105  the name of an object
 _ENGINES: Final = ("alluxio", "jindo", "juicefs", "thin", "efc", "cache")
 _RUNTIMES: Final = " ".join(f"{engine}runtimes" for engine in _ENGINES)
 _RUNTIME_STATUSES: Final = " ".join(f"{engine}runtimes/status" for engine in _ENGINES)
+_OPERATIONS: Final = "dataloads dataprocesses datamigrates databackups"
+_OPERATION_STATUSES: Final = " ".join(f"{one}/status" for one in _OPERATIONS.split())
 _DATA: Final[Rules] = (
     rule(GROUP, "datasetcaches", "create", "delete", "patch", *_FOLLOW),
     rule("data.fluid.io", "datasets", "patch", *_FOLLOW),
-    rule("data.fluid.io", "dataloads dataprocesses", *_FOLLOW),
+    rule("data.fluid.io", _OPERATIONS, *_FOLLOW),
     # What a DataProcess runs.
     rule("", "pods", "create"),
     rule("data.fluid.io", _RUNTIMES, *_FOLLOW),
     rule(
         "data.fluid.io",
-        f"datasets/status dataloads/status dataprocesses/status {_RUNTIME_STATUSES}",
+        f"datasets/status {_OPERATION_STATUSES} {_RUNTIME_STATUSES}",
         "patch",
     ),
     rule("data.fluid.io", "datasets/finalizers", "update"),
+    # Their annotations say how much the datasets of each may take on a node.
+    rule("", "namespaces", *_FOLLOW),
     # Nodes are labelled with how much of each dataset they have.
     rule("", "nodes", "patch", *_FOLLOW),
     rule("", "persistentvolumes persistentvolumeclaims", "create", "delete", *_FOLLOW),
@@ -460,7 +464,7 @@ PEOPLE: Final[Mapping[str, Rules]] = {
         rule("coordination.k8s.io", "leases", *_READ),
         rule(GROUP, "queues queues/status topologies nodepolicies", *_READ),
         rule(GROUP, "deviceusages nodehealths datasetcaches nodepools pricelists", *_READ),
-        rule("data.fluid.io", f"datasets dataloads dataprocesses {_RUNTIMES}", *_READ),
+        rule("data.fluid.io", f"datasets {_OPERATIONS} {_RUNTIMES}", *_READ),
         rule(GROUP, "pipelineruns pipelineruns/status modelversions", *_READ),
         rule("argoproj.io", "workflows workflowtemplates cronworkflows", *_READ),
         rule(GROUP, "routes environments kernels", *_READ),
@@ -477,7 +481,7 @@ PEOPLE: Final[Mapping[str, Rules]] = {
         rule("kubeflow.org", "notebooks", *_CHANGE),
         rule("serving.kserve.io", "inferenceservices", *_CHANGE),
         rule("tensorboard.kubeflow.org", "tensorboards", *_CHANGE),
-        rule("data.fluid.io", f"datasets dataloads dataprocesses {_RUNTIMES}", *_CHANGE),
+        rule("data.fluid.io", f"datasets {_OPERATIONS} {_RUNTIMES}", *_CHANGE),
     ),
 }
 """What the roles that every cluster has for people gain; ``admin`` has what ``edit`` has."""

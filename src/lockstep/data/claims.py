@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import JOB_LABEL, ROUTE_LABEL
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -55,3 +56,9 @@ def claims_of(pod: ClaimingPod) -> Iterable[str]:
         claim = volume.persistent_volume_claim
         if claim is not None and claim.claim_name:
             yield f"{pod.metadata.namespace}/{claim.claim_name}"
+
+
+def job_of(pod: ClaimingPod) -> str:
+    """Return the job that *pod* is of; its own name where it is of none."""
+    labels = pod.metadata.labels
+    return labels.get(JOB_LABEL) or labels.get(ROUTE_LABEL) or pod.metadata.name

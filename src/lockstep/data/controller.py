@@ -5,29 +5,42 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lockstep.api import timestamp
-from lockstep.api.core import CRDS, NODES, ObjectReference
-from lockstep.api.dataset_cache import CAN_CACHE_LABEL, DATASET_CACHES, share_label
+from lockstep.api.core import CRDS, NAMESPACES, NODES, ObjectReference
+from lockstep.api.dataset_cache import (
+    CAN_CACHE_LABEL,
+    DATASET_CACHES,
+    QUOTA_ANNOTATION,
+    share_label,
+)
 from lockstep.api.merge import difference
 from lockstep.api.names import NODE_KIND_LABEL
 from lockstep.api.resource import Resource
 from lockstep.api.wire import to_builtins
+from lockstep.compat.fluid import operations
 from lockstep.compat.fluid.objects import (
+    DATA_BACKUPS,
     DATA_LOADS,
+    DATA_MIGRATES,
     DATA_PROCESSES,
     DATASETS,
     RUNTIME_KINDS,
+    Condition,
+    DataProcess,
     Dataset,
+    OperationStatus,
     Runtime,
 )
+from lockstep.compat.fluid.translate import Problem
 from lockstep.compat.foreign_kinds import DIALECT_LABEL
-from lockstep.data.claims import CLAIM_INDEX, CLAIMING_PODS
+from lockstep.data.claims import CLAIM_INDEX, CLAIMING_PODS, ClaimingPod, job_of
 from lockstep.data.core.decide import decide
 from lockstep.data.core.objects import CLAIMS, VOLUMES, volume_name
+from lockstep.data.core.processes import pod_name
 from lockstep.data.core.sharing import may_read, refers_to
 from lockstep.data.core.world import Action, Create, Decision, Patch, Seen
 from lockstep.kube.client import Client
@@ -42,6 +55,8 @@ DATASET_INDEX: Final = "dataset"
 """DatasetCaches and DataLoads by the dataset that they are about: ``NAMESPACE/NAME``."""
 REFERENCE_INDEX: Final = "reference"
 """Datasets by the dataset that they stand for: ``NAMESPACE/NAME``."""
+PROCESSES: Final = (DATA_PROCESSES, DATA_MIGRATES, DATA_BACKUPS)
+"""Operations that are pods."""
 _AGAIN: Final = 0.1
 _ASK_AGAIN: Final = 60.0
 """Seconds for which it is remembered whose kind ``Dataset`` is."""
@@ -112,6 +127,7 @@ class DatasetController:
         claim = self.caches[CLAIMS].get(namespace, name)
         volume = self.caches[VOLUMES].get("", volume_name(dataset))
         uid = dataset.metadata.uid
+        processes, refused = self._processes(where)
         return Seen(
             dataset,
             [_of_kind(one, res) for res, one in found if one is not None],
@@ -124,9 +140,13 @@ class DatasetController:
                 key=lambda one: str(one.metadata.name),
             ),
             self.caches[DATA_LOADS].by_index(DATASET_INDEX, where),
-            self.caches[DATA_PROCESSES].by_index(DATASET_INDEX, where),
+            processes,
+            refused,
             self._operations(namespace),
-            {one.metadata.name: one.status.phase for one in mounting},
+            {
+                one.metadata.name: one.status.phase
+                for one in (*mounting, *self._carrying(namespace, processes))
+            },
             self._owner(dataset),
             self._owner_shares(dataset),
             self.open_to_all,
@@ -138,19 +158,47 @@ class DatasetController:
             None,
             self._shares(namespace, name),
             frozenset(one.spec.node_name for one in pods if one.spec.node_name),
+            _jobs(pods),
             [one.metadata.name for one in pods],
+            self._quota(namespace),
             secrets.token_hex(32),
             None if claim is None else to_builtins(claim),
             None if volume is None else to_builtins(volume),
         )
 
+    def _processes(self, where: str) -> tuple[list[DataProcess], dict[str, OperationStatus]]:
+        """Return the operations on a dataset that are pods; statuses of those that cannot be."""
+        found = list(self.caches[DATA_PROCESSES].by_index(DATASET_INDEX, where))
+        refused: dict[str, OperationStatus] = {}
+        for resource in (DATA_MIGRATES, DATA_BACKUPS):
+            for one in self.caches[resource].by_index(DATASET_INDEX, where):
+                try:
+                    found.append(operations.process(one, self.caches[DATASETS].get))
+                except Problem as problem:
+                    text = str(problem)
+                    told = Condition(type="Failed", status="True", reason="NotServed", message=text)
+                    status = OperationStatus(phase="Failed", conditions=[told])
+                    refused[f"{resource.kind}/{one.metadata.name}"] = status
+        return found, refused
+
     def _operations(self, namespace: str) -> dict[str, str]:
         return {
             f"{resource.kind}/{one.metadata.name}": one.status.phase
-            for resource in (DATA_LOADS, DATA_PROCESSES)
+            for resource in (DATA_LOADS, *PROCESSES)
             for one in self.caches[resource]
             if one.metadata.namespace == namespace
         }
+
+    def _carrying(self, namespace: str, processes: Iterable[DataProcess]) -> Iterable[ClaimingPod]:
+        """Yield the pods of operations; that of a migration may mount nothing."""
+        for one in processes:
+            pod = self.caches[CLAIMING_PODS].get(namespace, pod_name(one))
+            if pod is not None:
+                yield pod
+
+    def _quota(self, namespace: str) -> str:
+        found = self.caches[NAMESPACES].get("", namespace)
+        return found.metadata.annotations.get(QUOTA_ANNOTATION, "") if found is not None else ""
 
     def _shares(self, namespace: str, name: str) -> dict[str, str]:
         key = share_label(namespace, name)
@@ -205,21 +253,34 @@ class DatasetController:
         for load in seen.loads:
             if (status := decision.loads.get(load.metadata.name)) is not None:
                 await self._write(DATA_LOADS, load, status)
-        for process in seen.processes:
-            if (status := decision.processes.get(process.metadata.name)) is not None:
-                await self._write(DATA_PROCESSES, process, status)
+        for resource in PROCESSES:
+            for process in self.caches[resource].by_index(
+                DATASET_INDEX, f"{meta.namespace}/{meta.name}"
+            ):
+                status = decision.processes.get(f"{resource.kind}/{process.metadata.name}")
+                if status is not None:
+                    await self._write(resource, process, status)
         if decision.status is not None:
             await self._write(DATASETS, dataset, decision.status)
         if decision.runtime_status is not None and seen.runtimes:
             runtime = seen.runtimes[0]
-            resource = next(one for one in RUNTIME_KINDS if one.kind == runtime.kind)
-            await self._write(resource, runtime, decision.runtime_status)
+            kind = next(one for one in RUNTIME_KINDS if one.kind == runtime.kind)
+            await self._write(kind, runtime, decision.runtime_status)
 
     async def _write(self, resource: Resource[Any], obj: Any, status: Any) -> None:
         if patch := difference(to_builtins(obj.status), to_builtins(status)):
             meta = obj.metadata
             body = {"metadata": {"resourceVersion": meta.resource_version}, "status": patch}
             await self.client.patch(resource, meta.name, body, meta.namespace, subresource="status")
+
+
+def _jobs(pods: Iterable[ClaimingPod]) -> dict[str, list[str]]:
+    """Return the jobs of *pods* by node."""
+    found: dict[str, set[str]] = {}
+    for pod in pods:
+        if pod.spec.node_name:
+            found.setdefault(pod.spec.node_name, set()).add(job_of(pod))
+    return {node: sorted(jobs) for node, jobs in found.items()}
 
 
 def can_cache(node: Any) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lockstep.api.core import NODES
+from lockstep.api.core import NAMESPACES, NODES
 from lockstep.api.dataset_cache import (
     DATASET_CACHES,
     EVERYWHERE,
@@ -14,14 +14,19 @@ from lockstep.api.dataset_cache import (
 )
 from lockstep.api.resource import Resource
 from lockstep.compat.fluid.objects import (
+    DATA_BACKUPS,
     DATA_LOADS,
+    DATA_MIGRATES,
     DATA_PROCESSES,
     DATASETS,
     RUNTIME_KINDS,
+    DataBackup,
     DataLoad,
+    DataMigrate,
     DataProcess,
     Dataset,
 )
+from lockstep.compat.fluid.operations import about
 from lockstep.data.claims import CLAIM_INDEX, CLAIMING_PODS, ClaimingPod, claims_of
 from lockstep.data.controller import DATASET_INDEX, REFERENCE_INDEX, DatasetController
 from lockstep.data.core.objects import CLAIMS, STORAGE_CLASS, VOLUMES
@@ -29,6 +34,8 @@ from lockstep.data.core.sharing import refers_to
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.informer import Informer
 from lockstep.kube.manager import Manager
+
+Operation = DataLoad | DataProcess | DataMigrate | DataBackup
 
 
 def add_data(manager: Manager, *, open_to_all: bool = False) -> None:
@@ -38,12 +45,13 @@ def add_data(manager: Manager, *, open_to_all: bool = False) -> None:
     """
     datasets = manager.informer(DATASETS, indices={REFERENCE_INDEX: refers_to})
     kept = manager.informer(DATASET_CACHES, indices={DATASET_INDEX: _of_cache})
-    loads = manager.informer(DATA_LOADS, indices={DATASET_INDEX: _of_load})
-    processes = manager.informer(DATA_PROCESSES, indices={DATASET_INDEX: _of_process})
+    loads = manager.informer(DATA_LOADS, indices={DATASET_INDEX: _of_operation})
+    processes = manager.informer(DATA_PROCESSES, indices={DATASET_INDEX: _of_operation})
+    others = _others(manager)
     runtimes = {res: manager.informer(res) for res in RUNTIME_KINDS}
     pods = manager.informer(CLAIMING_PODS, indices={CLAIM_INDEX: claims_of})
     claims, volumes = manager.informer(CLAIMS), manager.informer(VOLUMES)
-    nodes = manager.informer(NODES)
+    nodes, namespaces = manager.informer(NODES), manager.informer(NAMESPACES)
     datasets.optional = loads.optional = processes.optional = True
     for runtime in runtimes.values():
         runtime.optional = True
@@ -52,11 +60,13 @@ def add_data(manager: Manager, *, open_to_all: bool = False) -> None:
         DATASET_CACHES: kept,
         DATA_LOADS: loads,
         DATA_PROCESSES: processes,
+        **others,
         **runtimes,
         CLAIMING_PODS: pods,
         CLAIMS: claims,
         VOLUMES: volumes,
         NODES: nodes,
+        NAMESPACES: namespaces,
     }
     shell = DatasetController(manager.client, caches, manager.recorder(), open_to_all)
 
@@ -64,7 +74,7 @@ def add_data(manager: Manager, *, open_to_all: bool = False) -> None:
         keys = [_key(one) for one in claims_of(pod)]
         found = [one for key in keys if (one := datasets.get(*key)) is not None]
         owners = [_key(where) for one in found for where in refers_to(one)]
-        return [*((one.metadata.namespace, one.metadata.name) for one in found), *owners]
+        return [*map(_place, found), *owners, *_carried(pod, others)]
 
     def concerned(dataset: Dataset) -> Iterable[Key]:
         """Return *dataset*, what it stands for and what stands for it."""
@@ -74,14 +84,14 @@ def add_data(manager: Manager, *, open_to_all: bool = False) -> None:
         owners = [_key(where) for where in refers_to(dataset)]
         return [(meta.namespace, meta.name), *others, *owners]
 
-    def after(operation: DataLoad | DataProcess) -> Iterable[Key]:
+    def after(operation: Operation) -> Iterable[Key]:
         """Return the dataset of *operation*, and those of what runs after it."""
-        meta, spec = operation.metadata, operation.spec
-        found = [(meta.namespace, spec.dataset.name)]
-        for other in (*loads, *processes):
+        found = [_key(_of_operation(operation)[0])]
+        several: tuple[Informer[Any], ...] = (loads, processes, *others.values())
+        for other in (one for kind in several for one in kind):
             then = other.spec.run_after
-            if then is not None and then.name == meta.name:
-                found.append((other.metadata.namespace, other.spec.dataset.name))
+            if then is not None and then.name == operation.metadata.name:
+                found.append(_key(_of_operation(other)[0]))
         return found
 
     def homeless(node: Any) -> Iterable[Key]:
@@ -98,13 +108,44 @@ def add_data(manager: Manager, *, open_to_all: bool = False) -> None:
     controller.follow(kept, lambda one: [_key(*_of_cache(one))])
     controller.follow(loads, after)
     controller.follow(processes, after)
+    for other in others.values():
+        controller.follow(other, after)
     for informer in runtimes.values():
         controller.follow(informer)
     controller.follow(pods, known)
     controller.follow(claims)
     controller.follow(volumes, _of_volume)
     controller.follow(nodes, homeless)
+    controller.follow(
+        namespaces,
+        lambda one: [key for key in map(_place, datasets) if key[0] == one.metadata.name],
+    )
     manager.add(controller)
+
+
+def _others(manager: Manager) -> dict[Resource[Any], Informer[Any]]:
+    """Return the informers of the operations that become pods of ours."""
+    found: dict[Resource[Any], Informer[Any]] = {
+        res: manager.informer(res, indices={DATASET_INDEX: _of_operation})
+        for res in (DATA_MIGRATES, DATA_BACKUPS)
+    }
+    for one in found.values():
+        one.optional = True
+    return found
+
+
+def _carried(pod: ClaimingPod, others: Mapping[Resource[Any], Informer[Any]]) -> Iterable[Key]:
+    """Yield the datasets of those operations that *pod* carries out."""
+    kinds = {res.kind: informer for res, informer in others.items()}
+    for owner in pod.metadata.owner_references:
+        kind = kinds.get(owner.kind)
+        one = kind.get(pod.metadata.namespace, owner.name) if kind is not None else None
+        if one is not None:
+            yield _key(_of_operation(one)[0])
+
+
+def _place(dataset: Dataset) -> Key:
+    return dataset.metadata.namespace, dataset.metadata.name
 
 
 def _key(text: str) -> Key:
@@ -116,12 +157,10 @@ def _of_cache(cache: DatasetCache) -> list[str]:
     return [f"{cache.metadata.namespace}/{cache.spec.dataset}"]
 
 
-def _of_load(load: DataLoad) -> list[str]:
-    return [f"{load.metadata.namespace}/{load.spec.dataset.name}"]
-
-
-def _of_process(process: DataProcess) -> list[str]:
-    return [f"{process.metadata.namespace}/{process.spec.dataset.name}"]
+def _of_operation(one: Operation) -> list[str]:
+    """Return the dataset that an operation is about."""
+    name = about(one) if isinstance(one, DataMigrate | DataBackup) else one.spec.dataset.name
+    return [f"{one.metadata.namespace}/{name}"]
 
 
 def _of_volume(volume: Any) -> Iterable[Key]:

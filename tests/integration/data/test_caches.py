@@ -183,6 +183,24 @@ async def test_a_dataset_larger_than_its_room_is_read_and_never_passes_it(
     store.close()
 
 
+async def test_datasets_of_a_namespace_stay_within_its_quota(client: Client, nodes: Any) -> None:
+    store = RangeStore(made(40, 100_000))
+    [node] = nodes("frugal")
+    quota = 5 * MIB
+    for name in ("first", "second"):
+        await ask(client, name, node.name, "s3://bucket", store.url, quota=quota)
+        await bind(client, name, node.name, targets=["/"], reading=True)
+    await until(client, "first", node.name, lambda one: one.whole)
+    short = await until(client, "second", node.name, lambda one: one.reason)
+    assert "data.lockstep.dev/quota" in short.message
+    held = 0
+    for name in ("first", "second"):
+        base = Path((await status(client, name, node.name)).path).parent
+        held += sum(one.stat().st_blocks * 512 for one in base.rglob("[0-9]*") if one.is_file())
+    assert quota - MIB < held <= quota
+    store.close()
+
+
 async def test_nodes_of_a_dataset_ask_the_store_once_together(client: Client, nodes: Any) -> None:
     files = {**made(60, 20_000), "large": drawn(40 * MIB)}
     store = RangeStore(files)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -358,3 +360,36 @@ def test_a_process_runs_after_a_warm_up_and_others_read_by_reference(
     assert eventually_sync(over, WITHIN, "the pod of the other team is over") == "Succeeded"
     assert "SEEN 40" in plane.ok("logs", "-n", "team", "pod/elsewhere")
     assert len(s3.asked("common")) == asked
+
+
+def test_files_are_migrated_into_a_dataset_and_written_down(
+    plane: ControlPlane, s3: S3, tmp_path: Path
+) -> None:
+    outside, inside = s3.bucket("outside"), s3.bucket("inside")
+    for key, data in list(FILES.items())[:5]:
+        outside.put(key, data)
+    plane.ok("submit", "-f", "-", stdin=dataset("inside", inside))
+    settings = {"aws.accessKeyId": "accessKey", "aws.secretKey": "secretKey"}
+    secrets = [
+        {"name": option, "valueFrom": {"secretKeyRef": {"name": "store", "key": key}}}
+        for option, key in settings.items()
+    ]
+    store = {"uri": "s3://outside", "encryptOptions": secrets, "options": {"endpoint": s3.url}}
+    ends = {"from": {"externalStorage": store}, "to": {"dataset": {"name": "inside"}}}
+    plane.ok("submit", "-f", "-", stdin=dump(fluid("DataMigrate", "moved", **ends)))
+    phase(plane, "datamigrates", "moved", "Complete")
+    assert "copied 5 objects" in plane.ok("logs", "pod/moved-migrate")
+    assert (inside.server.buckets / "inside" / "train" / "000.bin").read_bytes() == FILES[
+        "train/000.bin"
+    ]
+
+    tmp_path.chmod(0o777)
+    after = {"kind": "DataMigrate", "name": "moved"}
+    load = fluid("DataLoad", "again", dataset={"name": "inside"}, loadMetadata=True, runAfter=after)
+    plane.ok("submit", "-f", "-", stdin=dump(load))
+    phase(plane, "dataloads", "again", "Complete")
+    backup = fluid("DataBackup", "kept", dataset="inside", backupPath=f"local://{tmp_path}")
+    plane.ok("submit", "-f", "-", stdin=dump(backup))
+    phase(plane, "databackups", "kept", "Complete")
+    lines = gzip.decompress((tmp_path / "metadata-backup-inside-default.jsonl.gz").read_bytes())
+    assert len(lines.splitlines()) == 5

@@ -234,3 +234,53 @@ def test_a_version_that_fails_is_taken_back_and_a_good_one_gets_all(plane: Contr
         lambda: ask(plane, "stepped", "/", {})[1] == "first", READY_WITHIN, "the first is back"
     )
     remove(plane, "stepped")
+
+
+QUEUED = """
+import http.server, pathlib
+class Answer(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        waiting = pathlib.Path("/mnt/told/waiting").read_text()
+        body = f"# TYPE queue_length gauge\\nqueue_length {waiting}\\n".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+http.server.ThreadingHTTPServer(("0.0.0.0", 8080), Answer).serve_forever()
+"""
+
+
+def test_replicas_follow_the_queue_that_their_server_tells(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "waiting").write_text("1")
+    container = {
+        "name": "kserve-container",
+        "image": "python",
+        "command": ["python", "-c", QUEUED],
+        "volumeMounts": [{"name": "told", "mountPath": "/mnt/told"}],
+    }
+    target = {"type": "AverageValue", "averageValue": "4"}
+    metric = {"metric": {"metricNames": ["queue_length"]}, "target": target}
+    at_once = {"stabilizationWindowSeconds": 0}
+    predictor = {
+        "minReplicas": 1,
+        "maxReplicas": 2,
+        "containers": [container],
+        "volumes": [{"name": "told", "hostPath": {"path": str(tmp_path)}}],
+        "autoScaling": {
+            "metrics": [{"type": "PodMetric", "podmetric": metric}],
+            "behavior": {"scaleUp": at_once, "scaleDown": at_once},
+        },
+    }
+    head = {"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService"}
+    body = {**head, "metadata": {"name": "queued"}, "spec": {"predictor": predictor}}
+    deploy(plane, json.dumps(body))
+    ready(plane, "queued")
+    assert len(pods(plane, "queued")) == 1
+    (tmp_path / "waiting").write_text("8")
+    eventually_sync(lambda: len(pods(plane, "queued")) == 2, READY_WITHIN, "a second replica")
+    (tmp_path / "waiting").write_text("1")
+    eventually_sync(lambda: len(pods(plane, "queued")) == 1, READY_WITHIN, "one is enough again")
+    remove(plane, "queued")

@@ -30,7 +30,7 @@ def level(**fields: Any) -> Json:
     ("mounts", "spec", "words"),
     [
         ([], {}, "spec.mounts"),
-        ([{"mountPoint": "ftp://x", "name": "x"}], {}, "scheme must be one of"),
+        ([{"mountPoint": "gopher://x", "name": "x"}], {}, "scheme must be one of"),
         ([MOUNT, {**MOUNT, "path": "/"}], {}, "overlap"),
         ([{**MOUNT, "path": "/a"}, {**MOUNT, "path": "/a/b"}], {}, "overlap"),
         ([{**MOUNT, "path": "/../a"}], {}, "must not contain '..'"),

@@ -175,3 +175,15 @@ def test_a_tree_has_each_path_under_one_number() -> None:
         numbers.add(node)
     assert len(numbers) == len(manifest.entries)
     assert [one.name for one in tree.children(ROOT)] == ["d0", "d1", "d2"]
+
+
+@pytest.mark.parametrize(("quota", "fits"), [(100, [True, True, False]), (0, [True, True, True])])
+def test_datasets_of_a_namespace_share_a_quota(quota: int, fits: list[bool]) -> None:
+    accounts: list[Account] = []
+
+    def together(size: int) -> bool:
+        taken = sum(one.used + one.reserved for one in accounts)
+        return not quota or taken + size <= quota
+
+    accounts += [Account(1000, 700, together=together) for _ in range(2)]
+    assert [one.reserve(40) for one in (*accounts, accounts[0])] == fits

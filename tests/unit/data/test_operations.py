@@ -140,14 +140,14 @@ def test_a_process_is_a_pod_that_mounts_the_dataset() -> None:
     assert container["volumeMounts"][0]["mountPath"] == "/in"
     claim = pod["spec"]["volumes"][0]["persistentVolumeClaim"]
     assert claim == {"claimName": "d"}
-    assert decision.processes["p"].phase == "Executing"
+    assert decision.processes["DataProcess/p"].phase == "Executing"
 
 
 @pytest.mark.parametrize(("pod", "phase"), [("Succeeded", "Complete"), ("Failed", "Failed")])
 def test_a_process_ends_as_its_pod_does(pod: str, phase: str) -> None:
     running = process(phase="Executing", started_at=NOW)
     decision = decide(seen(processes=[running], pods={"p-process": pod}), NOW)
-    assert decision.processes["p"].phase == phase
+    assert decision.processes["DataProcess/p"].phase == phase
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ def cache_table(caches: Sequence[DatasetCache]) -> Table:
         "Room",
         Column("Fetched", number=True),
         "Rate",
+        "Waited by",
         _REASON,
     )
     rows = (
@@ -58,11 +59,18 @@ def cache_table(caches: Sequence[DatasetCache]) -> Table:
             in_words(one.status.capacity),
             in_words(one.status.fetched_bytes),
             f"{in_words(one.status.rate)}/s" if one.status.rate else "",
+            _waits(one),
             one.status.message,
         )
         for one in sorted(caches, key=lambda o: (o.spec.node, o.spec.dataset))
     )
     return table(columns, rows)
+
+
+def _waits(cache: DatasetCache) -> str:
+    """Return how many seconds each job that reads now waited for its input on the node."""
+    waits = cache.status.job_waits
+    return ", ".join(f"{job} {waits.get(job, 0.0):.1f} s" for job in cache.spec.jobs)
 
 
 def load_table(loads: Sequence[DataLoad], now: float) -> Table:

@@ -29,6 +29,14 @@ _OPERATION_COLUMNS = (
     ("Progress", "string", ".status.infos.progress"),
     ("Duration", "string", ".status.duration"),
 )
+_MIGRATE_COLUMNS = (
+    ("Phase", "string", ".status.phase"),
+    ("Duration", "string", ".status.duration"),
+)
+_BACKUP_COLUMNS = (
+    ("Dataset", "string", ".spec.dataset"),
+    ("Phase", "string", ".status.phase"),
+)
 _SCALE = {
     "specReplicasPath": ".spec.replicas",
     "statusReplicasPath": ".status.currentWorkerNumberScheduled",
@@ -55,5 +63,7 @@ KINDS: Final[tuple[ForeignKind, ...]] = (
     ),
     ForeignKind(GROUP, VERSION, "DataLoad", "dataloads", columns=_OPERATION_COLUMNS),
     ForeignKind(GROUP, VERSION, "DataProcess", "dataprocesses", columns=_OPERATION_COLUMNS),
+    ForeignKind(GROUP, VERSION, "DataMigrate", "datamigrates", columns=_MIGRATE_COLUMNS),
+    ForeignKind(GROUP, VERSION, "DataBackup", "databackups", columns=_BACKUP_COLUMNS),
 )
 """DataMigrate and DataBackup are not served yet, so the server does not take them either."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from msgspec import field
+
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
@@ -174,9 +176,72 @@ class DataProcess(Wire, frozen=True):
     kind: str = "DataProcess"
 
 
+class MigratedDataset(Wire, frozen=True):
+    """A dataset that files go to or come from."""
+
+    name: str = ""
+    namespace: str = ""
+    path: str = ""
+
+
+class Storage(Wire, frozen=True):
+    """A store beside the datasets."""
+
+    uri: str = ""
+    options: dict[str, str] = {}
+    encrypt_options: list[Json] = []
+
+
+class End(Wire, frozen=True):
+    """Where files come from, or go to: one of both."""
+
+    dataset: MigratedDataset | None = None
+    external_storage: Storage | None = None
+
+
+class DataMigrateSpec(Wire, frozen=True):
+    """What to copy where."""
+
+    source: End = field(default=End(), name="from")
+    to: End = End()
+    parallelism: int = 1
+    options: dict[str, str] = {}
+    run_after: RunAfter | None = None
+
+
+class DataMigrate(Wire, frozen=True):
+    """A copy of files between a dataset and a store, or another dataset."""
+
+    metadata: ObjectMeta
+    spec: DataMigrateSpec = DataMigrateSpec()
+    status: OperationStatus = OperationStatus()
+    api_version: str = f"{GROUP}/{VERSION}"
+    kind: str = "DataMigrate"
+
+
+class DataBackupSpec(Wire, frozen=True):
+    """Of which dataset the listing is written where."""
+
+    dataset: str = ""
+    backup_path: str = ""
+    run_after: RunAfter | None = None
+
+
+class DataBackup(Wire, frozen=True):
+    """What a dataset holds, written down."""
+
+    metadata: ObjectMeta
+    spec: DataBackupSpec = DataBackupSpec()
+    status: OperationStatus = OperationStatus()
+    api_version: str = f"{GROUP}/{VERSION}"
+    kind: str = "DataBackup"
+
+
 DATASETS = Resource(GROUP, VERSION, "datasets", "Dataset", True, Dataset)
 DATA_LOADS = Resource(GROUP, VERSION, "dataloads", "DataLoad", True, DataLoad)
 DATA_PROCESSES = Resource(GROUP, VERSION, "dataprocesses", "DataProcess", True, DataProcess)
+DATA_MIGRATES = Resource(GROUP, VERSION, "datamigrates", "DataMigrate", True, DataMigrate)
+DATA_BACKUPS = Resource(GROUP, VERSION, "databackups", "DataBackup", True, DataBackup)
 RUNTIME_KINDS: Final[tuple[Resource[Runtime], ...]] = tuple(
     Resource(GROUP, VERSION, plural, kind, True, Runtime) for kind, plural in RUNTIMES.items()
 )

@@ -7,12 +7,21 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from lockstep.api import duration, quantity
-from lockstep.api.dataset_cache import CacheMount, CacheTier, SecretKey
+from lockstep.api.dataset_cache import (
+    OTHER_SCHEMES,
+    QUOTA_ANNOTATION,
+    CacheMount,
+    CacheTier,
+    SecretKey,
+)
 from lockstep.compat.fluid.objects import Dataset, Mount, Runtime
 
 Json = dict[str, Any]
 
-SCHEMES: Final = ("s3", "s3a", "minio", "gs", "http", "https", "local", "file")
+SCHEMES: Final = (
+    *("s3", "s3a", "minio", "gs", "az", "abfs", "abfss", "http", "https", "local", "file"),
+    *OTHER_SCHEMES,
+)
 """Sources that the cache can read."""
 SETTINGS: Final = {
     "endpoint": "endpoint",
@@ -37,9 +46,21 @@ SETTINGS: Final = {
     "secret-key": "secret_access_key",
     "session-token": "session_token",
     "storage-config": "storage_config",
+    "account-name": "account_name",
+    "account-key": "account_key",
+    "sas-token": "sas_token",
+    "service-account-key": "service_account_key",
+    "host": "host",
+    "port": "port",
+    "username": "username",
+    "password": "password",
+    "token": "token",
 }
 """What the engines call a store's settings, and what the cache calls them."""
-_SECRET: Final = ("access_key_id", "secret_access_key", "session_token", "storage_config")
+_SECRET: Final = (
+    *("access_key_id", "secret_access_key", "session_token", "storage_config"),
+    *("account_key", "sas_token", "service_account_key", "password", "token"),
+)
 _HONOURED: Final = frozenset({"replicas", "tieredstore", "worker", "fuse", "management", "data"})
 """Fields of a runtime that mean something to the cache, wholly or in part."""
 
@@ -73,7 +94,7 @@ def translate(dataset: Dataset, runtime: Runtime) -> Wanted:
     """
     if not dataset.spec.mounts:
         raise Problem("spec.mounts of the dataset is empty: name at least one source")
-    mounts = [_mount(dataset, index, one) for index, one in enumerate(dataset.spec.mounts)]
+    mounts = [translate_mount(dataset, index, one) for index, one in enumerate(dataset.spec.mounts)]
     _check_overlaps(mounts)
     spec = runtime.spec
     replicas = spec.get("replicas", 1)
@@ -111,7 +132,12 @@ def _timeout(dataset: Dataset, spec: Json) -> int:
     return int(seconds)
 
 
-def _mount(dataset: Dataset, index: int, mount: Mount) -> CacheMount:
+def translate_mount(dataset: Dataset, index: int, mount: Mount) -> CacheMount:
+    """Return where one mount of *dataset* comes from, and with which Secrets.
+
+    Raises:
+        Problem: when one of its fields cannot be honoured.
+    """
     field = f"spec.mounts[{index}]"
     scheme = urlsplit(mount.mount_point).scheme
     if scheme not in SCHEMES:
@@ -179,7 +205,13 @@ def _level(index: int, level: Json) -> list[CacheTier]:
         raise Problem(f"{field}: quotaList has {len(quotas)} parts and path has {len(paths)}")
     share = 1 if listed else len(paths)
     return [
-        CacheTier(medium=medium, path=path, bytes=_quota(field, one) // share, high=high, low=low)
+        CacheTier(
+            medium=medium,
+            path=path,
+            bytes=_quota(f"{field}.quota", one) // share,
+            high=high,
+            low=low,
+        )
         for path, one in zip(paths, quotas, strict=True)
     ]
 
@@ -195,6 +227,15 @@ def _mark(field: str, level: Json, name: str, default: float) -> float:
     return value
 
 
+def quota_of(text: str) -> int:
+    """Return what a namespace's annotation says its datasets may take; 0 where it says nothing.
+
+    Raises:
+        Problem: when it is no quantity.
+    """
+    return _quota(f"the annotation {QUOTA_ANNOTATION} of the namespace", text) if text else 0
+
+
 def _quota(field: str, text: Any) -> int:
     plain = str(text)
     # Fluid also takes 2GB, which Kubernetes writes 2G.
@@ -204,7 +245,7 @@ def _quota(field: str, text: Any) -> int:
     try:
         value = quantity.to_int(plain)
     except ValueError as error:
-        raise Problem(f"{field}.quota is {text!r}: write a quantity such as 20Gi") from error
+        raise Problem(f"{field} is {text!r}: write a quantity such as 20Gi") from error
     if value < 0:
-        raise Problem(f"{field}.quota is {text!r}: it must not be negative")
+        raise Problem(f"{field} is {text!r}: it must not be negative")
     return value

@@ -3,44 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import logging
 import sys
 import time
-from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
-import numpy as np
+from msgspec import structs
 
-from lockstep.api.core import SECRETS
 from lockstep.api.dataset_cache import (
     DATASET_CACHES,
-    CacheMount,
     CacheTier,
     DatasetCache,
     DatasetCacheStatus,
-    SecretKey,
-    TargetStatus,
 )
 from lockstep.api.merge import difference
 from lockstep.api.wire import to_builtins
+from lockstep.data.cache import opening, targets
+from lockstep.data.cache.metrics import figures
+from lockstep.data.cache.node import Node
 from lockstep.data.cache.peers import Peers
 from lockstep.data.cache.prefetch import Prefetch
 from lockstep.data.cache.serving import Refusal
 from lockstep.data.cache.shelf import Shelf, need, usage
 from lockstep.data.cache.shown import Shown
-from lockstep.data.cache.sources import Source, SourceFailed
+from lockstep.data.cache.sources import SourceFailed
 from lockstep.data.cache.stock import Stock, forget
 from lockstep.data.cache.supply import Pace, Supply, Terms
-from lockstep.data.cache.views import Views
-from lockstep.data.core import tiers
-from lockstep.data.core.manifest import Manifest, build
-from lockstep.data.core.order import unchanged
+from lockstep.data.core.manifest import build
 from lockstep.data.core.room import Account
-from lockstep.kube.client import Client
+from lockstep.data.core.waits import Waits
 from lockstep.kube.errors import ApiError, NotFound
-from lockstep.kube.events import Recorder
 
 log = logging.getLogger(__name__)
 
@@ -55,21 +48,6 @@ _FOR_GOOD: Final = ("SourceChanged", "TooLargeForTheCache")
 """Why a node does not get a bound version, however long others wait for it."""
 OWN_TIER: Final = CacheTier(medium="SSD")
 """Where a dataset goes whose runtime names no tier."""
-
-
-class Node(Protocol):
-    """What keepers share."""
-
-    client: Client
-    recorder: Recorder
-    root: Path
-    hidden: tuple[Path, ...]
-    name: str
-    address: str
-    views: Views
-
-    def make_room(self, asking: Keeper, size: int) -> int:
-        """Let datasets that nothing reads go for *size* bytes; return how many went."""
 
 
 class Keeper:
@@ -97,6 +75,7 @@ class Keeper:
         self._capacity = self._rate = 0
         self._before = (time.monotonic(), 0)
         self._tier = OWN_TIER
+        self.waits = Waits(dict(cache.status.job_waits))
 
     @property
     def _tiers(self) -> list[CacheTier]:
@@ -173,17 +152,19 @@ class Keeper:
             await self._load(spec.version)
 
     async def _list(self) -> None:
-        sources = await self._sources()
+        sources = await opening.sources(self.node, self.cache)
         found = [await source.list() for source in sources]
         places = [mount.path for mount in self.cache.spec.mounts]
         manifest = await asyncio.to_thread(build, zip(places, found, strict=True))
         await asyncio.to_thread(self.shelf.keep, manifest)
         rejected = list(manifest.rejected[:_SHOWN_KEYS])
-        new = _replace(
+        new = structs.replace(
             self._told, listed=manifest.version, reload=self.cache.spec.reload, rejected=rejected
         )
         if not self.cache.spec.version:
-            new = _replace(new, files=len(manifest.entries), bytes=manifest.bytes, phase="Pending")
+            new = structs.replace(
+                new, files=len(manifest.entries), bytes=manifest.bytes, phase="Pending"
+            )
         await self._tell(new)
 
     async def _load(self, version: str) -> None:
@@ -202,7 +183,10 @@ class Keeper:
         """Let *terms* know the other nodes of the dataset."""
         spec = self.cache.spec
         if spec.token is not None and terms.peers is None:
-            self.token = await self._secret(spec.token, "the dataset's nodes")
+            namespace = self.cache.metadata.namespace
+            self.token = await opening.secret(
+                self.node.client, namespace, spec.token, "the dataset's nodes"
+            )
             terms.peers = Peers(self.node.name, self.uid_of_peers, self.token)
         if terms.peers is not None:
             terms.peers.update(self.cache.spec.peers)
@@ -222,8 +206,9 @@ class Keeper:
                 f"this node lists version {self._told.listed}, and {version} is bound; "
                 "a DataLoad with loadMetadata binds what the source has now",
             )
-        sources = await self._sources()
-        tier = await self._choose_tier(manifest)
+        sources = await opening.sources(self.node, self.cache)
+        views = self.node.views.possible
+        tier = await asyncio.to_thread(self.shelf.choose, self._tiers, manifest, partly=views)
         base = self.shelf.base(tier)
         stock = await asyncio.to_thread(Stock, base, manifest)
         await asyncio.to_thread(stock.recover)
@@ -243,27 +228,6 @@ class Keeper:
         self._past.discard(version)
         self._incomplete, self._wanted = "", ()
         return supply
-
-    async def _choose_tier(self, manifest: Manifest) -> CacheTier:
-        """Return the first tier that holds all of *manifest*, else the largest."""
-        version = manifest.version
-        rooms = await asyncio.to_thread(self.shelf.rooms, self._tiers)
-        for tier in self._tiers:
-            if version in [one.name for one in self.shelf.versions(tier)]:
-                return tier
-        chosen = tiers.choose(rooms, need(manifest.entries))
-        if chosen is None:
-            if not self.node.views.possible:
-                text = tiers.refusal(rooms, need(manifest.entries))
-                raise SourceFailed("TooLargeForTheCache", text)
-            chosen = max(range(len(rooms)), key=lambda one: rooms[one].capacity)
-        tier = self._tiers[chosen]
-        for name in [one.name for one in self.shelf.versions(tier)]:
-            was = self.shelf.manifest(name)
-            if was is not None:
-                base, same = self.shelf.base(tier), unchanged(was, manifest)
-                await asyncio.to_thread(self.shelf.adopt, base / name, base / version, same)
-        return tier
 
     async def _see_room(self, supply: Supply) -> None:
         """Bring the account up to date, and let go of what nothing needs any more."""
@@ -285,6 +249,7 @@ class Keeper:
                 int(room.capacity * self._tier.low / self._tier.high),
                 await asyncio.to_thread(usage, base),
                 account.reserved,
+                lambda size: self.node.fits(self, size),
             )
         if account.surplus and not self.bound(supply):
             supply.shrink(account.surplus)
@@ -300,15 +265,11 @@ class Keeper:
         if self._filling is not None and self._filling.done():
             filling, self._filling = self._filling, None
             if not filling.cancelled() and not filling.result() and not self._incomplete:
-                capacity = f"{self._capacity:,} bytes"
-                rooms = f"{self._tier.medium} takes {capacity}"
-                whole = f"{need(supply.stock.manifest.entries):,}"
-                self._incomplete = (
-                    f"the dataset needs {whole} bytes on this node and {rooms}: pods read the rest "
-                    "through the view; raise spec.tieredstore.levels[].quota of its runtime to "
-                    "have all of it here"
-                )
-        wanted = tuple(_targets(supply.stock, self.cache.spec.targets))
+                whole, quota = need(supply.stock.manifest.entries), self.cache.spec.quota
+                rest = whole - supply.terms.account.used
+                short = 0 if self.node.fits(self, rest) else quota
+                self._incomplete = targets.short(whole, self._tier.medium, self._capacity, short)
+        wanted = tuple(targets.files(supply.stock, self.cache.spec.targets))
         if wanted != self._wanted:
             self._wanted, self._incomplete = wanted, ""
             if self._filling is not None:
@@ -346,7 +307,7 @@ class Keeper:
 
     async def _renew(self) -> None:
         if self.supply is not None:
-            self.supply.terms.sources = await self._sources()
+            self.supply.terms.sources = await opening.sources(self.node, self.cache)
 
     def _trouble(self, error: SourceFailed) -> None:
         """Say once a minute what readers are told; the status has it until it is over."""
@@ -365,35 +326,6 @@ class Keeper:
             "dataset": self.cache.spec.dataset,
             "version": self.cache.spec.version,
         }
-
-    async def _sources(self) -> list[Source]:
-        found = []
-        for mount in self.cache.spec.mounts:
-            secrets = await self._secrets(mount)
-            found.append(await asyncio.to_thread(Source, mount, secrets, self.node.hidden))
-        return found
-
-    async def _secrets(self, mount: CacheMount) -> dict[str, str]:
-        found = {}
-        for name, ref in mount.secrets.items():
-            try:
-                found[name] = await self._secret(ref, mount.uri)
-            except SourceFailed:
-                if not ref.optional:
-                    raise
-        return found
-
-    async def _secret(self, ref: SecretKey, user: str) -> str:
-        namespace = self.cache.metadata.namespace
-        where = f"Secret {namespace}/{ref.name}"
-        try:
-            secret = await self.node.client.get(SECRETS, ref.name, namespace)
-        except NotFound as error:
-            text = f"{where} is missing: {user} needs its key {ref.key}"
-            raise SourceFailed("SecretMissing", text) from error
-        if ref.key not in secret.data:
-            raise SourceFailed("SecretMissing", f"{where} has no key {ref.key}")
-        return base64.b64decode(secret.data[ref.key]).decode(errors="replace")
 
     # --- for the server ---
 
@@ -419,35 +351,25 @@ class Keeper:
 
     def _status(self, supply: Supply, view: str) -> DatasetCacheStatus:
         stock, counts, spec = supply.stock, supply.counts, self.cache.spec
-        manifest = stock.manifest
         now, came = time.monotonic(), counts.store + counts.peer
         if now - self._before[0] >= TELL_EVERY / 2:
             self._rate = int((came - self._before[1]) / (now - self._before[0]))
             self._before = now, came
         filling = self._filling is not None
-        return _replace(
+        self.waits.note(counts.waited, spec.jobs)
+        return structs.replace(
             self._told,
             phase="Loading" if filling else "Ready",
             reason="TooLargeForTheCache" if self._incomplete else "",
             message=self._incomplete,
-            version=manifest.version,
-            path=str(stock.place),
             view=view,
             bound=self.bound(supply),
             address=self.node.address,
-            files=len(manifest.entries),
-            bytes=manifest.bytes,
             capacity=self._capacity,
-            cached_files=stock.files,
-            cached_bytes=stock.bytes,
-            fetched_bytes=counts.store,
-            peer_bytes=counts.peer,
-            served_bytes=counts.served,
-            read_bytes=counts.disk,
-            evicted_bytes=counts.evicted,
-            waited_seconds=round(counts.waited, 1),
+            **figures(supply),
+            job_waits=dict(self.waits.shown()),
             rate=self._rate if filling or spec.reading else 0,
-            targets={one: _target(stock, one) for one in spec.targets},
+            targets={one: targets.status(stock, one) for one in spec.targets},
         )
 
     async def _fail(self, error: Exception) -> None:
@@ -459,7 +381,7 @@ class Keeper:
         base = self._told
         if self.supply is not None and self.supply.stock.manifest.version == base.version:
             base = self._status(self.supply, base.view)
-        await self._tell(_replace(base, phase="Failed", reason=reason, message=message))
+        await self._tell(structs.replace(base, phase="Failed", reason=reason, message=message))
 
     async def _tell(self, new: DatasetCacheStatus) -> None:
         if patch := difference(to_builtins(self._told), to_builtins(new)):
@@ -473,28 +395,3 @@ class Keeper:
                     subresource="status",
                 )
             self._told = new
-
-
-def _targets(stock: Stock, targets: list[str]) -> list[int]:
-    """Return the files of *targets*, target by target, each once."""
-    found: dict[int, None] = {}
-    for one in targets:
-        found.update(dict.fromkeys(stock.below(one)))
-    return list(found)
-
-
-def _target(stock: Stock, target: str) -> TargetStatus:
-    indices = np.array(stock.below(target), np.int64)
-    whole = indices[stock.whole_files[indices]]
-    return TargetStatus(
-        files=len(indices),
-        bytes=int(stock.chunks.sizes[indices].sum()),
-        cached_files=len(whole),
-        cached_bytes=int(stock.chunks.sizes[whole].sum()),
-    )
-
-
-def _replace(status: DatasetCacheStatus, **changes: Any) -> DatasetCacheStatus:
-    import msgspec
-
-    return msgspec.structs.replace(status, **changes)

@@ -105,10 +105,22 @@ class _Cache:
     def make_room(self, asking: Keeper, size: int) -> int:
         """Let datasets that nothing reads go for *size* bytes; return how many went."""
         freed = 0
+        # Where a quota of the namespace is what is short, only its own datasets help.
+        short = not self.fits(asking, size)
         for one in sorted(self._known(), key=lambda keeper: keeper.last_read):
+            if short and _space(one) != _space(asking):
+                continue
             if one is not asking and one.idle and freed < size:
                 freed += one.shrink(size - freed)
         return freed
+
+    def fits(self, asking: Keeper, size: int) -> bool:
+        """Tell whether *size* bytes more fit the quota of the namespace of *asking*."""
+        quota = asking.cache.spec.quota
+        if not quota:
+            return True
+        taken = sum(_taken(one) for one in self._known() if _space(one) == _space(asking))
+        return taken + size <= quota
 
     def _on_change(self, change: Change[DatasetCache]) -> None:
         new, old = change.new, change.old
@@ -143,3 +155,15 @@ class _Cache:
             for one in place.iterdir() if place.exists() else ():
                 if one.name not in known:
                     shutil.rmtree(one, ignore_errors=True)
+
+
+def _space(keeper: Keeper) -> str:
+    return keeper.cache.metadata.namespace
+
+
+def _taken(keeper: Keeper) -> int:
+    """Return the bytes that a dataset takes here, with those on their way."""
+    if keeper.supply is None:
+        return 0
+    account = keeper.supply.terms.account
+    return account.used + account.reserved

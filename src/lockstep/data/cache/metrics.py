@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from lockstep.api.dataset_cache import DatasetCache
 from lockstep.data.cache.supply import Supply
+from lockstep.data.core.waits import Waits
 
 
 class Counted(Protocol):
     """A dataset whose figures are shown."""
 
     cache: DatasetCache
+    waits: Waits
 
     @property
     def supply(self) -> Supply | None:
@@ -27,9 +29,29 @@ _HELP: Final = {
     "lockstep_data_served_bytes_total": "Bytes given to other nodes",
     "lockstep_data_evicted_bytes_total": "Bytes that made room for others",
     "lockstep_data_wait_seconds_total": "Seconds that reads waited for bytes not on the node",
+    "lockstep_data_job_wait_seconds_total": "Of those, the seconds of each job",
     "lockstep_data_cached_bytes": "Bytes on the node",
     "lockstep_data_capacity_bytes": "Bytes that may lie on the node",
 }
+
+
+def figures(supply: Supply) -> dict[str, Any]:
+    """Return the fields of a DatasetCache's status that say what *supply* has and has done."""
+    stock, counts = supply.stock, supply.counts
+    return {
+        "version": stock.manifest.version,
+        "path": str(stock.place),
+        "files": len(stock.manifest.entries),
+        "bytes": stock.manifest.bytes,
+        "cached_files": stock.files,
+        "cached_bytes": stock.bytes,
+        "fetched_bytes": counts.store,
+        "peer_bytes": counts.peer,
+        "served_bytes": counts.served,
+        "read_bytes": counts.disk,
+        "evicted_bytes": counts.evicted,
+        "waited_seconds": round(counts.waited, 1),
+    }
 
 
 def metrics(datasets: Iterable[Counted]) -> bytes:
@@ -60,5 +82,8 @@ def _count(one: Counted, supply: Supply, lines: dict[str, list[str]]) -> None:
     add("lockstep_data_served_bytes_total", counts.served)
     add("lockstep_data_evicted_bytes_total", counts.evicted)
     add("lockstep_data_wait_seconds_total", counts.waited)
+    one.waits.note(counts.waited, one.cache.spec.jobs)
+    for job, seconds in one.waits.seconds.items():
+        add("lockstep_data_job_wait_seconds_total", seconds, f',job="{job}"')
     add("lockstep_data_cached_bytes", supply.stock.bytes)
     add("lockstep_data_capacity_bytes", supply.terms.account.limit)

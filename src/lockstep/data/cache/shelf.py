@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from lockstep.api.dataset_cache import CacheTier
+from lockstep.data.cache.sources import SourceFailed
+from lockstep.data.core import tiers
 from lockstep.data.core.manifest import Entry, Manifest
+from lockstep.data.core.order import unchanged
 from lockstep.data.core.tiers import Room, in_blocks
 
 NAME: Final = "lockstep-data"
@@ -55,20 +58,48 @@ class Shelf:
             return MEMORY / f"{NAME}-{os.geteuid()}" / self._uid
         return self._root / "files" / self._uid
 
-    def rooms(self, tiers: Iterable[CacheTier]) -> list[Room]:
-        """Return each tier with what it has left.
+    def rooms(self, levels: Iterable[CacheTier]) -> list[Room]:
+        """Return each of *levels* with what it has left.
 
         Raises:
             OSError: when a tier cannot be used.
         """
         found = []
-        for tier in tiers:
+        for tier in levels:
             base = self.base(tier)
             _own(base.parent)
             base.mkdir(exist_ok=True)
             free = os.statvfs(base)
             found.append(Room(tier, free.f_bavail * free.f_frsize, usage(base)))
         return found
+
+    def choose(self, levels: Sequence[CacheTier], manifest: Manifest, *, partly: bool) -> CacheTier:
+        """Return the first of *levels* that holds all of *manifest*, else the largest if *partly*.
+
+        One that has files of the version already is kept; those of another version that are the
+        same are taken over.
+
+        Raises:
+            SourceFailed: when none holds it, and a part is of no use.
+            OSError: when a tier cannot be used.
+        """
+        rooms = self.rooms(levels)
+        for tier in levels:
+            if manifest.version in [one.name for one in self.versions(tier)]:
+                return tier
+        chosen = tiers.choose(rooms, need(manifest.entries))
+        if chosen is None:
+            if not partly:
+                text = tiers.refusal(rooms, need(manifest.entries))
+                raise SourceFailed("TooLargeForTheCache", text)
+            chosen = max(range(len(rooms)), key=lambda one: rooms[one].capacity)
+        tier = levels[chosen]
+        for name in [one.name for one in self.versions(tier)]:
+            was = self.manifest(name)
+            if was is not None:
+                base, same = self.base(tier), unchanged(was, manifest)
+                self.adopt(base / name, base / manifest.version, same)
+        return tier
 
     # --- files ---
 
@@ -87,9 +118,9 @@ class Shelf:
         found = [one for one in base.iterdir() if not one.name.startswith(".")]
         return sorted(found, key=lambda one: one.stat().st_mtime, reverse=True)
 
-    def remove(self, tiers: Iterable[CacheTier]) -> None:
+    def remove(self, levels: Iterable[CacheTier]) -> None:
         """Remove all of the dataset."""
-        for tier in tiers:
+        for tier in levels:
             shutil.rmtree(self.base(tier), ignore_errors=True)
         shutil.rmtree(self._manifests, ignore_errors=True)
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import obstore
 from obstore import exceptions
-from obstore.store import GCSStore, HTTPStore, LocalStore, S3Store
+from obstore.store import AzureStore, GCSStore, HTTPStore, LocalStore, S3Store
 
 from lockstep.api.dataset_cache import CacheMount
 from lockstep.data.core import settings
@@ -44,10 +44,7 @@ class Source:
         self, mount: CacheMount, secrets: Mapping[str, str], hidden: tuple[Path, ...] = ()
     ) -> None:
         self.uri = mount.uri
-        try:
-            self._store = _open(*settings.expanded(mount, secrets), hidden)
-        except (exceptions.BaseError, ValueError, FileNotFoundError) as error:
-            raise SourceFailed("SourceUnusable", f"{mount.uri}: {_first_line(error)}") from error
+        self._store = open_store(mount, secrets, hidden)
 
     async def list(self) -> list[Found]:
         """Return what the source holds.
@@ -117,6 +114,18 @@ class Source:
         return SourceFailed(reason, f"{self.uri}: {_first_line(error)}")
 
 
+def open_store(mount: CacheMount, secrets: Mapping[str, str], hidden: tuple[Path, ...] = ()) -> Any:
+    """Return the store of *mount*, opened with *secrets*.
+
+    Raises:
+        SourceFailed: when it cannot be.
+    """
+    try:
+        return _open(*settings.expanded(mount, secrets), hidden)
+    except (exceptions.BaseError, ValueError, FileNotFoundError) as error:
+        raise SourceFailed("SourceUnusable", f"{mount.uri}: {_first_line(error)}") from error
+
+
 def _open(mount: CacheMount, secrets: Mapping[str, str], hidden: tuple[Path, ...]) -> Any:
     parts = urlsplit(mount.uri)
     prefix = parts.path.strip("/")
@@ -128,7 +137,10 @@ def _open(mount: CacheMount, secrets: Mapping[str, str], hidden: tuple[Path, ...
         client["allow_http"] = parts.scheme == "http"
         return HTTPStore.from_url(mount.uri, client_options=client, retry_config=_RETRY)
     if parts.scheme == "gs":
-        given: Any = {"skip_signature": True}
+        service = secrets.get("service_account_key")
+        given: Any = {"service_account_key": service} if service else {"skip_signature": True}
+        if endpoint:
+            given["google_base_url"] = endpoint
         return GCSStore(
             parts.netloc,
             prefix=prefix or None,
@@ -136,6 +148,8 @@ def _open(mount: CacheMount, secrets: Mapping[str, str], hidden: tuple[Path, ...
             client_options=client,
             retry_config=_RETRY,
         )
+    if parts.scheme in ("az", "abfs", "abfss"):
+        return _azure(mount, secrets, client)
     config: Any = {_S3[name]: value for name, value in secrets.items() if name in _S3}
     if not config:
         # Never with the rights of the machine that the cache runs on.
@@ -147,6 +161,33 @@ def _open(mount: CacheMount, secrets: Mapping[str, str], hidden: tuple[Path, ...
     return S3Store(
         parts.netloc,
         prefix=prefix or None,
+        config=config,
+        client_options=client,
+        retry_config=_RETRY,
+    )
+
+
+def _azure(mount: CacheMount, secrets: Mapping[str, str], client: Any) -> AzureStore:
+    """Open ``az://CONTAINER/PATH``, or ``abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH``."""
+    parts = urlsplit(mount.uri)
+    container, _, host = parts.netloc.partition("@")
+    config: Any = {"azure_storage_account_name": mount.options.get("account_name", "")}
+    if host:
+        config["azure_storage_account_name"] = host.partition(".")[0]
+    if not config["azure_storage_account_name"]:
+        raise ValueError("options.account-name is needed: the name of the storage account")
+    if key := secrets.get("account_key"):
+        config["azure_storage_account_key"] = key
+    elif sas := secrets.get("sas_token"):
+        config["azure_storage_sas_key"] = sas
+    else:
+        # Never with the rights of the machine that the cache runs on.
+        config["azure_skip_signature"] = True
+    if endpoint := mount.options.get("endpoint"):
+        config["azure_endpoint"] = endpoint
+    return AzureStore(
+        container,
+        prefix=parts.path.strip("/") or None,
         config=config,
         client_options=client,
         retry_config=_RETRY,

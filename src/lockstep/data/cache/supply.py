@@ -15,8 +15,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from lockstep.data.cache.opening import AnySource
 from lockstep.data.cache.peers import PeerFailed, Peers
-from lockstep.data.cache.sources import Source, SourceFailed
+from lockstep.data.cache.sources import SourceFailed
 from lockstep.data.cache.stock import Stock
 from lockstep.data.core.epochs import Expected
 from lockstep.data.core.manifest import Entry
@@ -78,7 +79,7 @@ class Pace:
 class Terms:
     """What a supply goes by, renewed by the keeper."""
 
-    sources: Sequence[Source] = ()
+    sources: Sequence[AnySource] = ()
     timeout: float = TIMEOUT
     account: Account = field(default_factory=lambda: Account(0, 0))
     bound: bool = False

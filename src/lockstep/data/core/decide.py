@@ -27,7 +27,7 @@ from lockstep.api.merge import difference
 from lockstep.api.names import API_VERSION
 from lockstep.api.wire import to_builtins
 from lockstep.compat.fluid.objects import DATASETS, Runtime, RuntimeStatus
-from lockstep.compat.fluid.translate import Problem, Wanted, translate
+from lockstep.compat.fluid.translate import Problem, Wanted, quota_of, translate
 from lockstep.data.core import loads, objects, placement, processes, sharing
 from lockstep.data.core.status import dataset_status
 from lockstep.data.core.world import Action, Create, Decision, Delete, Patch, Seen
@@ -56,6 +56,7 @@ def decide(seen: Seen, now: str) -> Decision:
     try:
         places = placement.allowed(seen.dataset, seen.nodes)
         wanted = translate(seen.dataset, runtime)
+        quota = quota_of(seen.quota)
     except Problem as problem:
         status = dataset_status(seen, "Failed", "NotHonoured", str(problem), now)
         told = loads.statuses(seen, bound=False, now=now)
@@ -64,7 +65,7 @@ def decide(seen: Seen, now: str) -> Decision:
         )
     if seen.dataset.metadata.annotations.get(OWN_CACHE_ANNOTATION) == EVERYWHERE:
         wanted = dataclasses.replace(wanted, replicas=max(1, len(places)))
-    return _serve(dataclasses.replace(seen, places=places), wanted, now)
+    return _serve(dataclasses.replace(seen, places=places), wanted, quota, now)
 
 
 def _runtime(seen: Seen) -> Runtime | None:
@@ -105,16 +106,17 @@ def _refer(seen: Seen, shared: sharing.Reference, now: str) -> Decision:
 
 
 def _processes(seen: Seen, bound: bool, now: str) -> tuple[list[Action], dict[str, Any]]:
-    actions, told = list[Action](), dict[str, Any]()
+    actions, told = list[Action](), dict[str, Any](seen.refused)
     for one in seen.processes:
         if one.status.phase not in processes.OVER:
             waits = loads.waits(seen, one.spec.run_after)
-            more, told[one.metadata.name] = processes.step(one, seen.pods, bound, waits, now)
+            key = f"{one.kind}/{one.metadata.name}"
+            more, told[key] = processes.step(one, seen.pods, bound, waits, now)
             actions += more
     return actions, told
 
 
-def _serve(seen: Seen, wanted: Wanted, now: str) -> Decision:
+def _serve(seen: Seen, wanted: Wanted, quota: int, now: str) -> Decision:
     actions: list[Action] = list(_guard(seen))
     if _lacks_token(seen):
         namespace = seen.dataset.metadata.namespace
@@ -133,7 +135,9 @@ def _serve(seen: Seen, wanted: Wanted, now: str) -> Decision:
             reload=reload,
             targets=_targets(seen, node, targets.get(node, ())),
             reading=node in seen.readers,
+            jobs=list(seen.jobs.get(node, ())),
             pin=wanted.pin,
+            quota=quota,
             rate=loads.rate(seen),
             timeout=wanted.timeout,
             peers=_peers(seen, chosen, version),

@@ -45,7 +45,7 @@ def step(
 
 def pod_name(process: DataProcess) -> str:
     """Return the name of the pod that carries *process* out."""
-    return f"{process.metadata.name[:240]}-process"
+    return f"{process.metadata.name[:240]}-{process.kind.removeprefix('Data').lower()}"
 
 
 def _pod(process: DataProcess) -> Json:
@@ -53,15 +53,18 @@ def _pod(process: DataProcess) -> Json:
     job = (spec.processor.get("job") or {}).get("podSpec")
     script = spec.processor.get("script") or {}
     pod: Json = dict(job) if job else {"containers": [_container(script)]}
+    shown = bool(spec.dataset.name)
     mount: Json = {"name": _VOLUME, "mountPath": spec.dataset.mount_path or "/data"}
     if spec.dataset.sub_path:
         mount["subPath"] = spec.dataset.sub_path
     pod["containers"] = [
-        {**one, "volumeMounts": [*one.get("volumeMounts", []), mount]} for one in pod["containers"]
+        {**one, "volumeMounts": [*one.get("volumeMounts", []), *([mount] if shown else [])]}
+        for one in pod["containers"]
     ]
     claim = {"claimName": spec.dataset.name}
     volumes = [*pod.get("volumes", []), *script.get("volumes", [])]
-    pod["volumes"] = [*volumes, {"name": _VOLUME, "persistentVolumeClaim": claim}]
+    held = [{"name": _VOLUME, "persistentVolumeClaim": claim}] if shown else []
+    pod["volumes"] = [*volumes, *held]
     if account := spec.processor.get("serviceAccountName"):
         pod["serviceAccountName"] = account
     owner = {

@@ -8,6 +8,7 @@ keeps what fits, and its hits are its share of the dataset.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,10 +31,14 @@ class Account:
     used: int = 0
     reserved: int = 0
     """Bytes of what is on its way."""
+    together: Callable[[int], bool] | None = None
+    """Whether so many bytes more fit a quota that several datasets have together."""
 
     def reserve(self, need: int) -> bool:
         """Set *need* bytes aside, if they fit."""
         if self.used + self.reserved + need > self.limit:
+            return False
+        if self.together is not None and not self.together(need):
             return False
         self.reserved += need
         return True

@@ -13,6 +13,7 @@ from lockstep.compat.fluid.objects import (
     DataProcess,
     Dataset,
     DatasetStatus,
+    OperationStatus,
     Runtime,
     RuntimeStatus,
 )
@@ -30,6 +31,9 @@ class Seen:
     caches: Sequence[DatasetCache] = ()
     loads: Sequence[DataLoad] = ()
     processes: Sequence[DataProcess] = ()
+    """Operations that are pods: those of users, and what DataMigrates and DataBackups become."""
+    refused: Mapping[str, OperationStatus] = field(default_factory=dict)
+    """Statuses of operations that cannot be carried out, by ``KIND/NAME``."""
     operations: Mapping[str, str] = field(default_factory=dict)
     """Phases of operations of the namespace, by ``KIND/NAME``."""
     pods: Mapping[str, str] = field(default_factory=dict)
@@ -48,8 +52,12 @@ class Seen:
     """What nodes' labels say of how much of the dataset they have, by node."""
     readers: frozenset[str] = frozenset()
     """Nodes on which pods mount it."""
+    jobs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By node the jobs of those pods; a pod without one stands for itself."""
     mounted_by: Sequence[str] = ()
     """Names of pods that mount it, wherever they are."""
+    quota: str = ""
+    """What its namespace says its datasets may take together on each node; empty is all."""
     new_token: str = ""
     """What to put into the Secret that the dataset's nodes show each other, if it is missing."""
     claim: Json | None = None
@@ -101,6 +109,6 @@ class Decision:
     loads: dict[str, Any] = field(default_factory=dict)
     """Status of each DataLoad, by name."""
     processes: dict[str, Any] = field(default_factory=dict)
-    """Status of each DataProcess, by name."""
+    """Status of each operation that is a pod, by ``KIND/NAME``."""
     again: float | None = None
     """In how many seconds to look again; none is when something changes."""
