@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -49,6 +50,7 @@ _PLAIN = "text/plain; charset=utf-8"
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 # Subresources that are a part of the object itself.
 _OF_ONE = ("update", "patch")
+_DURATION = re.compile(r"[-+]?(?:0|(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)")
 _PARTS = ("status", "approval", "ephemeralcontainers", "finalize", "resize")
 
 Answer = Response | Stream | Tunnel
@@ -128,6 +130,8 @@ class Api:
         verb = verb_of(request.method, route, watch=flag(request.query, "watch"))
         request.verb, request.resource = verb, route.plural
         self.gate.require(user, verb, route, _name_by_field(request, verb))
+        if "timeout" in request.query and verb != "watch":
+            _require_duration(request.query["timeout"])
         await read_ahead(request)
         if self._reviews.answers(route):
             return self._reviews.answer(request, route, user)
@@ -226,6 +230,12 @@ class Api:
             case _, "get" | "update" | "patch" if name in _PARTS:
                 return await self._whole(call)
         raise status.method_not_allowed()
+
+
+def _require_duration(text: str) -> None:
+    """Require that the time in which a client wants its answer is one, as Go writes it."""
+    if text and not _DURATION.fullmatch(text):
+        raise status.bad_request("invalid timeout specified in the request URL")
 
 
 def _name_by_field(request: Request, verb: str) -> str:

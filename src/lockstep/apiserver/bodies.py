@@ -213,6 +213,22 @@ def read_applied(request: Request) -> Json:
     return value
 
 
+def require_unique_keys(request: Request) -> None:
+    """Require that no mapping of a configuration in YAML has a key twice.
+
+    Raises:
+        StatusError: when one has, with the lines of all of them.
+    """
+    if request.body.lstrip()[:1] == b"{":
+        return
+    from lockstep.apiserver.yaml_bodies import repeated_keys
+
+    if found := repeated_keys(request.body):
+        lines = "".join(f"\n  {one}" for one in found)
+        why = f"error converting YAML to JSON: yaml: unmarshal errors:{lines}"
+        raise bad_request(f"error strict decoding YAML: {why}")
+
+
 def _undecodable(why: str) -> StatusError:
     return bad_request(f"error decoding YAML: {why}")
 

@@ -136,6 +136,16 @@ def _refusal(request: Request, served: Served, *, stream: bool) -> StatusError:
     return not_acceptable(_MADE)
 
 
+def require_as_it_is(request: Request) -> None:
+    """Require that a client takes an answer that is not stored, and has no table, as it is.
+
+    Raises:
+        StatusError: when it does not (406).
+    """
+    if choose(request.headers.get("accept", ""), _plain) is None:
+        raise only_these(_MADE)
+
+
 @lru_cache(maxsize=256)
 def _of_document(header: str) -> str:
     found = choose(header, _plain)

@@ -72,6 +72,29 @@ def load(body: bytes) -> Any:
         raise NotYaml(f"yaml: {error}") from None
 
 
+def repeated_keys(body: bytes) -> list[str]:
+    """Return where mappings of *body*, which is known to be YAML, have a key again."""
+    found: list[str] = []
+    left: list[yaml.Node | None] = [yaml.compose(body, _Loader)]
+    looked_at: set[int] = set()
+    while left:
+        node = left.pop()
+        if node is None or id(node) in looked_at:
+            continue
+        looked_at.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            keys: set[str] = set()
+            for key, value in node.value:
+                if isinstance(key, yaml.ScalarNode) and key.value in keys:
+                    line = value.start_mark.line + 1
+                    found.append(f'line {line}: key "{key.value}" already set in map')
+                keys.add(key.value if isinstance(key, yaml.ScalarNode) else "")
+                left.append(value)
+        elif isinstance(node, yaml.SequenceNode):
+            left += node.value
+    return found
+
+
 def _require_plain(body: bytes) -> None:
     """Require that what *body* stands for is about as large as *body* itself.
 

@@ -174,6 +174,26 @@ def test_yaml_bodies_are_read(api: ApiServer) -> None:
     assert answer.json["data"] == {"when": "2026-01-01", "true": "1"}
 
 
+def test_strict_requests_name_all_fields_that_are_unknown_or_doubled(api: ApiServer) -> None:
+    said = b'{"metadata":{"name":"odd"},"spec":{"odd":1,"containers":[],"containers":[]}}'
+    answer = api.request("POST", f"{PODS}?fieldValidation=Strict", said)
+    assert 'unknown field "spec.odd", duplicate field "spec.containers"' in answer.json["message"]
+    text = b"apiVersion: v1\nkind: ConfigMap\ndata:\n  a: b\n  a: c\n"
+    where = f"{MAPS}/doubled?fieldManager=me&fieldValidation="
+    answer = api.request("PATCH", f"{where}Strict", text, content_type=APPLY)
+    assert answer.status == 400
+    assert 'line 5: key "a" already set in map' in answer.json["message"]
+    assert api.request("PATCH", f"{where}Ignore", text, content_type=APPLY).status == 201
+
+
+@pytest.mark.parametrize(
+    ("timeout", "status"),
+    [("3m", 200), ("1h2m0.5s", 200), ("0s", 200), ("invalid", 400), ("5", 400)],
+)
+def test_a_time_to_answer_in_is_one(api: ApiServer, timeout: str, status: int) -> None:
+    assert api.request("GET", f"{MAPS}?timeout={timeout}").status == status
+
+
 PATCHES = [
     (MERGE, {"data": {"a": None, "c": "3"}}, {"b": "2", "c": "3"}),
     (JSON_PATCH, [{"op": "replace", "path": "/data/a", "value": "9"}], {"a": "9", "b": "2"}),

@@ -167,3 +167,11 @@ def test_what_can_be_applied_through_a_subresource(
     found = relevant(stated, subresource, has_status=has_status)
     assert set(found) == kept
     assert ("labels" in found["metadata"]) is (subresource == "")
+
+
+def test_fields_are_kept_in_order() -> None:
+    keys = {"z": "1", "a": "2", "m": "3"}
+    new = apply(None, config(keys), CONFIG_MAP, by("one"))
+    new = updated(new, {**new, "data": {**keys, "y": "4", "b": "5"}}, "edit")
+    kept = [list(entry["fieldsV1"]["f:data"]) for entry in new["metadata"]["managedFields"]]
+    assert kept == [["f:a", "f:m", "f:z"], ["f:b", "f:y"]]

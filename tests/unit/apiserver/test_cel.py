@@ -8,7 +8,7 @@ import pytest
 
 from lockstep.api.crd import schema as our_schema
 from lockstep.apiserver.schema import Schema
-from lockstep.apiserver.schema.cel import problems
+from lockstep.apiserver.schema.cel import problems, undefined_fields
 
 Json = dict[str, Any]
 ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -205,3 +205,17 @@ def test_the_library_is_not_loaded_before_there_is_a_rule() -> None:
         "Schema.parse({'type': 'object'}).validate({}); sys.exit('cel' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "undefined"),
+    [
+        ("self.z == 100", ["z"]),
+        ("self.x == 'self.z' && self.x != \"self.y\"", []),
+        ("has(self.z) || self.x > oldSelf.y", ["z"]),
+        ("self.__namespace__ == self.a__dash__b", []),
+        ("self.size() > 0 && self.items.all(i, i.z)", ["items"]),
+    ],
+)
+def test_fields_that_no_schema_has_are_named(rule: str, undefined: list[str]) -> None:
+    assert undefined_fields(rule, ["x", "y", "namespace", "a-b"]) == undefined

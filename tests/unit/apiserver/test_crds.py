@@ -153,6 +153,15 @@ FIELDS = [
         'properties[f].x-kubernetes-validations[0].rule: Invalid value: {"rule":"odd(self)"}: '
         "compilation failed: ERROR: undeclared reference to 'odd' (in container '')",
     ),
+    (
+        {
+            **OBJECT,
+            "properties": {"x": TEXT},
+            "x-kubernetes-validations": [{"rule": "has(self.z)"}],
+        },
+        'properties[f].x-kubernetes-validations[0].rule: Invalid value: {"rule":"has(self.z)"}: '
+        "compilation failed: ERROR: undefined field 'z'",
+    ),
 ]
 
 

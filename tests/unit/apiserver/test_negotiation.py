@@ -9,7 +9,7 @@ import pytest
 from lockstep.apiserver.builtin import BUILTINS
 from lockstep.apiserver.catalog import of_builtin
 from lockstep.apiserver.crds import served_versions
-from lockstep.apiserver.negotiation import accepted
+from lockstep.apiserver.negotiation import accepted, require_as_it_is
 from lockstep.apiserver.status import StatusError
 from lockstep.http import Request
 from lockstep.http.message import Peer
@@ -102,3 +102,11 @@ def test_tables_and_metadata_are_made_as_kubernetes_does(
     else:
         found = accepted(asked(header), served)  # type: ignore[arg-type]
         assert (found.type, found.as_) == (type_, as_)
+
+
+def test_what_has_no_table_is_answered_as_it_is_or_not_at_all() -> None:
+    for header in ("", JSON, f"{JSON};{TABLE},{JSON}", PROTOBUF, "*/*"):
+        require_as_it_is(asked(header))
+    for header in (f"{JSON};{TABLE}", f"{JSON};{PARTIAL}"):
+        with pytest.raises(StatusError, match="only the following media types"):
+            require_as_it_is(asked(header))

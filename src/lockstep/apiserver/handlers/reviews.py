@@ -16,6 +16,7 @@ from lockstep.apiserver.builtin import REVIEWS, Kind
 from lockstep.apiserver.clock import timestamp
 from lockstep.apiserver.gate import Gate
 from lockstep.apiserver.handlers.options import write_options
+from lockstep.apiserver.negotiation import require_as_it_is
 from lockstep.apiserver.patch import Writer, builtin, track
 from lockstep.apiserver.routes import Route
 from lockstep.apiserver.schema.causes import Cause, invalid
@@ -55,6 +56,7 @@ class Reviews:
         kind = next(k for k in REVIEWS if (k.group, k.plural) == (route.group, route.plural))
         if request.method != "POST" or route.name:
             raise status.method_not_allowed()
+        require_as_it_is(request)
         options = write_options(
             request.query, request.headers.get("user-agent", ""), kind="CreateOptions"
         )

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from lockstep.apiserver import status
-from lockstep.apiserver.bodies import media_type, not_registered, read_object, summary
+from lockstep.apiserver.bodies import (
+    media_type,
+    not_registered,
+    read_object,
+    require_unique_keys,
+    summary,
+)
 from lockstep.apiserver.builtin import BUILTINS
 from lockstep.apiserver.builtin.traits import CREATED_BY_UPDATE, REPLACED_BY_VERSION
 from lockstep.apiserver.catalog import Served
@@ -52,7 +58,9 @@ def _doubled(call: Call, obj: Json, options: WriteOptions) -> list[str]:
     found = [f'duplicate field "{path}"' for path in doubled_fields(call.request.body, obj)]
     if found and options.validation == "Strict":
         kind = call.served.kind
-        raise Unreadable(kind.kind, kind.version, f"strict decoding error: {', '.join(found)}")
+        unknown = [f'unknown field "{path}"' for path in call.served.schema.prune(obj)]
+        text = ", ".join([*unknown, *found])
+        raise Unreadable(kind.kind, kind.version, f"strict decoding error: {text}")
     return found
 
 
@@ -170,6 +178,8 @@ async def _apply(objects: Objects, call: Call) -> Response:
     served, route = call.served, call.route
     options = call.options()
     applied = read_configuration(call)
+    if options.validation == "Strict":
+        require_unique_keys(call.request)
     key = Key(served.storage, route.namespace, route.name)
     if objects.store.newest(key) is None and not route.subresource:
         call.require_creation()

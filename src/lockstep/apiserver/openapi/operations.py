@@ -78,7 +78,7 @@ def paths_of(definition: Definition) -> Json:
     paths = {collection: _path(definition, _ON_COLLECTION, own, "")}
     if kind.namespaced and "list" in kind.verbs:
         everywhere = _path(definition, ("list",), own, "")
-        everywhere["parameters"] = []
+        everywhere.pop("parameters", None)
         paths[f"{root}/{kind.plural}"] = everywhere
     if "get" in kind.verbs:
         paths[f"{collection}/{{name}}"] = _path(definition, _ON_OBJECT, own, "", named=True)
@@ -96,11 +96,12 @@ def _path(
     *,
     named: bool = False,
 ) -> Json:
-    path: Json = {"parameters": []}
-    if named:
-        path["parameters"].append(_in_path("name", f"name of the {definition.kind.kind}"))
+    path: Json = {}
+    parameters = [_in_path("name", f"name of the {definition.kind.kind}")] if named else []
     if definition.kind.namespaced:
-        path["parameters"].append(_in_path("namespace", "namespace of the object"))
+        parameters.append(_in_path("namespace", "namespace of the object"))
+    if parameters:
+        path["parameters"] = parameters
     for verb in verbs:
         if verb in allowed.verbs:
             method = _VERBS[verb][0]
@@ -118,7 +119,6 @@ def _operation(definition: Definition, verb: str, sub: Subresource, subresource:
     operation: Json = {
         "description": f"{name} {subresource or kind.kind}".lower(),
         "operationId": f"{operation_id}{subresource.capitalize()}",
-        "parameters": [_in_query(p) for p in parameters],
         "responses": {
             "200": {"description": "OK", "content": _content(answer, ("application/json",))},
             "401": {"description": "Unauthorized"},
@@ -127,6 +127,8 @@ def _operation(definition: Definition, verb: str, sub: Subresource, subresource:
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": _speaks(definition, sub),
     }
+    if parameters:
+        operation["parameters"] = [_in_query(p) for p in parameters]
     if body := _body(definition, verb, answer):
         operation["requestBody"] = body
     return operation

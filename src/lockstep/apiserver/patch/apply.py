@@ -11,6 +11,7 @@ from lockstep.apiserver.patch.errors import PatchError, conflicting, malformed, 
 from lockstep.apiserver.patch.fieldset import (
     FieldSet,
     difference,
+    in_order,
     intersection,
     paths,
     union,
@@ -135,7 +136,7 @@ def _before_first_apply(live: Json, kind: Type, by: Writer) -> Managers:
     if fields is None:
         return {}
     writer = replace(by, manager=_BEFORE_FIRST_APPLY)
-    return {writer.identity(UPDATE): Entry(fields, by.api_version, timestamp(by.now))}
+    return {writer.identity(UPDATE): Entry(in_order(fields), by.api_version, timestamp(by.now))}
 
 
 def _applied(
@@ -165,7 +166,7 @@ def _applied(
     else:
         # An apply that changes nothing is no news: who applies so for the first time has no time.
         time = timestamp(by.now) if not unchanged else last.time if last is not None else None
-        after[identity] = Entry(own, by.api_version, time)
+        after[identity] = Entry(in_order(own), by.api_version, time)
     return merged, after, {}
 
 

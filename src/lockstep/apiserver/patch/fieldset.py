@@ -48,6 +48,11 @@ def _node(member: bool, children: FieldSet) -> FieldSet | None:
     return {SELF: LEAF, **children} if member else children
 
 
+def in_order(node: FieldSet) -> FieldSet:
+    """Return the same set with the members of each place in order, as Kubernetes writes it."""
+    return {key: in_order(node[key]) for key in sorted(node)} if node else node
+
+
 def union(left: FieldSet | None, right: FieldSet | None) -> FieldSet | None:
     """Return what is in either set; ``None`` is the empty set, here and below."""
     if left is None or left is right:

@@ -12,6 +12,7 @@ from lockstep.apiserver.patch.fieldset import (
     SELF,
     FieldSet,
     difference,
+    in_order,
     intersection,
     is_well_formed,
     union,
@@ -175,7 +176,7 @@ def _track_creation(new: Json, kind: Type, by: Writer, ignored: Set[str]) -> Non
     managers: Managers = (decode(sent, check=True) or {}) if sent else {}
     fields = whole(_claimable(new, ignored), kind)
     if fields is not None:
-        managers[by.identity(UPDATE)] = Entry(fields, by.api_version, timestamp(by.now))
+        managers[by.identity(UPDATE)] = Entry(in_order(fields), by.api_version, timestamp(by.now))
     if managers:
         metadata["managedFields"] = encode(managers)
 
@@ -207,7 +208,7 @@ def updated(managers: Managers, changes: Comparison, by: Writer) -> Managers:
         fields = union(own, before.fields if before else None) or LEAF
         # Kubernetes loses the time of who scales, on the way through the other kind.
         time = None if by.subresource == "scale" else timestamp(by.now)
-        result[identity] = Entry(fields, by.api_version, time)
+        result[identity] = Entry(in_order(fields), by.api_version, time)
     return _capped(result)
 
 
@@ -277,7 +278,7 @@ def _capped(managers: Managers) -> Managers:
         fields = union(result[bucket].fields, entry.fields) or LEAF
         if identity != bucket:
             del result[identity]
-        result[bucket] = Entry(fields, entry.api_version, entry.time)
+        result[bucket] = Entry(in_order(fields), entry.api_version, entry.time)
         excess -= 1
     return result
 

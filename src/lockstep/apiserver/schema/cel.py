@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _OPERATOR = re.compile(r"[^A-Za-z]")
 _USE = re.compile(r"\b(self|oldSelf)\b(?:\.(\w+)\b(?!\s*\())?")
+_LITERAL = re.compile(r"'(?:[^'\\]|\\.)*'" + r'|"(?:[^"\\]|\\.)*"')
 _MESSAGE_LIMIT = 5 * 1024
 _RULE_LIMIT = 10_000
 """Characters of a rule: to compile one takes a time that grows with it."""
@@ -113,6 +115,14 @@ def problems(given: Json) -> list[str]:
     except RuleError as error:
         return [str(error)]
     return []
+
+
+def undefined_fields(rule: str, properties: Collection[str]) -> list[str]:
+    """Return what a rule reads of ``self`` that is none of the *properties* there."""
+    text = _LITERAL.sub("''", rule)
+    known = {escaped(name) for name in properties}
+    read = (name for variable, name in _USE.findall(text) if variable == "self" and name)
+    return [name for name in dict.fromkeys(read) if name not in known]
 
 
 def _compile(given: Json) -> _Rule:

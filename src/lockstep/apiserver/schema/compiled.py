@@ -40,7 +40,7 @@ _UNCHECKED = invalid(
 )
 _TOO_COSTLY = forbidden(
     "<nil>",
-    "validation failed due to running out of cost budget, no further validation rules will be run: "
+    "call cost exceeds limit, no further validation rules will be run: "
     f"one object may take {PROCESSOR_SECONDS * 1000:.0f} ms of processor time; make the object "
     "smaller, or the patterns and rules of its definition simpler",
 )

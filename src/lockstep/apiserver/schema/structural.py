@@ -19,7 +19,7 @@ from lockstep.apiserver.schema.causes import (
     not_supported,
     required,
 )
-from lockstep.apiserver.schema.cel import problems
+from lockstep.apiserver.schema.cel import problems, undefined_fields
 from lockstep.apiserver.schema.check import Checker
 from lockstep.apiserver.schema.node import UNSET, Json, structural
 from lockstep.apiserver.schema.patterns import compiled
@@ -59,6 +59,8 @@ _LIST_TYPE = "x-kubernetes-list-type"
 _KEYS = "x-kubernetes-list-map-keys"
 _MAP_TYPE = "x-kubernetes-map-type"
 _RULES = "x-kubernetes-validations"
+_OF_ROOT = ("apiVersion", "kind", "metadata")
+"""Properties that every object has, stated or not."""
 
 
 def schema_problems(schema: Json, path: str) -> list[Cause]:
@@ -286,8 +288,20 @@ def _rules(schema: Json, path: str) -> Iterator[Cause]:
         elif "\n" in text and not message.strip():
             detail = "message must be specified if rule contains line breaks"
             yield required(f"{at}.message", detail)
-        for problem in problems(rule):
+        for problem in [*problems(rule), *_undefined(schema, text)]:
             yield invalid(f"{at}.rule", rule, problem)
+
+
+def _undefined(schema: Json, rule: str) -> list[str]:
+    """Return what is wrong with a rule that reads fields which the object cannot have."""
+    open_ = (_PRESERVE, _EMBEDDED, "additionalProperties")
+    if schema.get("type") != "object" or any(schema.get(name) for name in open_):
+        return []
+    known = (*_OF_ROOT, *(schema.get("properties") or ()))
+    return [
+        f"compilation failed: ERROR: undefined field '{name}'"
+        for name in undefined_fields(rule, known)
+    ]
 
 
 def _defaults(schema: Json, path: str) -> list[Cause]:
