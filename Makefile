@@ -1,15 +1,15 @@
-# make install | install-train | native | test | soak | soak-sample | frameworks | conformance | demo | lint | bench | docs | kube | helm | s3 | clients | lock
+# make install | install-train | native | test | soak | soak-sample | frameworks | conformance | e2e | demo | lint | bench | docs | kube | helm | s3 | clients | lock
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # Tests wait for processes more than they compute.
-SOAK_SAMPLE ?= test_durability
+SOAK_SAMPLE ?= test_durability or test_rights
 JOBS   ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 
 # Where Python keeps no bytecode, as in many containers, each process compiles Lockstep anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install install-train native test soak soak-sample frameworks conformance demo lint format bench docs kube helm s3 prometheus clients kfp lock manifests clean
+.PHONY: install install-train native test soak soak-sample frameworks conformance e2e demo lint format bench docs kube helm s3 prometheus clients kfp lock manifests clean
 
 install: $(VENV)/.installed
 
@@ -55,6 +55,10 @@ frameworks: install
 # Compares the embedded server with kube-apiserver; renews the table in docs/conformance.md.
 conformance: install
 	@$(BIN)/python -m tests.integration.conformance
+
+# Kubernetes' own tests of the API machinery, against the embedded server; needs Go and `make kube`.
+e2e: install
+	@$(BIN)/python -m tools.e2e.run
 
 demo: install-train
 	@$(BIN)/python examples/demo/demo.py
