@@ -16,7 +16,14 @@ from lockstep.api.core import NAMESPACES, NODES, PODS
 from lockstep.api.dataset_cache import CAN_CACHE_LABEL, DATASET_CACHES, DatasetCache
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.compat import dialects
-from lockstep.compat.fluid.objects import DATA_LOADS, DATASETS, RUNTIME_KINDS, Dataset, Runtime
+from lockstep.compat.fluid.objects import (
+    DATA_LOADS,
+    DATA_PROCESSES,
+    DATASETS,
+    RUNTIME_KINDS,
+    Dataset,
+    Runtime,
+)
 from lockstep.data.core.objects import CLAIMS, VOLUMES
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_foreign
@@ -178,3 +185,29 @@ async def test_a_runtime_that_cannot_be_honoured_fails_the_dataset(client: Clien
     assert "low must be below high" in failed.status.conditions[0].message
     await client.delete(DATASETS, "crossed", SPACE)
     await client.delete(RUNTIME_KINDS[0], "crossed", SPACE)
+
+
+async def test_a_process_runs_a_pod_over_a_dataset(client: Client) -> None:
+    name, kind = "processed", RUNTIME_KINDS[0]
+    await make(client, kind, name)
+    await play(client, name, listed="v1", files=0, bytes=0)
+    await phase(client, DATASETS, name, "Bound")
+    container = {"name": "main", "image": "none", "command": ["true"]}
+    job = {"podSpec": {"containers": [container], "restartPolicy": "Never"}}
+    where = {"name": name, "namespace": SPACE, "mountPath": "/data"}
+    spec = {"dataset": where, "processor": {"job": job}}
+    await client.create(DATA_PROCESSES, {"metadata": {"name": name}, "spec": spec}, SPACE)
+
+    async def pods() -> list[str]:
+        made = (await client.list(PODS, SPACE)).items
+        return [one.metadata.name for one in made if name in one.metadata.name]
+
+    (pod,) = await eventually(pods, WITHIN, "its pod")
+    done = {"status": {"phase": "Succeeded"}}
+    await client.patch(PODS, pod, done, SPACE, subresource="status")
+    await phase(client, DATA_PROCESSES, name, "Complete")
+    await client.delete(DATA_PROCESSES, name, SPACE)
+    await client.delete(PODS, pod, SPACE, grace_seconds=0)
+    await client.delete(DATASETS, name, SPACE)
+    await gone(client, DATASETS, name, SPACE)
+    await client.delete(kind, name, SPACE)

@@ -78,6 +78,9 @@ UNSEEN = {
         ),
         # Only where the answer to a creation was lost.
         Right("lockstep.dev", "queues", "get"),
+        # Only where kube-controller-manager, which binds volumes too, has not been faster.
+        Right("", "persistentvolumes/status", "patch"),
+        Right("", "persistentvolumeclaims/status", "patch"),
     },
 }
 POLICY = {
@@ -107,9 +110,9 @@ def test_each_part_may_do_what_it_does_and_no_more(tmp_path: Path) -> None:
     logs, policy = tmp_path / "logs", tmp_path / "policy.json"
     logs.mkdir()
     policy.write_text(json.dumps(POLICY))
-    command = [sys.executable, "-m", "pytest", "-n0", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-n2", "--dist", "loadgroup"]
     chosen = " and ".join(f"not {words}" for words in REPEATED)
-    command += ["-k", chosen, f"--basetemp={tmp_path / 'run'}"]
+    command += ["-p", "no:cacheprovider", "-k", chosen, f"--basetemp={tmp_path / 'run'}"]
     done = subprocess.run(
         [*command, *(f"tests/integration/{suite}" for suite in SUITES)],
         cwd=ROOT,
