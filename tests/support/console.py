@@ -16,11 +16,10 @@ import pytest
 from tests.support import installed
 from tests.support.apiserver import Answer, ApiServer
 from tests.support.control_plane import LOCKSTEP
-from tests.support.kube_apiserver import KubeApiServer
 from tests.support.waiting import eventually_sync
 
 from lockstep.api import crd
-from lockstep.api.names import API_VERSION, SYSTEM_NAMESPACE
+from lockstep.api.names import API_VERSION
 from lockstep.console import links
 
 if TYPE_CHECKING:
@@ -36,12 +35,12 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 class Console:
     """``lockstep console --serve`` with its own account; it ends with the test process."""
 
-    def __init__(self, server: ApiServer, state: Path) -> None:
+    def __init__(self, server: ApiServer, state: Path, *options: str) -> None:
         self.server, self.state = server, state
         command = (*LOCKSTEP, "console", "--serve", "--port", "0", "--leashed")
-        where = ("--kubeconfig", str(_account(server)), "--state", str(state))
+        where = ("--kubeconfig", str(account(server)), "--state", str(state))
         self.process = subprocess.Popen(
-            (*command, *where), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            (*command, *where, *options), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -102,15 +101,10 @@ class Visitor:
         return [f"{row['namespace']}/{row['name']}" for row in answer.json["items"]]
 
 
-def _account(server: ApiServer) -> Path:
-    """Return the kubeconfig of the console's own account."""
+def account(server: ApiServer) -> Path:
+    """Return the kubeconfig of the console's own account; the kinds it reads are there."""
     _install_kinds(server)
-    target = server.data / "kubeconfigs" / "console.kubeconfig"
-    if isinstance(server, KubeApiServer):
-        for obj in installed.account("console"):
-            apply(server, obj)
-        installed.write_token(target, server, token(server, SYSTEM_NAMESPACE, "lockstep-console"))
-    return target
+    return server.data / "kubeconfigs" / "console.kubeconfig"
 
 
 def _install_kinds(server: ApiServer) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 from tools.helm import build
 
-from lockstep.api import crd
+from lockstep.api import crd, creator_policy
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.permissions import METRICS, OWN, PEOPLE, PERMISSIONS
 
@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "deploy" / "chart" / "lockstep"
 MANIFEST: Final = ROOT / "deploy" / "lockstep.yaml"
 PAGE: Final = ROOT / "docs" / "install-cluster.md"
-IN_CHART: Final = ("scheduler", "controllers", "simulate-nodes")
+IN_CHART: Final = ("scheduler", "controllers", "console", "simulate-nodes")
 """Process nodes run on machines without Kubernetes and are no part of it."""
 _BEGIN: Final = "<!-- permissions: written by `make manifests` -->"
 _END: Final = "<!-- end of permissions -->"
@@ -49,6 +49,7 @@ def generated() -> dict[Path, str]:
     return {
         files / "crds.yaml": crd.to_yaml(),
         files / "permissions.yaml": permissions,
+        files / "creator.yaml": yaml.safe_dump_all(creator_policy.objects(), sort_keys=False),
         PAGE: _page(PAGE.read_text()),
     }
 

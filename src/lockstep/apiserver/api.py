@@ -12,7 +12,8 @@ import msgspec
 
 from lockstep.api.selectors import SelectorError, parse_fields
 from lockstep.apiserver import status
-from lockstep.apiserver.auth.identity import ANONYMOUS
+from lockstep.apiserver.audit import AuditLog
+from lockstep.apiserver.auth.identity import ANONYMOUS, User
 from lockstep.apiserver.auth.service_accounts import TokenSigner
 from lockstep.apiserver.bodies import read_again, read_ahead, read_object
 from lockstep.apiserver.budget import TooCostly, decided
@@ -71,7 +72,9 @@ class Api:
         remote: Remote,
         proxy: Proxy,
         address: str,
+        audit: AuditLog,
     ) -> None:
+        self._audit = audit
         self.store = objects.store
         self.catalog = catalog = objects.catalog
         self._signer = signer
@@ -129,6 +132,16 @@ class Api:
             return self._system(request)
         verb = verb_of(request.method, route, watch=flag(request.query, "watch"))
         request.verb, request.resource = verb, route.plural
+        try:
+            answer = await self._of_resource(request, user, route)
+        except StatusError as error:
+            self._audit.note(request, user, route, error.code)
+            raise
+        self._audit.note(request, user, route, answer.status)
+        return answer
+
+    async def _of_resource(self, request: Request, user: User, route: Route) -> Answer:
+        verb = request.verb
         self.gate.require(user, verb, route, _name_by_field(request, verb))
         if "timeout" in request.query and verb != "watch":
             _require_duration(request.query["timeout"])

@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any, Final
 
 from lockstep.api.names import CREATOR_ANNOTATION, GROUP, SYSTEM_NAMESPACE
+from lockstep.apiserver.auth.bootstrap import COMPONENT_USERS
 from lockstep.apiserver.auth.identity import User
 from lockstep.apiserver.catalog import Served
 
 Json = dict[str, Any]
 
 _KINDS: Final = frozenset({"trainingjobs", "gangs"})
+_PARTS: Final = frozenset(COMPONENT_USERS.values())
 _OWN: Final = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
-"""What the names of Lockstep's own parts begin with: they hand on whose job it was."""
+"""The users of Lockstep's own parts, here and on clusters: they hand on whose job it was."""
 
 
 def sign(served: Served, user: User, obj: Json) -> None:
     """Write into a new job or gang that *user* created it, whatever it says itself."""
-    if _signed(served) and not user.name.startswith(_OWN):
+    if _signed(served) and user.name not in _PARTS and not user.name.startswith(_OWN):
         meta = obj.setdefault("metadata", {})
         meta["annotations"] = {**(meta.get("annotations") or {}), CREATOR_ANNOTATION: user.name}
 

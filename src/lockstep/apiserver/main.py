@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockstep.apiserver.api import Api
+from lockstep.apiserver.audit import AuditLog
 from lockstep.apiserver.auth.authenticate import Authenticator
 from lockstep.apiserver.auth.bootstrap import COMPONENT_USERS
 from lockstep.apiserver.auth.kubeconfig import write_kubeconfig
@@ -44,6 +45,7 @@ async def run(
     port: int = 0,
     host: str = "127.0.0.1",
     kubeconfig: Path | None = None,
+    audit_log: Path | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Serve the API from the directory *data* until SIGINT or SIGTERM.
@@ -65,7 +67,7 @@ async def run(
     port = await server.bind(host, port)
     address = f"{_bracketed(_reachable(host))}:{port}"
     await publish(parts.objects, _reachable(host), port)
-    api = parts.api(address)
+    api = parts.api(address, AuditLog(audit_log))
     server.serve(api, api.admit)
     target = kubeconfig or data / "kubeconfig"
     # What is loaded by now stays.
@@ -106,7 +108,7 @@ class _Parts:
             quota_status(self.objects, self.objects.limits.ledger).start(),
         ]
 
-    def api(self, address: str) -> Api:
+    def api(self, address: str, audit: AuditLog) -> Api:
         """Return what answers requests."""
         return Api(
             self.objects,
@@ -117,6 +119,7 @@ class _Parts:
             remote=self.remote,
             proxy=self.proxy,
             address=address,
+            audit=audit,
         )
 
     async def close(self, tasks: Sequence[asyncio.Task[None]]) -> None:

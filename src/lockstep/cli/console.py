@@ -62,6 +62,9 @@ def console(
         Path | None, typer.Option(help="With --serve: certificate for TLS (PEM).")
     ] = None,
     key: Annotated[Path | None, typer.Option(help="With --serve: its key (PEM).")] = None,
+    self_signed: Annotated[
+        bool, typer.Option("--self-signed", help="With --serve: make a certificate for itself.")
+    ] = False,
     records: Annotated[
         Path | None, typer.Option(help="With --serve: the file of usage records, for costs.")
     ] = None,
@@ -114,6 +117,7 @@ def console(
             apps_host=apps_host,
             certificate=certificate,
             key=key,
+            self_signed=self_signed,
             records=records,
             audit_log=audit_log,
             oidc_issuer=oidc_issuer,

@@ -69,6 +69,19 @@ def crds(
 
 
 @app.command()
+def creator() -> None:
+    """Print the admission policy that writes down who created a job (Kubernetes 1.36 and newer).
+
+    Example: lockstep manifests creator | kubectl apply --server-side -f -
+    """
+    import yaml
+
+    from lockstep.api import creator_policy
+
+    print(yaml.safe_dump_all(creator_policy.objects(), sort_keys=False, width=100), end="")
+
+
+@app.command()
 def alarms() -> None:
     """Print the alarms about devices, jobs and Lockstep itself as a file of Prometheus rules.
 

@@ -51,6 +51,10 @@ def apiserver(
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Where to write it; DATA/kubeconfig by default.")
     ] = None,
+    audit_log: Annotated[
+        Path | None,
+        typer.Option(help="File in which changes by users are written (audit.k8s.io/v1, JSON)."),
+    ] = None,
     leashed: Leashed = False,
     verbose: Verbose = False,
 ) -> None:
@@ -61,7 +65,14 @@ def apiserver(
     from lockstep.apiserver.main import run
 
     serve(
-        run(data=data, port=port, host=host, kubeconfig=kubeconfig, ready=announce),
+        run(
+            data=data,
+            port=port,
+            host=host,
+            kubeconfig=kubeconfig,
+            audit_log=audit_log,
+            ready=announce,
+        ),
         leashed=leashed,
         verbose=verbose,
     )

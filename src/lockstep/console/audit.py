@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from lockstep.api import timestamp
+from lockstep.keys.files import append_private
 
 Json = dict[str, Any]
 READ_BACK: Final = 8 << 20
@@ -51,13 +52,7 @@ class Trail:
             "responseStatus": {"code": status},
             "requestReceivedTimestamp": timestamp.show(time.time()),
         }
-        self._own.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self._own.exists() and self._own.stat().st_size > LARGEST:
-            self._own.replace(self._own.with_suffix(".old"))
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        handle = os.open(self._own, flags, 0o600)
-        with os.fdopen(handle, "ab") as file:
-            file.write(msgspec.json.encode(event) + b"\n")
+        append_private(self._own, msgspec.json.encode(event), most=LARGEST)
 
     def latest(self, words: str, limit: int) -> list[Json]:
         """Return the latest changes that hold *words*, the newest first."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from lockstep.console import links
 from lockstep.console.planning import Simulator
@@ -16,6 +17,7 @@ from lockstep.console.sessions import Sessions
 from lockstep.console.world import World
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
+from lockstep.kube.tls import load_pair
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -44,6 +46,8 @@ class Options:
     apps_host: str = ""
     certificate: Path | None = None
     key: Path | None = None
+    self_signed: bool = False
+    """Whether it makes a certificate for itself: for what speaks TLS again in front of it."""
     records: Path | None = None
     audit_log: Path | None = None
     oidc_issuer: str = ""
@@ -77,7 +81,7 @@ async def run(
         world, sessions = World(client), Sessions(config, options.state)
         listening = socket.create_server((options.host, options.port), family=_family(options.host))
         port = listening.getsockname()[1]
-        secure = options.certificate is not None
+        secure = options.certificate is not None or options.self_signed
         settings = _settings(options, port, secure=secure)
         public = next(iter(options.origins), f"http://localhost:{port}")
         behind_tls = secure or public.startswith("https://")
@@ -105,11 +109,13 @@ async def run(
 
 def _check(options: Options) -> None:
     loopback = ip_address(options.host).is_loopback
-    if not loopback and options.certificate is None:
+    if not loopback and options.certificate is None and not options.self_signed:
         raise NotSafe(
             f"--host {options.host}: tokens would travel in the clear; give --certificate and "
-            "--key, or listen on loopback with what speaks TLS in front"
+            "--key, or --self-signed, or listen on loopback with what speaks TLS in front"
         )
+    if options.certificate is not None and options.self_signed:
+        raise NotSafe("--certificate, --self-signed: give one of them")
     if (options.certificate is None) != (options.key is None):
         raise NotSafe("--certificate, --key: give both")
     if not loopback and not options.origins:
@@ -147,9 +153,15 @@ def _settings(options: Options, port: int, *, secure: bool) -> Settings:
 def _tls(options: Options) -> SSLContext | None:
     import ssl
 
-    if options.certificate is None:
+    if options.certificate is None and not options.self_signed:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    if options.certificate is None:
+        from lockstep.keys.authority import self_signed
+
+        host = urlsplit(next(iter(options.origins), "")).hostname or "localhost"
+        load_pair(context, *self_signed(host, addresses=("127.0.0.1",)))
+        return context
     context.load_cert_chain(options.certificate, options.key)
     return context
 

@@ -29,3 +29,19 @@ def write_private(path: Path, content: bytes) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def append_private(path: Path, line: bytes, *, most: int) -> None:
+    """Append a line to a file of mode 0600; at *most* bytes that file becomes ``NAME.old``.
+
+    Raises:
+        OSError: The directory cannot be written.
+    """
+    private_directory(path.parent)
+    if path.exists() and path.stat().st_size > most:
+        path.replace(path.with_name(f"{path.name}.old"))
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(handle, line + b"\n")
+    finally:
+        os.close(handle)

@@ -202,3 +202,93 @@ def test_jobs_are_reached_by_keyboard_alone(page: Page) -> None:
     page.get_by_role("tab", name="About").focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Log")).to_be_focused()
+
+
+KEYBOARD = """() => {
+  const reachable = 'a[href], button, input, select, textarea, [tabindex="0"], summary, canvas';
+  const missed = [];
+  for (const one of document.querySelectorAll('main ' + reachable.split(', ').join(', main '))) {
+    if (one.disabled || one.tabIndex < 0 || !one.checkVisibility()) continue;
+    if (one.type === 'radio' && !one.checked) continue;
+    if (!one.dataset.reached) missed.push(one.outerHTML.slice(0, 120));
+  }
+  return missed;
+}"""
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("path", PAGES)
+def test_every_control_of_a_page_is_reached_by_keyboard(page: Page, path: str) -> None:
+    """Tab alone reaches all that a mouse can click, shows where it is, and is never trapped."""
+    visit(page, path)
+    page.evaluate("document.activeElement.blur()")
+    told = """() => { const one = document.activeElement;
+      if (one === document.body) return 'body';
+      const again = one.dataset.reached; one.dataset.reached = '1';
+      const drawn = getComputedStyle(one);
+      const seen = drawn.outlineStyle !== 'none' || drawn.boxShadow !== 'none';
+      return again ? 'again' : seen ? 'seen' : 'unseen ' + one.outerHTML.slice(0, 120); }"""
+    for _ in range(400):
+        page.keyboard.press("Tab")
+        where = page.evaluate(told)
+        assert not where.startswith("unseen"), where
+        if where in ("body", "again"):
+            break
+    assert page.evaluate(KEYBOARD) == []
+
+
+@pytest.mark.soak
+def test_main_tasks_are_done_by_keyboard_alone(page: Page, plane: ControlPlane) -> None:
+    def to(name: str, role: Any = "button") -> None:
+        """Tab until the control has the focus."""
+        wanted = page.get_by_role(role, name=name, exact=True).first
+        expect(wanted).to_be_enabled()
+        for _ in range(200):
+            page.keyboard.press("Tab")
+            if wanted.evaluate("one => one === document.activeElement"):
+                return
+        raise AssertionError(f"{role} {name} is not reached")
+
+    visit(page, "/submit")
+    to("Name", "textbox")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("by-keys")
+    to("Command", "textbox")
+    page.keyboard.type("true")
+    expect(page.get_by_text("The API server would accept it.")).to_be_visible()
+    to("Submit")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("by-keys")
+    to("Cancel")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    to("Delete it")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("There is no such job any more.")).to_be_visible()
+
+    visit(page, "/nodes/sim-0-1-1")
+    to("Cordon")
+    page.keyboard.press("Space")
+    expect(page.locator("h1 .badge")).to_have_text("Cordoned")
+    to("Uncordon")
+    page.keyboard.press("Space")
+    expect(page.locator("h1 .badge")).to_have_text("Ready")
+
+    visit(page, "/queues")
+    row = page.get_by_label("Guaranteed GPUs of language")
+    for _ in range(200):
+        page.keyboard.press("Tab")
+        if row.evaluate("one => one === document.activeElement"):
+            break
+    page.keyboard.press("Control+a")
+    page.keyboard.type("29")
+    to("Apply")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("queues planned differently")).to_have_count(0)
+    assert plane.get("queue/language")["spec"]["guaranteed"] == {"nvidia.com/gpu": 29}
+
+
+def test_the_audit_tells_changes_by_any_client(page: Page, plane: ControlPlane) -> None:
+    plane.ok("submit", "plain", "--name", "audited", "--simulated", "--", "train")
+    visit(page, "/audit?q=audited")
+    expect(page.get_by_role("row").filter(has_text="default/audited")).to_contain_text("create")

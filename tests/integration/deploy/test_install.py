@@ -103,7 +103,7 @@ def test_everything_comes_up_under_the_restricted_level(
         kubectl("apply", "--server-side", "-f", str(MANIFEST))
         (space,) = get_namespace(kubectl)
         assert space["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
-        for name in ("scheduler", "controllers"):
+        for name in ("scheduler", "controllers", "console"):
             kubectl(
                 "-n",
                 SYSTEM_NAMESPACE,

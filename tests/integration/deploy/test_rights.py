@@ -34,6 +34,7 @@ SUITES = (
     "deploy/test_parts.py",
     "health/test_thin_path.py",
     "pipelines/test_controller.py",
+    "console/test_rights.py",
 )
 """Tests that make the parts do all that they do; with the others they have the same accounts."""
 REPEATED = (

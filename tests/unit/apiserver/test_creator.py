@@ -25,6 +25,7 @@ PART = "system:serviceaccount:lockstep-system:lockstep-controllers"
         (JOBS, "system:serviceaccount:lab:ci", {KEY: "ben"}, {KEY: "system:serviceaccount:lab:ci"}),
         (JOBS, PART, {KEY: "ben"}, {KEY: "ben"}),
         (JOBS, PART, {}, {}),
+        (JOBS, "lockstep:controllers", {KEY: "ben"}, {KEY: "ben"}),
         (MAPS, "ana", {KEY: "ben"}, {KEY: "ben"}),
     ],
 )

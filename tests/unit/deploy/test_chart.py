@@ -13,7 +13,7 @@ from tools.deploy.generate import CHART, IN_CHART, MANIFEST, generated, manifest
 from tools.helm import build
 
 from lockstep import __version__
-from lockstep.api import crd
+from lockstep.api import crd, creator_policy
 from lockstep.api.names import GROUP, SYSTEM_NAMESPACE
 from lockstep.api.permissions import METRICS, PERMISSIONS
 
@@ -101,12 +101,12 @@ def test_nobody_may_do_everything(installed):
 
 def test_pods_may_do_nothing_on_their_node(installed):
     found = list(pods(installed))
-    assert len(found) == 2
+    assert len(found) == 3
     for pod in found:
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not pod.get("hostNetwork")
-        assert not pod.get("volumes")
+        assert all("emptyDir" in volume for volume in pod.get("volumes", ()))
         for container in pod["containers"]:
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
@@ -120,6 +120,8 @@ def test_pods_may_do_nothing_on_their_node(installed):
 def test_two_of_each_run_and_one_may_be_disrupted(installed):
     budgets = of_kind(installed, "PodDisruptionBudget")
     deployments = of_kind(installed, "Deployment")
+    # The console keeps sessions: one serves, and a client would not follow to another.
+    assert deployments.pop("lockstep-console")["spec"]["replicas"] == 1
     assert budgets.keys() == deployments.keys() == {"lockstep-scheduler", "lockstep-controllers"}
     for name, deployment in deployments.items():
         labels = deployment["spec"]["template"]["metadata"]["labels"]
@@ -139,7 +141,7 @@ def test_everything_with_a_namespace_is_in_one(installed):
         (("crds.install=false",), {"CustomResourceDefinition"}),
         (("podDisruptionBudget.enabled=false",), {"PodDisruptionBudget"}),
         (("networkPolicy.enabled=false",), {"NetworkPolicy"}),
-        (("metrics.enabled=false",), {"Service"}),
+        (("metrics.enabled=false", "console.enabled=false"), {"Service"}),
     ],
 )
 def test_what_is_not_wanted_is_left_out(helm, values, gone):
@@ -150,12 +152,12 @@ def test_what_is_not_wanted_is_left_out(helm, values, gone):
 def test_without_metrics_no_part_may_ask_who_scrapes(helm):
     rules = [r for o in helm("metrics.enabled=false") if o["kind"] in RULES_OF for r in o["rules"]]
     assert not any(rule in rules for rule in METRICS)
-    for pod in pods(helm("metrics.enabled=false")):
+    for pod in pods(helm("metrics.enabled=false", "console.enabled=false")):
         assert [port["name"] for port in pod["containers"][0]["ports"]] == ["probes"]
 
 
 def test_a_certificate_is_mounted_where_the_parts_look_for_it(helm):
-    for pod in pods(helm("metrics.certificateSecret=served")):
+    for pod in pods(helm("metrics.certificateSecret=served", "console.enabled=false")):
         (container,) = pod["containers"]
         (mount,) = container["volumeMounts"]
         (volume,) = pod["volumes"]
@@ -179,7 +181,7 @@ def test_a_monitor_finds_the_services_of_the_metrics(helm):
     objects = helm("metrics.serviceMonitor.enabled=true")
     (monitor,) = of_kind(objects, "ServiceMonitor").values()
     wanted = monitor["spec"]["selector"]["matchLabels"]
-    services = of_kind(objects, "Service").values()
+    services = [o for name, o in of_kind(objects, "Service").items() if name.endswith("-metrics")]
     assert len(services) == 2
     for service in services:
         assert wanted.items() <= service["metadata"]["labels"].items()
@@ -200,8 +202,61 @@ def test_a_monitor_finds_the_services_of_the_metrics(helm):
         "image.pullPolicy=Sometimes",
         "namespace.podSecurity=strict",
         "simulatedNodes.spec=many",
+        "console.origins={http://console.example.org}",
+        "console.oidc.issuer=http://issuer.example.org",
+        "creatorPolicy=perhaps",
     ],
 )
 def test_a_value_that_is_none_is_refused(helm, value):
     with pytest.raises(subprocess.CalledProcessError):
         helm(value)
+
+
+def test_the_console_speaks_tls_and_may_only_read(installed):
+    (container,) = of_kind(installed, "Deployment")["lockstep-console"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+    assert "--self-signed" in container["args"]
+    (port,) = container["ports"]
+    (served,) = of_kind(installed, "Service")["lockstep-console"]["spec"]["ports"]
+    assert served["targetPort"] == port["name"]
+    assert f"--port={port['containerPort']}" in container["args"]
+    rules = of_kind(installed, "ClusterRole")["lockstep-console"]["rules"]
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"list", "watch"}
+    assert not any("secrets" in rule["resources"] for rule in rules)
+
+
+def test_the_console_impersonates_only_behind_a_proxy(helm):
+    proxied = ("console.proxy.header=X-User", "console.proxy.networks={10.0.0.0/8}")
+    for values, wanted in (((), []), (proxied, ["lockstep-console-impersonates"])):
+        objects = helm(*values)
+        rules = {name: o["rules"] for name, o in of_kind(objects, "ClusterRole").items()}
+        may = [name for name, held in rules.items() if "impersonate" in str(held)]
+        assert may == wanted
+        bindings = of_kind(objects, "ClusterRoleBinding")
+        assert [name for name in bindings if name.endswith("impersonates")] == wanted
+
+
+def test_what_signing_in_takes_is_mounted_where_the_console_looks(helm):
+    values = ("tlsSecret=t", "oidc.issuer=https://i", "oidc.client=c", "oidc.secret=s",
+              "oidc.caConfigMap=m", "origins={https://console.example.org}")  # fmt: skip
+    objects = helm(*(f"console.{value}" for value in values))
+    pod = of_kind(objects, "Deployment")["lockstep-console"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    mounts = {m["name"]: m["mountPath"] for m in container["volumeMounts"]}
+    assert mounts.keys() == {volume["name"] for volume in pod["volumes"]}
+    for argument, name, file in (
+        ("certificate", "tls", "tls.crt"),
+        ("key", "tls", "tls.key"),
+        ("oidc-secret-file", "oidc", "client-secret"),
+        ("oidc-ca", "issuer", "ca.crt"),
+    ):
+        assert f"--{argument}={mounts[name]}/{file}" in container["args"]
+    assert "--origin=https://console.example.org" in container["args"]
+
+
+def test_creators_are_written_down_where_the_cluster_can(helm):
+    assert not of_kind(helm(), "MutatingAdmissionPolicy")
+    found = helm("creatorPolicy=true")
+    assert of_kind(found, "MutatingAdmissionPolicy").keys() == {creator_policy.NAME}
+    assert of_kind(found, "MutatingAdmissionPolicyBinding").keys() == {creator_policy.NAME}

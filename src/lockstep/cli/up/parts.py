@@ -11,6 +11,8 @@ from lockstep.cli.up.child import Part
 
 RECORDS = "usage.db"
 """File of the usage records in the data folder."""
+AUDIT = "audit.log"
+"""File in which the API server writes who changed what."""
 HOST = "127.0.0.1"
 GRACE = 10.0
 NODE_GRACE = 20.0
@@ -50,7 +52,8 @@ class Settings:
 def api_server(settings: Settings) -> Part:
     """Return the part that all others talk to."""
     where = ("--host", HOST, "--port", str(settings.port))
-    return _part("apiserver", "--data", str(settings.data), *where)
+    audit = ("--audit-log", str(settings.data / AUDIT))
+    return _part("apiserver", "--data", str(settings.data), *where, *audit)
 
 
 def others(settings: Settings) -> list[Part]:
@@ -69,7 +72,8 @@ def others(settings: Settings) -> list[Part]:
     parts.append(_part("router", *user("router"), "--port", port, "--name", "embedded"))
     port, state = str(settings.console_port), str(settings.data / "console")
     records = ("--records", str(settings.data / RECORDS))
-    serving = ("--serve", "--port", port, "--state", state, *records)
+    audit = ("--audit-log", str(settings.data / AUDIT))
+    serving = ("--serve", "--port", port, "--state", state, *records, *audit)
     parts.append(_part("console", *user("console"), *serving))
     if settings.process_node:
         name = "process-node"
