@@ -90,9 +90,15 @@ class Visitor:
             answer = Answer(response.status, dict(response.headers), response.read())
         finally:
             connection.close()
-        if given := answer.headers.get("Set-Cookie"):
-            self.cookie = given.partition(";")[0]
+        for given in response.headers.get_all("Set-Cookie", ()):
+            self._keep(given.partition(";")[0])
         return answer
+
+    def _keep(self, cookie: str) -> None:
+        name, _, value = cookie.partition("=")
+        held = dict(one.split("=", 1) for one in self.cookie.split("; ") if one)
+        held[name] = value.strip('"')
+        self.cookie = "; ".join(f"{key}={text}" for key, text in held.items() if text)
 
     def jobs(self, query: str = "") -> list[str]:
         """Return the jobs that it sees, as NAMESPACE/NAME."""

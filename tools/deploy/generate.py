@@ -24,6 +24,8 @@ MANIFEST: Final = ROOT / "deploy" / "lockstep.yaml"
 PAGE: Final = ROOT / "docs" / "install-cluster.md"
 IN_CHART: Final = ("scheduler", "controllers", "console", "simulate-nodes")
 """Process nodes run on machines without Kubernetes and are no part of it."""
+GATEWAY: Final = "gateway"
+"""A part of the chart that is left out of the manifest unless it is asked for."""
 _BEGIN: Final = "<!-- permissions: written by `make manifests` -->"
 _END: Final = "<!-- end of permissions -->"
 _HEAD: Final = (
@@ -40,7 +42,7 @@ def generated() -> dict[Path, str]:
             "cluster": list(PERMISSIONS[name].cluster),
             "namespaced": {k: list(v) for k, v in PERMISSIONS[name].namespaced.items()},
         }
-        for name in IN_CHART
+        for name in (*IN_CHART, GATEWAY)
     }
     people = {name: list(rules) for name, rules in PEOPLE.items()}
     table = {"components": components, "metrics": list(METRICS), "people": people}
@@ -59,7 +61,7 @@ def _page(text: str) -> str:
     before, rest = text.split(_BEGIN)
     _, after = rest.split(_END)
     lines = ["| part | where | what | may |", "| --- | --- | --- | --- |"]
-    for part in IN_CHART:
+    for part in (*IN_CHART, GATEWAY):
         may = PERMISSIONS[part]
         for where, rules in (("everywhere", may.cluster), *may.namespaced.items()):
             lines += [

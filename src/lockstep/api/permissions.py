@@ -191,10 +191,10 @@ _SERVICES: Final[Rules] = (
 )
 
 _NOTEBOOKS: Final[Rules] = (
-    rule(GROUP, "environments", *_FOLLOW),
-    rule(GROUP, "kernels", *_FOLLOW),
+    # Of elastic-jupyter-operator's kinds, and of Kubeflow's Workspaces and Tensorboards.
+    rule(GROUP, "environments kernels", "create", "get", "patch", *_FOLLOW),
     rule(GROUP, "kernels/status", "patch"),
-    rule("kubeflow.org", "notebooks", "create", "patch", *_FOLLOW),  # of Kubeflow's Tensorboards
+    rule("kubeflow.org", "notebooks", "create", "get", "patch", *_FOLLOW),
     rule("kubeflow.org", "notebooks/status", "patch"),
     rule("tensorboard.kubeflow.org", "tensorboards", *_FOLLOW),
     rule("tensorboard.kubeflow.org", "tensorboards/status", "patch"),
@@ -268,7 +268,8 @@ FOREIGN: Final[Mapping[str, str]] = {
     "batch.volcano.sh": "jobs",
     "jobset.x-k8s.io": "jobsets",
     "kai.alibabacloud.com": "trainingjobs",
-    "kubeflow.org": "jaxjobs mpijobs paddlejobs pytorchjobs tfjobs xgboostjobs",
+    "kubeflow.org": "jaxjobs mpijobs paddlejobs pytorchjobs tfjobs workspaces xgboostjobs",
+    "kubeflow.tkestack.io": "jupytergateways jupyterkernels jupyterkernelspecs jupyternotebooks",
     "kueue.x-k8s.io": "clusterqueues cohorts localqueues resourceflavors",
     "scheduling.run.ai": "podgroups queues",
     "scheduling.volcano.sh": "podgroups queues",
@@ -279,6 +280,8 @@ FOREIGN: Final[Mapping[str, str]] = {
 BUILT_IN: Final = ("batch",)
 """Groups of them that have no definition to ask for."""
 LOOKED_UP: Final[Mapping[str, str]] = {
+    "kubeflow.org": "workspacekinds",
+    "kubeflow.tkestack.io": "jupyterkerneltemplates",
     "trainer.kubeflow.org": "clustertrainingruntimes trainingruntimes",
 }
 """Kinds that those name."""
@@ -286,6 +289,7 @@ SCALERS: Final[Mapping[str, str]] = {"kai.alibabacloud.com": "scaleins scaleouts
 """Kinds that change others."""
 _STAY: Final = (
     "kai.alibabacloud.com",
+    "kubeflow.tkestack.io",
     "kueue.x-k8s.io",
     "scheduling.run.ai",
     "scheduling.volcano.sh",
@@ -457,6 +461,8 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
 _CHANGE: Final = ("create", "delete", "deletecollection", "patch", "update")
 _READ: Final = ("get", "list", "watch")
 
+_JUPYTER: Final = f"{FOREIGN['kubeflow.tkestack.io']} jupyterkerneltemplates"
+
 PEOPLE: Final[Mapping[str, Rules]] = {
     "view": (
         rule(GROUP, "trainingjobs trainingjobs/status gangs gangs/status", *_READ),
@@ -468,7 +474,8 @@ PEOPLE: Final[Mapping[str, Rules]] = {
         rule(GROUP, "pipelineruns pipelineruns/status modelversions", *_READ),
         rule("argoproj.io", "workflows workflowtemplates cronworkflows", *_READ),
         rule(GROUP, "routes environments kernels", *_READ),
-        rule("kubeflow.org", "notebooks", *_READ),
+        rule("kubeflow.org", "notebooks workspaces workspacekinds", *_READ),
+        rule("kubeflow.tkestack.io", _JUPYTER, *_READ),
         rule("serving.kserve.io", "inferenceservices", *_READ),
         # What launchers report of their ranks.
         rule("coordination.k8s.io", "leases", *_READ),
@@ -478,7 +485,8 @@ PEOPLE: Final[Mapping[str, Rules]] = {
         rule(GROUP, "pipelineruns modelversions", *_CHANGE),
         rule("argoproj.io", "workflows workflowtemplates cronworkflows", *_CHANGE),
         rule(GROUP, "trainingjobs gangs environments kernels", *_CHANGE),
-        rule("kubeflow.org", "notebooks", *_CHANGE),
+        rule("kubeflow.org", "notebooks workspaces", *_CHANGE),
+        rule("kubeflow.tkestack.io", _JUPYTER, *_CHANGE),
         rule("serving.kserve.io", "inferenceservices", *_CHANGE),
         rule("tensorboard.kubeflow.org", "tensorboards", *_CHANGE),
         rule("data.fluid.io", f"datasets {_OPERATIONS} {_RUNTIMES}", *_CHANGE),

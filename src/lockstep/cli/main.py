@@ -63,6 +63,7 @@ ENTRIES = (
     Entry("arena", JOBS, "Take Arena's command lines.", "arena.app"),
     Entry("dev", JOBS, "Make and list places to work in: notebooks, shells.", "dev", group=True),
     Entry("ssh", JOBS, "Open a shell in a notebook with OpenSSH's client.", "ssh"),
+    Entry("code", JOBS, "Open a notebook in VS Code or another editor.", "code"),
     Entry("tensorboard", JOBS, "Show the curves of a job's events in the browser.", "tensorboard"),
     Entry("top", CLUSTER, "Show who uses which GPUs, and what each does.", "top"),
     Entry("cost", CLUSTER, "Show who used which GPUs, and what it cost.", "cost"),

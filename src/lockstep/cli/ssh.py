@@ -43,10 +43,29 @@ def ssh(
       lockstep ssh ana -- nvidia-smi
       lockstep ssh ana --config >> ~/.ssh/config      # then: code --remote ssh-remote+ana .
     """
+    options = settings(name, where_of(namespace, kubeconfig, context))
+    if config:
+        typer.echo(entry(name.removeprefix("pod/"), options), nl=False)
+        return
+    program = shutil.which("ssh")
+    if program is None:
+        raise CommandFailed("there is no ssh on PATH", "install OpenSSH's client")
+    flags = [part for key, value in options.items() for part in ("-o", f"{key}={value}")]
+    sys.stdout.flush()
+    # OpenSSH joins what it is given with spaces, for a shell at the other end.
+    told = [shlex.join(command)] if command else []
+    os.execv(program, [program, *flags, name.removeprefix("pod/"), *told])  # noqa: S606
+
+
+def settings(name: str, where: list[str]) -> dict[str, str]:
+    """Return what OpenSSH's client must know to reach a notebook, or ``pod/NAME``.
+
+    Raises:
+        BadInput: when the user's key cannot be read or made.
+    """
     pod = name if name.startswith("pod/") else f"pod/{name}-0"
     private, public = _key()
-    where = _where(namespace, kubeconfig, context)
-    options = {
+    return {
         "HostName": "pod",
         "User": "user",
         "IdentityFile": str(private),
@@ -60,21 +79,15 @@ def ssh(
             [*LOCKSTEP, "exec", "-i", *where, pod, "--", *SERVER, public]
         ).replace("%", "%%"),
     }
-    if config:
-        lines = [f"    {key} {value}" for key, value in options.items()]
-        typer.echo("\n".join([f"Host {name.removeprefix('pod/')}", *lines]))
-        return
-    program = shutil.which("ssh")
-    if program is None:
-        raise CommandFailed("there is no ssh on PATH", "install OpenSSH's client")
-    flags = [part for key, value in options.items() for part in ("-o", f"{key}={value}")]
-    sys.stdout.flush()
-    # OpenSSH joins what it is given with spaces, for a shell at the other end.
-    told = [shlex.join(command)] if command else []
-    os.execv(program, [program, *flags, name.removeprefix("pod/"), *told])  # noqa: S606
 
 
-def _where(namespace: str | None, kubeconfig: Path | None, context: str | None) -> list[str]:
+def entry(host: str, options: dict[str, str]) -> str:
+    """Return an entry for ``~/.ssh/config``."""
+    return "\n".join([f"Host {host}", *(f"    {k} {v}" for k, v in options.items()), ""])
+
+
+def where_of(namespace: str | None, kubeconfig: Path | None, context: str | None) -> list[str]:
+    """Return the options by which another command reaches the same place."""
     given = {
         "--namespace": namespace or before_command.namespace,
         "--kubeconfig": kubeconfig or before_command.kubeconfig,

@@ -17,6 +17,7 @@ DIALECTS: Final[tuple[str, ...]] = (
     "etoperator",
     "fluid",
     "jobset",
+    "jupyter",
     "kai",
     "kserve",
     "kubeflow",

@@ -10,6 +10,7 @@ from lockstep.compat.translation import Source
 TRANSLATED: Final[tuple[str, ...]] = (
     "coscheduling",
     "etoperator",
+    "jupyter",
     "jobset",
     "kai",
     "kubeflow",

@@ -11,15 +11,17 @@ import msgspec
 
 from lockstep.api.core import AnyObject
 from lockstep.api.gang import Gang
+from lockstep.api.notebooks import Environment, Kernel
 from lockstep.api.queue import Queue
 from lockstep.api.resource import Resource
 from lockstep.api.training import TrainingJob
 from lockstep.api.validation import Problem
 from lockstep.api.wire import Wire, convert
 from lockstep.compat.foreign_kinds import ForeignKind
+from lockstep.compat.kubeflow.notebook import Notebook
 
 Json = dict[str, Any]
-Native = TrainingJob | Queue | Gang
+Native = TrainingJob | Queue | Gang | Notebook | Environment | Kernel
 T = TypeVar("T")
 
 MANAGED_ANNOTATION: Final = "lockstep.dev/managed"
@@ -45,7 +47,8 @@ class Translation:
 
 
 Look = Callable[[ForeignKind, str, str], AnyObject | None]
-"""Finds an object of a kind that a source reads, by namespace and name."""
+"""Finds an object of a kind that a source reads, by namespace and name; an empty name finds the
+first of the namespace."""
 
 
 def nothing(kind: ForeignKind, namespace: str, name: str) -> None:

@@ -21,12 +21,14 @@ from lockstep.api.gang import GANGS
 from lockstep.api.merge import difference
 from lockstep.api.meta import ObjectMeta, controller_of
 from lockstep.api.names import JOB_LABEL
+from lockstep.api.notebooks import ENVIRONMENTS, KERNELS
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.validation import Problem
 from lockstep.api.wire import convert, to_builtins
 from lockstep.compat.foreign_kinds import DIALECT_LABEL, ForeignKind
+from lockstep.compat.kubeflow.notebook import NOTEBOOKS
 from lockstep.compat.queues import IMPLIED, MADE_OF, origin
 from lockstep.compat.registry import sources
 from lockstep.compat.translation import (
@@ -48,7 +50,7 @@ log = logging.getLogger(__name__)
 Json = dict[str, Any]
 
 MADE: Final[Mapping[str, Resource[Any]]] = {
-    r.kind: r for r in (TRAINING_JOBS, QUEUES, GANGS, CONFIG_MAPS)
+    r.kind: r for r in (TRAINING_JOBS, QUEUES, GANGS, CONFIG_MAPS, NOTEBOOKS, ENVIRONMENTS, KERNELS)
 }
 """Our kinds that others' become, by their names."""
 _EMBEDDED: Final = "+lockstep-"
@@ -108,7 +110,11 @@ class ForeignController:
         return await self._expire(obj, there, translation.expires_after)
 
     def _look(self, kind: ForeignKind, namespace: str, name: str) -> AnyObject | None:
-        return self.read[kind].get(namespace, name)
+        known = self.read[kind]
+        if name:
+            return known.get(namespace, name)
+        here = [one for one in known if one.metadata.namespace == namespace]
+        return min(here, key=lambda one: one.metadata.name, default=None)
 
     async def _orphaned(self, key: Key) -> float | None:
         """Delete what was made of an object that is gone, where it has no owner to end with."""
@@ -195,10 +201,9 @@ class ForeignController:
         there = self.natives[kind].get(space, name)
         if there is None:
             owned = {"ownerReferences": [_owner(obj)]} if res.namespaced else {}
+            about = {**body["metadata"], **owned, "annotations": _present(body)}
             try:
-                await self.client.create(
-                    res, {**body, "metadata": {**body["metadata"], **owned}}, space or None
-                )
+                await self.client.create(res, {**body, "metadata": about}, space or None)
                 return None
             except AlreadyExists:
                 there = await self.client.get(res, name, space or None)
@@ -261,6 +266,8 @@ def add_foreign(manager: Manager) -> None:
         kind: manager.informer(res, label_selector=JOB_LABEL if res is CONFIG_MAPS else "")
         for kind, res in MADE.items()
     }
+    # Kubeflow's own kind, which a cluster need not have.
+    natives[NOTEBOOKS.kind].optional = True
     for source in sources():
         objects = manager.informer(source.resource)
         objects.optional = True
@@ -309,10 +316,21 @@ def _change(there: Native, body: Json) -> Json:
     Raises:
         msgspec.ValidationError: when *body* is no valid object of its kind.
     """
-    before, wanted = to_builtins(there), to_builtins(convert(body, type(there)))
+    plain = {**body, "metadata": {**body["metadata"], "annotations": _present(body)}}
+    before, wanted = to_builtins(there), to_builtins(convert(plain, type(there)))
     fields = [name for name in ("spec", "data") if name in body]
     patches = {name: difference(before.get(name, {}), wanted.get(name, {})) for name in fields}
+    told = there.metadata.annotations
+    given = body["metadata"].get("annotations", {}).items()
+    if other := {key: text for key, text in given if told.get(key) != text}:
+        patches["metadata"] = {"annotations": other}
     return {name: patch for name, patch in patches.items() if patch}
+
+
+def _present(body: Json) -> Json:
+    """Return the annotations of *body* that are to be there; None stands for those that are not."""
+    given = body["metadata"].get("annotations", {})
+    return {key: text for key, text in given.items() if text is not None}
 
 
 def _owner(obj: AnyObject) -> Json:

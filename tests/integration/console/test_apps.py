@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import shlex
 import sys
 from collections.abc import Iterator
@@ -78,14 +79,19 @@ def test_a_cell_runs_in_jupyterlab(plane: ControlPlane, page: Page, tmp_path: Pa
     cells = [{**cell, "source": "print('product', 6 * 7)"}]
     book = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
     (tmp_path / "work.ipynb").write_text(json.dumps(book))
-    # Whom the console let in has shown its credentials; the token would only be asked for again.
-    settings = ("token=", "password=", "allow_remote_access=True", f"root_dir={tmp_path}")
+    token = secrets.token_hex(16)
+    settings = ("allow_remote_access=True", f"root_dir={tmp_path}")
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
-    command += ["--ip", "127.0.0.1", "--port", str(port)]
-    command += [f"--ServerApp.{one}" for one in settings]
+    command += ["--ip", "0.0.0.0", "--port", str(port)]  # noqa: S104  the pod's own address
+    command += [f"--ServerApp.{one}" for one in settings] + [f"--IdentityProvider.token={token}"]
     plane.ok("submit", "plain", "--name", "lab", "--", *command)
     plane.eventually_phase("lab", "Running")
-    opened(plane, page, ("lab", port, "/lab/tree/work.ipynb"), ".jp-Notebook .jp-CodeCell")
+    opened(
+        plane,
+        page,
+        ("lab", port, f"/lab/tree/work.ipynb?token={token}"),
+        ".jp-Notebook .jp-CodeCell",
+    )
     page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()
     page.locator(".jp-CodeCell .cm-content").first.click()
     page.keyboard.press("Control+Enter")
@@ -97,7 +103,7 @@ def test_a_scalar_is_drawn_by_tensorboard(plane: ControlPlane, page: Page, tmp_p
     need("tensorboard")
     (port,) = free_ports(1)
     serve = [sys.executable, "-m", "tensorboard.main", "--logdir", str(tmp_path), "--load_fast",
-             "false", "--host", "127.0.0.1", "--port", str(port)]  # fmt: skip
+             "false", "--bind_all", "--port", str(port)]  # fmt: skip
     write = [sys.executable, "-c", EVENTS, str(tmp_path / "run")]
     script = f"{shlex.join(write)} && exec {shlex.join(serve)}"
     plane.ok("submit", "plain", "--name", "board", "--", "sh", "-c", script)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from tests.support.apiserver import ApiServer
@@ -16,8 +17,12 @@ from lockstep.api.core import EVENTS, NAMESPACES, PODS, SECRETS, SERVICES
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.notebooks import ENVIRONMENTS, KERNELS, KernelStatus
 from lockstep.compat import dialects
+from lockstep.compat.foreign_kinds import ForeignKind
+from lockstep.compat.jupyter import kinds as jupyter
+from lockstep.compat.kubeflow.kinds import WORKSPACE, WORKSPACE_KIND
 from lockstep.compat.kubeflow.notebook import NOTEBOOKS, STOPPED
 from lockstep.compat.kubeflow.tensorboard import TENSORBOARDS
+from lockstep.compat.translation import resource_of
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_foreign
 from lockstep.kube.errors import AlreadyExists, NotFound
@@ -40,7 +45,7 @@ def server(request: pytest.FixtureRequest) -> ApiServer:
 async def client(server: ApiServer) -> AsyncIterator[Client]:
     """A client, while the controllers run with the rights that they are given."""
     async with server.client() as found:
-        await ensure_foreign(found, dialects.manifests(["kubeflow"]))
+        await ensure_foreign(found, dialects.manifests(["kubeflow", "jupyter"]))
         with contextlib.suppress(AlreadyExists):
             await found.create(NAMESPACES, {"metadata": {"name": SYSTEM_NAMESPACE}})
         config = server.data / "kubeconfigs" / "controllers.kubeconfig"
@@ -115,6 +120,63 @@ async def test_tensorboard_is_a_notebook_in_kubeflows_words(client: Client) -> N
     board = await client.get(TENSORBOARDS, "curves", "default")
     assert [one["deploymentState"] for one in board.status["conditions"]] == ["Progressing"]
     await client.delete(TENSORBOARDS, "curves", "default", propagation="Background")
+
+
+async def test_other_systems_notebooks_and_kernels_are_served(client: Client) -> None:
+    """A Workspace and a JupyterNotebook become notebooks, a JupyterKernelSpec an environment."""
+    values = {"values": [{"id": "one", "spec": {"image": "lab:1"}}]}
+    options = {"imageConfig": values, "podConfig": {"values": [{"id": "small", "spec": {}}]}}
+    kind = {"podTemplate": {"options": options, "volumeMounts": {"home": "/home/u"}}}
+    chosen = {"imageConfig": "one", "podConfig": "small"}
+    template = {"options": chosen, "volumes": {"home": "claim"}}
+    bodies: list[tuple[ForeignKind, str, dict[str, Any]]] = [
+        (WORKSPACE_KIND, "lab", kind),
+        (WORKSPACE, "space", {"kind": "lab", "podTemplate": template}),
+        (jupyter.GATEWAY, "shared", {"cullIdleTimeout": 60}),
+        (jupyter.KERNEL_SPEC, "py", {"language": "Python", "image": "kernel:1"}),
+        (jupyter.NOTEBOOK, "elastic", {"gateway": {"name": "shared"}}),
+    ]
+    for foreign, name, spec in bodies:
+        resource = resource_of(foreign)
+
+        async def created(resource: Any = resource, name: str = name, spec: Any = spec) -> bool:
+            with contextlib.suppress(NotFound):
+                space = "default" if resource.namespaced else None
+                await client.create(resource, {"metadata": {"name": name}, "spec": spec}, space)
+                return True
+            return False
+
+        await eventually(created, WITHIN, f"{foreign.kind} is served")
+
+    async def made() -> bool:
+        with contextlib.suppress(NotFound):
+            environment = await client.get(ENVIRONMENTS, "py", "default")
+            space = await client.get(NOTEBOOKS, "space", "default")
+            elastic = await client.get(NOTEBOOKS, "elastic", "default")
+            return (
+                (environment.spec.image, environment.spec.idle.after) == ("kernel:1", "60s")
+                and space.pod_spec["containers"][0]["image"] == "lab:1"
+                and elastic.metadata.annotations["lockstep.dev/kernels"] == "remote"
+            )
+        return False
+
+    await eventually(made, WITHIN, "all of them are served")
+    workspaces = resource_of(WORKSPACE)
+
+    async def is_stopped(wanted: bool) -> bool:
+        found = await client.get(workspaces, "space", "default")
+        notebook = await client.get(NOTEBOOKS, "space", "default")
+        stopped = STOPPED in notebook.metadata.annotations
+        state = found.status.get("state")
+        return (stopped, state) == (wanted, "Paused" if wanted else "Pending")
+
+    await client.patch(workspaces, "space", {"spec": {"paused": True}}, "default")
+    await eventually(lambda: is_stopped(True), WITHIN, "it is paused")
+    await client.patch(workspaces, "space", {"spec": {"paused": False}}, "default")
+    await eventually(lambda: is_stopped(False), WITHIN, "it goes on")
+    for foreign, name, _ in bodies:
+        space = "default" if foreign.namespaced else None
+        await client.delete(resource_of(foreign), name, space, propagation="Background")
 
 
 async def test_kernel_is_parked_when_nothing_stands_against_it(client: Client) -> None:

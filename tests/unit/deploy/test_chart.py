@@ -255,6 +255,24 @@ def test_what_signing_in_takes_is_mounted_where_the_console_looks(helm):
     assert "--origin=https://console.example.org" in container["args"]
 
 
+def test_the_gateway_is_where_the_controllers_say(helm):
+    assert "lockstep-gateway" not in of_kind(helm(), "Deployment")
+    objects = helm("gateway.enabled=true")
+    deployments = of_kind(objects, "Deployment")
+    service = of_kind(objects, "Service")["lockstep-gateway"]
+    (container,) = deployments["lockstep-gateway"]["spec"]["template"]["spec"]["containers"]
+    (port,) = service["spec"]["ports"]
+    assert container["ports"] == [{"name": port["targetPort"], "containerPort": port["port"]}]
+    url = f"http://lockstep-gateway.{SYSTEM_NAMESPACE}.svc:{port['port']}"
+    controllers = deployments["lockstep-controllers"]["spec"]["template"]["spec"]["containers"]
+    assert f"--gateway={url}" in controllers[0]["args"]
+    rules = of_kind(objects, "ClusterRole")["lockstep-gateway"]["rules"]
+    assert rules == list(PERMISSIONS["gateway"].cluster)
+    outside = helm("gateway.enabled=true", "gateway.url=https://jupyter.example.org")
+    controllers = of_kind(outside, "Deployment")["lockstep-controllers"]["spec"]["template"]
+    assert "--gateway=https://jupyter.example.org" in controllers["spec"]["containers"][0]["args"]
+
+
 def test_creators_are_written_down_where_the_cluster_can(helm):
     assert not of_kind(helm(), "MutatingAdmissionPolicy")
     found = helm("creatorPolicy=true")

@@ -20,9 +20,14 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- end }}
 
+{{- /* Where servers of notebooks and browsers reach the gateway. */}}
+{{- define "lockstep.gateway" -}}
+{{ .Values.gateway.url | default (printf "http://lockstep-gateway.%s.svc:%d" .Release.Namespace (int .Values.gateway.port)) }}
+{{- end }}
+
 {{- /* The names of the parts that this release runs. */}}
 {{- define "lockstep.components" -}}
-scheduler controllers{{ if .Values.console.enabled }} console{{ end }}{{ if .Values.simulatedNodes.enabled }} simulate-nodes{{ end }}
+scheduler controllers{{ if .Values.console.enabled }} console{{ end }}{{ if .Values.gateway.enabled }} gateway{{ end }}{{ if .Values.simulatedNodes.enabled }} simulate-nodes{{ end }}
 {{- end }}
 
 {{- /* What every pod of Lockstep is: nobody in particular, with nothing to write on. */}}

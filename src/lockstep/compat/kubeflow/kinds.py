@@ -41,8 +41,18 @@ PROFILE: Final = ForeignKind(
     columns=(("State", "string", ".status.conditions[-1:].type"),),
     more_versions=("v1beta1",),
 )
+WORKSPACE: Final = ForeignKind(
+    GROUP,
+    "v1beta1",
+    "Workspace",
+    "workspaces",
+    columns=(("State", "string", ".status.state"),),
+)
+WORKSPACE_KIND: Final = ForeignKind(
+    GROUP, "v1beta1", "WorkspaceKind", "workspacekinds", namespaced=False
+)
 
 KINDS: Final[tuple[ForeignKind, ...]] = (
     *(PYTORCH, TF, XGBOOST, PADDLE, JAX, MPI),
-    *(NOTEBOOK, TENSORBOARD, PROFILE),
+    *(NOTEBOOK, TENSORBOARD, PROFILE, WORKSPACE, WORKSPACE_KIND),
 )

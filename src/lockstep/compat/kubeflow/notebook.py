@@ -17,6 +17,10 @@ STOPPED: Final = "kubeflow-resource-stopped"
 LAST_ACTIVITY: Final = "notebooks.kubeflow.org/last-activity"
 NAME_LABEL: Final = "notebook-name"
 SET_LABEL: Final = "statefulset"
+KERNELS_ANNOTATION: Final = "lockstep.dev/kernels"
+"""On a Notebook: ``remote`` lets its kernels run in pods of their own, through the gateway."""
+IMAGE: Final = "kubeflownotebookswg/jupyter-scipy:v1.10.0"
+"""Image of notebooks of kinds that name none."""
 PORT: Final = 8888
 
 

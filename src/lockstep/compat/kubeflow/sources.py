@@ -7,8 +7,8 @@ from typing import Final
 
 from lockstep.api.core import AnyObject
 from lockstep.compat.foreign_kinds import ForeignKind
-from lockstep.compat.kubeflow import jobs, kinds, others, pytorch, status
-from lockstep.compat.translation import Source, Translation, translating
+from lockstep.compat.kubeflow import jobs, kinds, others, pytorch, status, workspace
+from lockstep.compat.translation import Source, Translation, translating, translating_with
 
 
 def _source(kind: ForeignKind, translate: Callable[[AnyObject], Translation]) -> Source:
@@ -28,4 +28,10 @@ SOURCES: Final = (
     _source(kinds.PADDLE, others.PADDLE.to_native),
     _source(kinds.JAX, others.JAX.to_native),
     _source(kinds.MPI, others.MPI.to_native),
+    Source(
+        kinds.WORKSPACE,
+        translating_with(workspace.to_native),
+        workspace.status_of,
+        reads=(kinds.WORKSPACE_KIND,),
+    ),
 )

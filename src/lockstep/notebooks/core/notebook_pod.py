@@ -7,12 +7,17 @@ from typing import Any, Final
 
 from lockstep.api.core import PODS, SECRETS, SERVICES
 from lockstep.api.names import QUEUE_LABEL, SCHEDULER_NAME
-from lockstep.compat.kubeflow.notebook import NAME_LABEL, PORT, SET_LABEL, Notebook, prefix
+from lockstep.compat.kubeflow.notebook import (
+    KERNELS_ANNOTATION,
+    NAME_LABEL,
+    PORT,
+    SET_LABEL,
+    Notebook,
+    prefix,
+)
 from lockstep.notebooks.core import keys
 from lockstep.notebooks.core.world import Json, Settings
 
-KERNELS_ANNOTATION: Final = "lockstep.dev/kernels"
-"""On a Notebook: ``remote`` lets its kernels run in pods of their own, through the gateway."""
 DEFAULT_QUEUE: Final = "default"
 KERNEL_WAIT: Final = 86400
 """Seconds for which a server waits for a kernel that waits for its card."""

@@ -1,0 +1,1 @@
+"""elastic-jupyter-operator's kinds: notebooks, their gateway and its kernels."""
