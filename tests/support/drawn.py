@@ -16,6 +16,7 @@ from typing import Any
 
 from lockstep.api.core import Node, Pod
 from lockstep.api.gang import Gang
+from lockstep.api.names import HELD_ANNOTATION
 from lockstep.api.queue import Queue
 from lockstep.api.wire import convert
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -95,9 +96,10 @@ def pod(
     return convert({"metadata": meta, "spec": spec, "status": status}, Pod)
 
 
-def gang(name: str, *, created: str = "2026-01-01T00:00:00Z", **spec: Any) -> Gang:
-    """Build a gang from its spec's fields."""
-    meta = {"name": name, "namespace": "default", "creationTimestamp": created}
+def gang(name: str, *, created: str = "2026-01-01T00:00:00Z", held: str = "", **spec: Any) -> Gang:
+    """Build a gang from its spec's fields; *held* says why it is not to start."""
+    meta: dict[str, Any] = {"name": name, "namespace": "default", "creationTimestamp": created}
+    meta["annotations"] = {HELD_ANNOTATION: held} if held else {}
     return convert({"metadata": meta, "spec": spec}, Gang)
 
 

@@ -53,6 +53,10 @@ class Budget(Wire, frozen=True):
     warn_at: Annotated[
         float, Meta(ge=0, le=1, description="Part of it from which on there is a warning.")
     ] = 0.8
+    hold: Annotated[
+        bool,
+        Meta(description="Whether jobs that have not started wait once it is spent."),
+    ] = False
 
 
 class PriceListSpec(Wire, frozen=True):
@@ -63,7 +67,7 @@ class PriceListSpec(Wire, frozen=True):
     ]
     prices: Annotated[list[Price], Meta(max_length=1000, description="What which nodes cost.")] = []
     budgets: Annotated[
-        list[Budget], Meta(max_length=1000, description="What is to be spent at most; they warn.")
+        list[Budget], Meta(max_length=1000, description="What is to be spent at most in a month.")
     ] = []
 
 

@@ -38,6 +38,21 @@ class Member(Wire, frozen=True):
     ] = "Edit"
 
 
+class TeamBudget(Wire, frozen=True):
+    """What all namespaces of a team together are to spend in a month (UTC)."""
+
+    month: Annotated[
+        float,
+        Meta(gt=0, description="The most to spend in a month, in the currency of the PriceLists."),
+    ]
+    warn_at: Annotated[
+        float, Meta(ge=0, le=1, description="Part of it from which on there is a warning.")
+    ] = 0.8
+    hold: Annotated[
+        bool, Meta(description="Whether jobs that have not started wait once it is spent.")
+    ] = False
+
+
 class TeamSpec(Wire, frozen=True):
     """Members, namespaces and limits of a team."""
 
@@ -63,6 +78,16 @@ class TeamSpec(Wire, frozen=True):
             "states it: requests.nvidia.com/gpu, limits.memory, pods."
         ),
     ] = {}
+    devices: Annotated[
+        list[str] | None,
+        Meta(
+            description="Device resources that its pods may ask for, such as nvidia.com/gpu; of "
+            "the others that Lockstep knows, none. All when left out.",
+        ),
+    ] = None
+    budget: Annotated[
+        TeamBudget | None, Meta(description="What the team is to spend in a month at most.")
+    ] = None
     container_defaults: Annotated[
         dict[str, Amount],
         Meta(description="What a container gets that states no request: cpu, memory."),

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import typer
 
 from lockstep.cli import ssh
-from lockstep.cli.connect import Session, run
+from lockstep.cli.connect import Session, Target, run
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.options import Context, Kubeconfig, Namespace
 from lockstep.cli.output import note
@@ -61,7 +61,7 @@ def code(
         async def ready(session: Session) -> None:
             await until_ready(session, name)
 
-        run(ready, namespace, kubeconfig, context)
+        run(Target(kubeconfig, context, namespace), ready)
     where = ssh.where_of(namespace, kubeconfig, context)
     host = name.removeprefix("pod/")
     keep(Path.home() / ".ssh", host, ssh.entry(host, ssh.settings(name, where)))

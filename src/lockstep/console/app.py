@@ -13,6 +13,7 @@ from aiohttp import web
 from lockstep.api import names
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.console import answers, guard
+from lockstep.console.allocation import Allocation
 from lockstep.console.answers import answer, problem
 from lockstep.console.apps import Apps
 from lockstep.console.audit import Trail
@@ -85,6 +86,9 @@ class Console:
                 *Objects(self._world, user).routes(),
                 *Planning(user, self._parts.simulator).routes(),
                 *Reading(self._world, user, self._parts.records, self._parts.trail).routes(),
+                *Allocation(
+                    self._world, self._sessions, self._signing_in, self._parts.records
+                ).routes(),
                 *self._parts.apps.routes(user),
                 web.static("/static", PAGE),
                 web.get("/{path:(?!api/|static/).*}", _shell),

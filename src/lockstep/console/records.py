@@ -13,8 +13,10 @@ from lockstep.api.price_list import PRICE_LISTS
 from lockstep.console.sessions import Session
 from lockstep.console.views.query import BadQuery
 from lockstep.insight.cost import billing, prices
+from lockstep.insight.cost.allocation import allocations
 from lockstep.insight.cost.billing import Bill, Line
 from lockstep.insight.cost.prices import Prices
+from lockstep.insight.cost.windows import Question
 from lockstep.insight.history.records import Claim, NodeSpan
 from lockstep.insight.history.store import Store
 from lockstep.kube.errors import Forbidden, NotFound
@@ -63,6 +65,25 @@ class Records:
         whole, daily = await asyncio.to_thread(_bills, nodes, shown, known, by, (start, now))
         told = _told(whole, daily, by, free=not job)
         return {**told, "problems": [str(one) for one in wrong], "since": start, "until": now}
+
+    async def allocations(
+        self, session: Session, may_see: Callable[[str], bool], asked: Question
+    ) -> Json:
+        """Return what OpenCost would answer to *asked*.
+
+        Raises:
+            NoRecords: when there are none.
+        """
+        known, _ = prices.read(await _lists(session))
+        nodes, claims = await asyncio.to_thread(self._read, asked.start, asked.end)
+        shown = [c if may_see(c.namespace) else _hidden(c) for c in claims]
+        data: list[Json] = []
+        for start, end in asked.sets:
+            found = await asyncio.to_thread(
+                allocations, nodes, shown, known, by=asked.by, start=start, end=end
+            )
+            data += found["data"]
+        return {"code": 200, "status": "success", "data": data}
 
     def _read(self, start: float, end: float) -> tuple[list[NodeSpan], list[Claim]]:
         if self._path is None or not self._path.is_file():

@@ -13,6 +13,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from lockstep.api.price_list import PriceList
+from lockstep.api.team import Team
 from lockstep.insight.cost import billing, prices
 from lockstep.insight.cost.budgets import Standing, standings
 from lockstep.insight.cost.prices import Prices
@@ -33,9 +34,13 @@ class BudgetWatch(Collector):
         lists: Iterable[PriceList],
         store: Store,
         clock: Callable[[], float] = time.time,
+        teams: Iterable[Team] = (),
     ) -> None:
         self.standings: Sequence[Standing] = ()
+        self.counted = False
+        """Whether they were counted since the start."""
         self._lists, self._store, self._clock = lists, store, clock
+        self._teams = teams
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
         """Return the metrics without values."""
@@ -71,17 +76,20 @@ class BudgetWatch(Collector):
             log.error("budgets cannot be counted: %s", "; ".join(map(str, wrong)))
             self.standings = ()
             return
-        self.standings = await asyncio.to_thread(self._counted, known) if known.budgets else ()
+        teams = [one for one in self._teams if one.spec.budget is not None]
+        some = known.budgets or teams
+        self.standings = await asyncio.to_thread(self._counted, known, teams) if some else ()
+        self.counted = True
 
-    def _counted(self, known: Prices) -> list[Standing]:
+    def _counted(self, known: Prices, teams: Sequence[Team]) -> list[Standing]:
         now = self._clock()
         start = billing.month_start(now - 1)
         nodes, claims = self._store.nodes(start, now), self._store.claims(start, now)
-        return standings(nodes, claims, known, end=now)
+        return standings(nodes, claims, known, end=now, teams=teams)
 
 
-def _named(one: Standing) -> tuple[str, str, str]:
-    return one.budget.queue, one.budget.namespace, one.budget.user
+def _named(one: Standing) -> tuple[str, ...]:
+    return one.budget.queue, one.budget.namespace, one.budget.user, one.team
 
 
 def _families() -> tuple[GaugeMetricFamily, GaugeMetricFamily]:

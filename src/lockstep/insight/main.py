@@ -10,6 +10,8 @@ from lockstep.api.core import LEASES, NODES, PODS
 from lockstep.api.gang import GANGS
 from lockstep.api.names import GANG_LABEL, JOB_LABEL
 from lockstep.api.price_list import PRICE_LISTS
+from lockstep.api.team import TEAMS
+from lockstep.insight.budget_hold import BudgetHold
 from lockstep.insight.budget_watch import BudgetWatch
 from lockstep.insight.history.recorder import GANG_INDEX, Recorder, Releaser
 from lockstep.insight.history.store import Store
@@ -46,9 +48,12 @@ def add_history(manager: Manager, records: Path | None) -> None:
     manager.add(usage.follow(gangs).follow(pods, _keys))
     manager.add(Controller("node-history", shell.note_node, workers=1).follow(nodes))
     manager.add_task(shell.sweep)
-    budgets = BudgetWatch(manager.informer(PRICE_LISTS), store)
+    lists, teams = manager.informer(PRICE_LISTS), manager.informer(TEAMS)
+    budgets = BudgetWatch(lists, store, teams=teams)
     manager.metrics.registry.register(budgets)
     manager.add_task(budgets.watch)
+    hold = BudgetHold(manager.client, gangs, budgets)
+    manager.add(Controller("budget", hold.reconcile, workers=2).follow(gangs))
 
 
 def _keys(pod: Any) -> Iterable[Key]:

@@ -319,7 +319,9 @@ def _change(there: Native, body: Json) -> Json:
     plain = {**body, "metadata": {**body["metadata"], "annotations": _present(body)}}
     before, wanted = to_builtins(there), to_builtins(convert(plain, type(there)))
     fields = [name for name in ("spec", "data") if name in body]
-    patches = {name: difference(before.get(name, {}), wanted.get(name, {})) for name in fields}
+    patches: Json = {
+        name: difference(before.get(name, {}), wanted.get(name, {})) for name in fields
+    }
     told = there.metadata.annotations
     given = body["metadata"].get("annotations", {}).items()
     if other := {key: text for key, text in given if told.get(key) != text}:

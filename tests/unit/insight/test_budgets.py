@@ -10,11 +10,15 @@ import pytest
 from tests.unit.insight.test_cost import HOUR, claim
 
 from lockstep.api import timestamp
+from lockstep.api.gang import Gang
+from lockstep.api.names import HELD_ANNOTATION
 from lockstep.api.price_list import PriceList
+from lockstep.api.team import Team
 from lockstep.api.wire import convert
+from lockstep.insight.budget_hold import BudgetHold
 from lockstep.insight.budget_watch import BudgetWatch
 from lockstep.insight.cost import prices
-from lockstep.insight.cost.budgets import standings
+from lockstep.insight.cost.budgets import held, standings
 from lockstep.insight.history.records import NodeSpan
 from lockstep.insight.history.store import Store
 from lockstep.insight.report import shown
@@ -122,3 +126,88 @@ async def test_budgets_are_in_the_metrics_as_counted_last(tmp_path: Path) -> Non
     await watch.count()
     assert _told(watch) == {}
     store.close()
+
+
+HELD = [
+    # budget, spent, queue, namespace and user of the gang, whether it waits
+    ({"queue": "q1", "month": 19, "hold": True}, ("q1", "any", "any"), True),
+    ({"queue": "q1", "month": 19, "hold": True}, ("q2", "any", "any"), False),
+    ({"queue": "q1", "month": 19}, ("q1", "any", "any"), False),
+    ({"queue": "q1", "month": 20, "hold": True}, ("q1", "any", "any"), False),
+    ({"namespace": "t", "month": 1, "hold": True}, ("any", "t", "any"), True),
+    ({"user": "ann", "month": 1, "hold": True}, ("any", "any", "ann"), True),
+    ({"user": "ann", "month": 1, "hold": True}, ("any", "any", ""), False),
+    ({"month": 1, "hold": True}, ("any", "any", "any"), True),
+]
+
+
+@pytest.mark.parametrize(("budget", "gang", "waits"), HELD)
+def test_a_spent_budget_holds_its_own_gangs(
+    budget: Json, gang: tuple[str, str, str], waits: bool
+) -> None:
+    known, _ = given(budget)
+    said = held(*gang, standings([NODE], CLAIMS, known, end=END))
+    assert bool(said) == waits
+    if waits:
+        assert said.startswith("budget: the ") and "for 2026-11 are spent" in said
+
+
+class Patched:
+    """A fake client that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Any] = []
+
+    async def patch(self, _: Any, name: str, body: Json, __: str) -> None:
+        self.told.append(body["metadata"]["annotations"][HELD_ANNOTATION])
+
+
+async def test_a_gang_is_held_until_its_budget_allows_more(tmp_path: Path) -> None:
+    store = Store(tmp_path / "usage.db")
+    store.put(CLAIMS, [NODE])
+    lists = [listed({"queue": "q1", "month": 19, "hold": True})]
+    watch, client = BudgetWatch(lists, store, lambda: END), Patched()
+    gangs: dict[Any, Gang] = {}
+    hold = BudgetHold(client, gangs, watch)  # type: ignore[arg-type]
+
+    async def look(said: str = "", placed: str | None = None) -> list[Any]:
+        about = {"name": "g", "namespace": "t", "annotations": {HELD_ANNOTATION: said}}
+        tree = {"metadata": about, "spec": {"queue": "q1"}, "status": {"placedAt": placed}}
+        gangs["t", "g"] = convert(tree, Gang)
+        client.told.clear()
+        await hold.reconcile(("t", "g"))
+        return client.told
+
+    hold.gangs = Held(gangs)  # type: ignore[assignment]
+    assert await look("budget: of an earlier life") == [], "nothing is let go before it is known"
+    await watch.count()
+    (said,) = await look()
+    assert said.startswith("budget: ")
+    assert await look(said) == []
+    assert await look("by the administrator") == []
+    assert await look(placed="2026-11-01T00:00:00Z") == []
+    lists[0] = listed({"queue": "q1", "month": 50, "hold": True})
+    await watch.count()
+    assert await look(said) == [None]
+    store.close()
+
+
+class Held:
+    """A fake cache of gangs."""
+
+    def __init__(self, gangs: dict[Any, Gang]) -> None:
+        self._gangs = gangs
+
+    def get(self, *key: str) -> Gang | None:
+        return self._gangs.get(key)
+
+
+@pytest.mark.parametrize(("month", "waits"), [(19, True), (21, False)])
+def test_a_teams_budget_counts_all_its_namespaces(month: float, waits: bool) -> None:
+    spec = {"namespaces": ["t", "other"], "budget": {"month": month, "hold": True}}
+    vision = convert({"metadata": {"name": "vision"}, "spec": spec}, Team)
+    known, _ = given()
+    (only,) = standings([NODE], CLAIMS, known, end=END, teams=[vision])
+    assert (only.subject, only.spent) == ("team vision", pytest.approx(20.0))
+    assert bool(held("any", "t", "any", [only])) == waits
+    assert not held("any", "s", "any", [only])

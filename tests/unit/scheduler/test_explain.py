@@ -360,3 +360,17 @@ def test_adding_what_is_short_lets_the_gang_start():
     for name in ("new-0", "new-1"):
         cluster.set_node(node(name, labels={"spine": "s1", "leaf": "l1"}))
     assert len(decider.decide(1.0).placements) == 1
+
+
+def test_a_held_gang_waits_and_says_why_and_one_that_runs_goes_on():
+    cluster = draw(Cluster(), TWO_SPINES)
+    cluster.set_gang(gang("g", minMember=1, held="budget: it is spent"))
+    cluster.set_pod(pod("g-0", gpus=8, gang="g"))
+    decider = Decider(cluster)
+    (key,) = decider.decide(0.0).failed
+    verdict = explain(cluster, cluster.workloads[key])
+    assert (verdict.reason, verdict.message) == ("Held", "budget: it is spent")
+    cluster.set_gang(gang("g", minMember=1))
+    assert len(decider.decide(1.0).placements) == 1
+    cluster.set_gang(gang("g", minMember=1, held="budget: it is spent"))
+    assert not decider.decide(2.0).evictions

@@ -13,7 +13,7 @@ from lockstep.api.core import NAMESPACES, AnyObject
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.queue import QUEUES
 from lockstep.api.team import Team
-from lockstep.tenants.core.objects import OWNED, TEAM_LABEL
+from lockstep.tenants.core.objects import OWNED, TEAM_LABEL, wanted
 from lockstep.tenants.core.plan import Apply, Plan, Remove, plan
 
 Json = dict[str, Any]
@@ -185,3 +185,12 @@ def test_unlabelled_objects_are_never_removed() -> None:
     world.objects["resourcequotas", "vision", "theirs"] = (quotas, stranger)
     world.settle(team())
     assert ("resourcequotas", "vision", "theirs") in world.objects
+
+
+def test_devices_that_a_team_may_not_have_are_counted_to_none() -> None:
+    found = [one for one in wanted(team(devices=["nvidia.com/gpu"])) if "devices" in one.name]
+    (quota,) = found
+    hard = quota.body["spec"]["hard"]
+    assert "requests.nvidia.com/gpu" not in hard
+    assert hard["requests.amd.com/gpu"] == hard["requests.lockstep.dev/gpu-memory"] == "0"
+    assert not [one for one in wanted(team()) if "devices" in one.name]

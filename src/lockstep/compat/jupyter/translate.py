@@ -102,7 +102,7 @@ def _pod(template: Json | None, namespace: str, look: Look) -> Json:
 
 
 def _container(pod: Json) -> Container:
-    first = next(iter(pod.get("containers") or []), {})
+    first: Json = next(iter(pod.get("containers") or []), {})
     return read(first, Container, "spec.template.spec.containers[0]")
 
 

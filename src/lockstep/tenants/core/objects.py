@@ -8,14 +8,18 @@ from typing import Any, Final
 
 from lockstep.api.core import NAMESPACES, AnyObject
 from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import GPU_COMPUTE, GPU_MEMORY
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.team import Member, Team
 from lockstep.api.wire import Wire, to_builtins
+from lockstep.compat.vendors import VENDORS
 
 Json = dict[str, Any]
 
 TEAM_LABEL: Final = "lockstep.dev/team"
+DEVICES: Final = tuple(dict.fromkeys((*(one.resource for one in VENDORS), GPU_COMPUTE, GPU_MEMORY)))
+"""Device resources that a team may be kept from."""
 CLUSTER_ROLES: Final = {"Admin": "admin", "Edit": "edit", "View": "view"}
 """The cluster role that each role of a team binds. The controller may bind no others."""
 
@@ -80,6 +84,9 @@ def wanted(team: Team) -> Iterator[Wanted]:
         if spec.quota:
             hard = {resource: str(amount) for resource, amount in spec.quota.items()}
             yield Wanted(RESOURCE_QUOTAS, f"team-{name}", space, {"spec": {"hard": hard}})
+        if spec.devices is not None:
+            none = {f"requests.{one}": "0" for one in DEVICES if one not in spec.devices}
+            yield Wanted(RESOURCE_QUOTAS, f"team-{name}-devices", space, {"spec": {"hard": none}})
         if spec.container_defaults:
             yield Wanted(LIMIT_RANGES, f"team-{name}", space, {"spec": _limits(team)})
         if spec.network == "Isolated":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from lockstep.api import checkpoint
+from lockstep.api.names import HELD_ANNOTATION
 from lockstep.scheduler.core.model.decisions import Verdict
 from lockstep.scheduler.core.model.pod_groups import PodGroup
 from lockstep.scheduler.core.model.workload import DEFAULT_QUEUE, Member, Workload
@@ -27,6 +28,7 @@ def unmet_precondition(cluster: Cluster, workload: Workload) -> Verdict | None:
         return Verdict("BadSelector", workload.unreadable)
     return (
         _no_queue(cluster, workload)
+        or _held(workload)
         or _missing(workload)
         or _unknown_tier(cluster, workload)
         or _torn(cluster, workload)
@@ -50,6 +52,15 @@ def _no_queue(cluster: Cluster, workload: Workload) -> Verdict | None:
         f"a queue of that name (lockstep queue create {workload.queue}), or another queue "
         "in the job",
     )
+
+
+def _held(workload: Workload) -> Verdict | None:
+    """Return why a gang is held by its annotation; one that has started goes on."""
+    gang = workload.gang
+    said = gang.metadata.annotations.get(HELD_ANNOTATION, "") if gang is not None else ""
+    if not said or workload.bound:
+        return None
+    return Verdict("Held", said)
 
 
 def _missing(workload: Workload) -> Verdict | None:
