@@ -58,7 +58,7 @@ ALARMS: Final = (
         "0s",
         "critical",
         f"{_BUDGET} has spent {{{{ $value | humanizePercentage }}}} of the month's budget",
-        "`lockstep report --month` says what to save; nothing is held back by itself.",
+        "`lockstep report --month` says what to save; a budget with `hold` holds new jobs.",
         f"{RUNBOOKS}budgetoverspent",
     ),
     Alarm(
@@ -70,6 +70,35 @@ ALARMS: Final = (
         "{{ $value }} gangs have waited for 30 min while GPUs were free",
         "`lockstep explain JOB` says why; `lockstep defrag JOB` what would have to move.",
         f"{RUNBOOKS}gangswaitbesidefreegpus",
+    ),
+    Alarm(
+        "GangOverdue",
+        "max by (namespace, gang, queue) (lockstep_gang_overdue_seconds) > 1800",
+        "5m",
+        "warning",
+        "{{ $labels.namespace }}/{{ $labels.gang }} still waits {{ $value | humanizeDuration }} "
+        "after it was to start",
+        "`lockstep explain JOB` says why: others may have come first, or run longer than stated.",
+        f"{RUNBOOKS}gangoverdue",
+    ),
+    Alarm(
+        "QueueStarves",
+        "max by (queue) (lockstep_queue_starving_seconds) > 1800",
+        "5m",
+        "warning",
+        "queue {{ $labels.queue }} has less than its guaranteed share, and a gang of it has waited "
+        "{{ $value | humanizeDuration }}",
+        "`lockstep explain JOB` says what stands against it: reclaim, a topology, broken nodes.",
+        f"{RUNBOOKS}queuestarves",
+    ),
+    Alarm(
+        "CheckpointStale",
+        "max by (namespace, lockstep_job) (lockstep_job_checkpoint_age_ratio) > 3",
+        "10m",
+        "warning",
+        f"{_JOB} was last saved {{{{ $value | humanize }}}} intervals ago",
+        "A fault now loses that work: `lockstep logs JOB` says whether saving fails.",
+        f"{RUNBOOKS}checkpointstale",
     ),
     Alarm(
         "GPUNodeLost",

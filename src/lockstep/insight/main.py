@@ -10,12 +10,14 @@ from lockstep.api.core import LEASES, NODES, PODS
 from lockstep.api.gang import GANGS
 from lockstep.api.names import GANG_LABEL, JOB_LABEL
 from lockstep.api.price_list import PRICE_LISTS
+from lockstep.api.queue import QUEUES
 from lockstep.api.team import TEAMS
 from lockstep.insight.budget_hold import BudgetHold
 from lockstep.insight.budget_watch import BudgetWatch
 from lockstep.insight.history.recorder import GANG_INDEX, Recorder, Releaser
 from lockstep.insight.history.store import Store
 from lockstep.insight.metrics import AdviceMetrics
+from lockstep.insight.waiting import WaitingMetrics
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.manager import Manager
 
@@ -24,6 +26,8 @@ def add_advice(manager: Manager) -> None:
     """Show in *manager*'s metrics where the time of jobs' steps goes, and what would be gained."""
     leases = manager.informer(LEASES, label_selector=JOB_LABEL)
     manager.metrics.registry.register(AdviceMetrics(leases))
+    waiting = WaitingMetrics(manager.informer(GANGS), manager.informer(QUEUES))
+    manager.metrics.registry.register(waiting)
 
 
 def add_history(manager: Manager, records: Path | None) -> None:

@@ -18,6 +18,7 @@ from lockstep.insight import alarms
 from lockstep.insight.board import PANELS, board
 from lockstep.insight.budget_watch import BudgetWatch
 from lockstep.insight.metrics import AdviceMetrics
+from lockstep.insight.waiting import WaitingMetrics
 from lockstep.jobs.metrics import RankMetrics
 from lockstep.kube.metrics import Metrics
 from lockstep.scheduler.metrics import Metrics as SchedulerMetrics
@@ -48,6 +49,13 @@ FIRES: dict[str, Json] = {
     "GangsWaitBesideFreeGPUs": {
         "lockstep_scheduler_pending_gangs": "0x59 3x60",
         f"DCGM_FI_DEV_GPU_UTIL{FREE}": "0x120",
+    },
+    "GangOverdue": {
+        'lockstep_gang_overdue_seconds{namespace="s",gang="g",queue="q"}': "0x60 0+60x59"
+    },
+    "QueueStarves": {'lockstep_queue_starving_seconds{queue="q"}': "60x60 1860+60x59"},
+    "CheckpointStale": {
+        'lockstep_job_checkpoint_age_ratio{namespace="s",lockstep_job="j"}': "0.5x59 4x60"
     },
     "GPUNodeLost": {f"DCGM_FI_DEV_FB_USED{FREE}": "9x59 _x60"},
     "GPUSeriesMissing": {
@@ -83,6 +91,11 @@ SILENT: list[tuple[str, Json]] = [
         {"lockstep_scheduler_pending_gangs": "3x120", f"DCGM_FI_DEV_GPU_UTIL{HELD}": "9x120"},
     ),
     ("GPUNodeLost", FIRES["GPUSeriesMissing"]),
+    ("QueueStarves", {'lockstep_queue_starving_seconds{queue="q"}': "0+60x29 _ 0+60x29"}),
+    (
+        "CheckpointStale",
+        {'lockstep_job_checkpoint_age_ratio{namespace="s",lockstep_job="j"}': "1x59 4x5 1x50"},
+    ),
     ("GPUSeriesMissing", FIRES["GPUNodeLost"]),
     (
         "SchedulerMissing",
@@ -157,6 +170,7 @@ def _exported() -> set[str]:
     registry.register(AdviceMetrics([]))  # type: ignore[arg-type]
     registry.register(RankMetrics([], []))  # type: ignore[arg-type]
     registry.register(BudgetWatch([], None))  # type: ignore[arg-type]
+    registry.register(WaitingMetrics([], []))
     return {field.name for field in FIELDS} | _names(registry)
 
 
