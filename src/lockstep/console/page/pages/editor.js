@@ -15,7 +15,8 @@ export function Yaml({ value, change, label, invalid, rows = 24 }) {
   };
   const free = (event) => { if (event.key === 'Escape') event.currentTarget.dataset.free = 'yes'; };
   return html`<textarea class="yaml" rows=${rows} spellcheck=${false} aria-label=${label} aria-invalid=${Boolean(invalid)} value=${value}
-    onInput=${(e) => change(e.target.value)} onKeyDown=${(e) => { free(e); keys(e); }} onBlur=${(e) => { delete e.target.dataset.free; }}></textarea>`;
+    aria-description=${t('edit.keys')} onInput=${(e) => change(e.target.value)} onKeyDown=${(e) => { free(e); keys(e); }}
+    onBlur=${(e) => { delete e.target.dataset.free; }}></textarea><small class="faint">${t('edit.keys')}</small>`;
 }
 
 export function ObjectYaml({ word, namespace, name }) {
