@@ -235,7 +235,8 @@ class Tour:
 
     async def cost(self) -> str:
         """What was used is on record, by gang, with the GPU time that nobody held."""
-        rows = json.loads(await self._plane.command("cost", "-o", "json"))
+        records = str(self._plane.data / "usage.db")
+        rows = json.loads(await self._plane.command("cost", "--records", records, "-o", "json"))
         text = json.dumps(rows)
         if "moe-256" not in text:
             raise Failed("no usage of moe-256 is on record")
