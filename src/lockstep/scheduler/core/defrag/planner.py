@@ -23,6 +23,7 @@ from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
 from lockstep.scheduler.core.packing.packing import Quota
 from lockstep.scheduler.core.placement.problem import Problem, problem_of
 from lockstep.scheduler.core.placement.what_if import WhatIf
+from lockstep.scheduler.core.preemption.victim_search import VictimSearch
 from lockstep.scheduler.core.resources.device_allocation import NOTHING
 from lockstep.scheduler.core.state.cluster import Cluster
 
@@ -89,14 +90,22 @@ class MovePlanner:
         None where moving all of them would not, where they would find no place themselves as far
         as was tried, or where so many would have to move that no plan is made.
         """
-        if self._room(movers) is None:
+        state = self._without(())
+        search = VictimSearch(
+            state,
+            (mover.members for mover in movers),
+            lambda: state.place(self._workload, self._problem),
+        )
+        found = search.shortest(1)
+        if found is None:
             return None
-        plan = self._first(movers)
+        plan = self._first(movers, found[0])
         return self._cheaper(movers, plan.price if plan is not None else inf) or plan
 
-    def _first(self, movers: Sequence[MoveCandidate]) -> MovePlan | None:
-        """Return the plan of the shortest beginning of *movers* of which there is one."""
-        size = self._fewest(movers)
+    def _first(self, movers: Sequence[MoveCandidate], size: int) -> MovePlan | None:
+        """Return the plan of the shortest beginning of *movers* of which there is one, as long as
+        *size* or longer.
+        """
         while (plan := self._of_beginning(movers[:size])) is None:
             if size == len(movers):
                 return None
@@ -111,17 +120,6 @@ class MovePlanner:
             if self._room(choice) is not None and (plan := self._of_beginning(choice)):
                 return self._thrifty(plan)
         return None
-
-    def _fewest(self, movers: Sequence[MoveCandidate]) -> int:
-        """Return how many of the cheapest must be gone before the waiting gang fits."""
-        low, high = 1, len(movers)
-        while low < high:
-            middle = (low + high) // 2
-            if self._room(movers[:middle]) is None:
-                low = middle + 1
-            else:
-                high = middle
-        return high
 
     def _without(self, movers: Sequence[MoveCandidate]) -> WhatIf:
         gone = (member for mover in together(movers) for member in mover.members)

@@ -1,11 +1,10 @@
 """Which pods must go so that a workload has a place, and which place that is.
 
-Those that may go are put in the order of what losing them costs. As more of them go the workload
-can only fit better, so the shortest beginning of that order with which it fits is found by halving,
-with the usual search on a supposition. Of that beginning only those stay on the list whose room the
-place found, or the queue's limit, does need; the dearest are spared first. Where those that go
-leave more than is taken, it is tried whether the workload has another place without the dearest of
-them. The plan is then placed once more, on the cluster without just these."""
+Those that may go are put in the order of what losing them costs, and ``victim_search`` finds the
+shortest beginning of it with which the workload fits. Of that beginning only those stay on the list
+whose room the place found, or the queue's limit, does need; the dearest are spared first. Where
+those that go leave more than is taken, it is tried whether the workload has another place without
+the dearest of them. The plan is then placed once more, on the cluster without just these."""
 
 from __future__ import annotations
 
@@ -24,6 +23,7 @@ from lockstep.scheduler.core.preemption.lost_work import lost_work
 from lockstep.scheduler.core.preemption.reclaim_claims import Claim
 from lockstep.scheduler.core.preemption.reprieve import Reprieve
 from lockstep.scheduler.core.preemption.victim_policy import Holder, VictimPolicy
+from lockstep.scheduler.core.preemption.victim_search import VictimSearch
 from lockstep.scheduler.core.quota.account import Account
 from lockstep.scheduler.core.resources.columns import GPU_COLUMN
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -97,11 +97,15 @@ class PreemptionPlanner:
         self, state: WhatIf, chunks: list[Victim], rows: BoolArray | None
     ) -> PreemptionPlan | None:
         """Return the plan in which a beginning of *chunks* goes; none of them has gone yet."""
-        state.vacate(_members(chunks))
-        placement = state.place(self._workload, self._problem, rows)
-        if placement is None:
+        found = VictimSearch(
+            state,
+            (chunk.members for chunk in chunks),
+            lambda: state.place(self._workload, self._problem, rows),
+            lambda number: self._allowed(state, chunks[:number]),
+        ).shortest()
+        if found is None:
             return None
-        number, placement = self._halve(state, chunks, placement, rows)
+        number, placement = found
         kept, placement = self._needed(state, chunks[:number], placement, rows)
         return self._verified(state, kept, placement, chunks[:number])
 
@@ -148,29 +152,6 @@ class PreemptionPlanner:
         # Members of one gang that cost the same stay in the order given: the last ones go first.
         cost = (whole, holder.priority, lost, size, holder.key)
         return Victim(holder.key, holder.account, members, cost, whole)
-
-    def _halve(
-        self,
-        state: WhatIf,
-        chunks: list[Victim],
-        placement: Placement,
-        rows: BoolArray | None,
-    ) -> tuple[int, Placement]:
-        """Return the shortest beginning of *chunks* that suffices; all of them are gone now."""
-        low, high, there = 0, len(chunks), len(chunks)
-        while low < high:
-            middle = (low + high) // 2
-            found = None
-            if self._allowed(state, chunks[:middle]):
-                _move(state, chunks, there, middle)
-                there = middle
-                found = state.place(self._workload, self._problem, rows)
-            if found is None:
-                low = middle + 1
-            else:
-                high, placement = middle, found
-        _move(state, chunks, there, high)
-        return high, placement
 
     def _needed(
         self,
@@ -252,9 +233,3 @@ def _idle(table: NodeTable, placement: Placement) -> int:
     """Return how many GPUs are free at most once a workload stands where it is placed."""
     free = int(np.maximum(table.free[GPU_COLUMN, table.live], 0).sum())
     return free - sum(one.member.shape.gpus for one in placement.assignments)
-
-
-def _move(state: WhatIf, chunks: Sequence[Victim], there: int, number: int) -> None:
-    """Have the first *number* of *chunks* gone instead of the first so many that were."""
-    state.restore(_members(chunks[number:there]))
-    state.vacate(_members(chunks[there:number]))
