@@ -74,10 +74,10 @@ async def lockstep(server: ApiServer) -> AsyncIterator[Client]:
 QUEUE = {"metadata": {"name": "default"}, "spec": {}}
 
 
-async def submit(client: Client, name: str, workers: int, **spec: Any) -> None:
-    """Submit a job of whole nodes."""
+async def submit(client: Client, name: str, workers: int, *, gpus: int = 8, **spec: Any) -> None:
+    """Submit a job, of whole nodes unless it is said otherwise."""
     container = {"name": "main", "image": "none", "command": ["train"]}
-    resources = {"limits": {"nvidia.com/gpu": 8}, "requests": {"nvidia.com/gpu": 8}}
+    resources = {what: {"nvidia.com/gpu": gpus} for what in ("limits", "requests")}
     template = {"spec": {"containers": [{**container, "resources": resources}]}}
     role = {"name": "worker", "replicas": workers, "template": template}
     body = {"framework": "plain", "roles": [role], **spec}

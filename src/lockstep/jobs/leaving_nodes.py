@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from lockstep.api.core import Node
+from lockstep.api.names import RECLAIM_TAINT
 from lockstep.api.worlds import Report
 from lockstep.jobs.failures import Failure
 from lockstep.jobs.roster import Roster, leaving
@@ -29,6 +30,7 @@ TAINTS: Final = frozenset(
         "karpenter.sh/disruption",
         "ToBeDeletedByClusterAutoscaler",
         "lockstep.dev/leaving",
+        RECLAIM_TAINT,
     }
 )
 

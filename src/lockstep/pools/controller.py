@@ -24,8 +24,10 @@ from lockstep.pools.calls import Calls
 from lockstep.pools.core import holding
 from lockstep.pools.core.adoption import adoptions
 from lockstep.pools.core.book import Book, patch
+from lockstep.pools.core.emptying import emptying, in_use
 from lockstep.pools.core.growth import Growth, grow
 from lockstep.pools.core.pool import Pool, held_for, is_ready, problems, seen
+from lockstep.pools.core.reclaiming import announced
 from lockstep.pools.core.shrinking import shrink
 from lockstep.pools.metrics import PoolMetrics
 from lockstep.pools.providers.registry import Providers
@@ -42,6 +44,8 @@ CLEAR_SECONDS = 5.0
 """Seconds after which pods that may not leave yet are asked again."""
 AUDIT_SECONDS = 60.0
 """Seconds between two looks for machines that belong to no node and no request."""
+EMPTY_SECONDS = 30.0
+"""Seconds between two looks for a node whose gangs can move to others."""
 WATCH_SECONDS = 5.0
 """Seconds between two looks at what has become of nodes on their way."""
 
@@ -72,6 +76,7 @@ class PoolController:
         self._told: dict[WorkloadKey, Provision] = {}
         self._audited: dict[str, float] = {}
         self._telling: asyncio.Task[None] | None = None
+        self._looked_at = 0.0
 
     async def run(self) -> None:
         """Look after the pools until cancelled; without any nothing is kept."""
@@ -144,6 +149,7 @@ class PoolController:
         self._calls.send(current, book)
         await self._admit(world, current)
         due = [await self._shrink(world, pool, growth, now) for pool in current]
+        due.append(await self._empty(world, current, growth, now))
         self._tell_gangs(world, current, growth, now)
         due += [holding.next_end(pool, now) for pool in current]
         due += [pool.rests_until() for pool in current]
@@ -242,6 +248,27 @@ class PoolController:
         for node in found.give_back:
             self._calls.give_back(pool, node, self._upkeep.empty)
         return found.look_at
+
+    async def _empty(
+        self, world: World, pools: Sequence[Pool], growth: Growth, now: float
+    ) -> float | None:
+        """Announce that a node goes whose gangs can move to others; return when to look again."""
+        if not in_use(world.cluster):
+            return None
+        if now >= self._looked_at + EMPTY_SECONDS:
+            self._looked_at = now
+            nodes = {n.metadata.name: n for pool in pools for n in world.of_pool(pool.name)}
+            needed = growth.needed | _reserved(world)
+            found = (
+                None
+                if any(map(announced, nodes.values()))
+                else emptying(world.cluster, pools, now, needed=needed, pods=world.keys_on)
+            )
+            if found is not None:
+                await self._upkeep.announce(nodes[found.node])
+                pool = next(pool for pool in pools if pool.name == found.pool)
+                self._recorder.event(pool.object, "Normal", "Emptied", found.in_words())
+        return self._looked_at + EMPTY_SECONDS
 
     def _tell_gangs(self, world: World, pools: Sequence[Pool], growth: Growth, now: float) -> None:
         """Write into the gangs' statuses what is done for them, or why nothing is.

@@ -10,7 +10,7 @@ from typing import Any
 from lockstep.api import timestamp
 from lockstep.api.core import NODES, PODS, Node, Pod
 from lockstep.api.gang import GANGS, Gang, Provision
-from lockstep.api.names import HELD_TAINT, IDLE_ANNOTATION, LEAVING_ANNOTATION
+from lockstep.api.names import HELD_TAINT, IDLE_ANNOTATION, LEAVING_ANNOTATION, RECLAIM_TAINT
 from lockstep.api.wire import to_builtins
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import Conflict, Invalid, NotFound, TooManyRequests
@@ -41,6 +41,12 @@ class Upkeep:
         for node in nodes:
             taints = [taint for taint in node.spec.taints if taint.key != HELD_TAINT]
             await self._node(node, {"spec": {"taints": to_builtins(taints)}})
+
+    async def announce(self, node: Node) -> None:
+        """Say that a node goes: no pod comes any more, and those on it leave as for a cloud."""
+        taint = {"key": RECLAIM_TAINT, "value": "emptied", "effect": "NoSchedule"}
+        taints = [*to_builtins(node.spec.taints), taint]
+        await self._node(node, {"spec": {"taints": taints}})
 
     async def shrink(self, found: Shrinkage, now: float) -> None:
         """Note down what is idle, cordon what leaves, uncordon what stays."""

@@ -64,6 +64,10 @@ class World:
         """Return the pods on a node that take part in whether it is idle."""
         return [pod for pod in self.pods.by_index(NODE_INDEX, node) if occupies(pod)]
 
+    def keys_on(self, node: str) -> set[tuple[str, str]]:
+        """Return namespace and name of those pods."""
+        return {(pod.metadata.namespace, pod.metadata.name) for pod in self.on_node(node)}
+
     def busy(self, node: str) -> bool:
         """Return whether anything runs on a node that does not run on all of them."""
         return bool(self.on_node(node))

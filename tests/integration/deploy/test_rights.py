@@ -79,6 +79,10 @@ UNSEEN = {
         ),
         # Only where the answer to a creation was lost.
         Right("lockstep.dev", "queues", "get"),
+        # Only where there are pools and Volcano's kind at once; the scheduler, which reads it too,
+        # is seen to do so.
+        Right("topology.volcano.sh", "hypernodes", "list"),
+        Right("topology.volcano.sh", "hypernodes", "watch"),
         # Only where kube-controller-manager, which binds volumes too, has not been faster.
         Right("", "persistentvolumes/status", "patch"),
         Right("", "persistentvolumeclaims/status", "patch"),

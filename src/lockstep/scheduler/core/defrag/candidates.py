@@ -114,19 +114,14 @@ def candidate_sets(
     """
     found = []
     for workload in _lower(cluster, wanted, problem):
-        if not _settled(cluster, workload) or (rest and not _rested(workload, rest, now)):
+        whole = whole_gang(cluster, workload, costs=costs, now=now, rest=rest)
+        if whole is None:
             continue
-        seconds = costs.seconds(workload, now)
-        if seconds is None:
-            continue
-        members = tuple(workload.bound)
-        gpus = gpus_of(members)
-        found.append(MoveCandidate(workload, members, gpus, seconds * gpus))
+        found.append(whole)
         if spare := dispensable(workload):
-            pause = costs.pause() * gpus
-            found.append(
-                MoveCandidate(workload, spare, gpus_of(spare), pause, len(members) - len(spare))
-            )
+            pause = costs.pause() * whole.gpus
+            stays = len(whole.members) - len(spare)
+            found.append(MoveCandidate(workload, spare, gpus_of(spare), pause, stays))
     found.sort(key=lambda mover: mover.order)
     sets = [list(_allowed(found, Allowance(cluster.budgets), spared))]
     if cluster.budgets:
@@ -137,6 +132,20 @@ def candidate_sets(
             sets.append(sorted(able, key=lambda mover: mover.order))
     several = {tuple((m.key, *(pod.key for pod in m.members)) for m in one): one for one in sets}
     return [one for one in several.values() if one]
+
+
+def whole_gang(
+    cluster: Cluster, workload: Workload, *, costs: MoveCosts, now: float, rest: float = 0.0
+) -> MoveCandidate | None:
+    """Return a gang as one that moves as a whole; None where it is not to be moved now."""
+    if not _settled(cluster, workload) or (rest and not _rested(workload, rest, now)):
+        return None
+    seconds = costs.seconds(workload, now)
+    if seconds is None:
+        return None
+    members = tuple(workload.bound)
+    gpus = gpus_of(members)
+    return MoveCandidate(workload, members, gpus, seconds * gpus)
 
 
 def _allowed(

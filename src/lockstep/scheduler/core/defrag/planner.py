@@ -214,17 +214,21 @@ class MovePlanner:
         key = mover.key, tuple(member.name for member in mover.members)
         found = self._problems.get(key)
         if found is None:
-            workload = Workload(mover.key)
-            workload.adopt(mover.workload.gang)
-            there = mover.workload.members if mover.stays else {}
-            workload.members = there | {
-                member.name: replace(member, node="", grant=NOTHING, account=None)
-                for member in mover.members
-            }
-            found = problem_of(self._cluster, workload)
-            found = replace(found, needs=found.wants)
-            self._problems[key] = found
+            found = self._problems[key] = waiting_again(self._cluster, mover)
         return found
+
+
+def waiting_again(cluster: Cluster, mover: MoveCandidate) -> Problem:
+    """Return what a gang asks for whose members that move wait again, all of them."""
+    workload = Workload(mover.key)
+    workload.adopt(mover.workload.gang)
+    there = mover.workload.members if mover.stays else {}
+    workload.members = there | {
+        member.name: replace(member, node="", grant=NOTHING, account=None)
+        for member in mover.members
+    }
+    found = problem_of(cluster, workload)
+    return replace(found, needs=found.wants)
 
 
 def cheapest_first(movers: Sequence[MoveCandidate]) -> Iterator[tuple[float, list[MoveCandidate]]]:
