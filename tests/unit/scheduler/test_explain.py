@@ -39,7 +39,7 @@ GANGS = [
         [
             "needs 5 pods x 8 GPUs under one spine",
             "s1, has room for 4 of 5 now: 1 pod (8 GPUs) short",
-            "even with nobody else there it would not hold it",
+            "even empty, that domain would not hold it",
             "without the required tier it would start now",
         ],
         [],
@@ -53,7 +53,7 @@ GANGS = [
             "8 of 8 GPUs in use; held by gang h (8 GPUs)",
             "without the required tier it would start now",
         ],
-        ["even with nobody"],
+        ["even empty"],
     ),
     (
         TWO_SPINES,
@@ -169,9 +169,9 @@ def test_what_would_change_it_agrees_with_why(drawing, gangs, remedy):
     Decider(cluster).decide(0.0)
     verdict = explain(cluster, cluster.workloads[WorkloadKey("Gang", "default", "g")])
     assert verdict.remedy == remedy
-    # Whoever waits for room that will not come is told so in both places, or in neither.
+    # A gang that waits for room that will not come is told so in both places, or in neither.
     if "others end" not in remedy and verdict.reason == "NotEnoughRoom":
-        assert "even with nobody else there" in verdict.message
+        assert "even empty, " in verdict.message
 
 
 def test_every_advised_reason_is_one_that_is_given():

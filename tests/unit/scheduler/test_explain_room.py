@@ -62,7 +62,7 @@ def test_others_that_end_make_no_room_where_only_its_own_members_stand(free, hel
     verdict = explain(cluster, cluster.workloads[key])
     assert "its own members (2 GPUs)" in verdict.message
     assert ("when others end" in verdict.remedy) == helps
-    assert ("even with nobody else there" in verdict.message) == (not helps)
+    assert ("even empty, " in verdict.message) == (not helps)
 
 
 def test_of_what_is_short_nothing_is_told_that_is_not():

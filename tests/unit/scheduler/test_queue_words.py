@@ -117,7 +117,7 @@ def test_that_others_end_helps_only_within_the_limit_on_a_model(most: int, helps
     decider.decide(0.0)
     _, said, remedy = waits(cluster, "b")
     assert (remedy == "room in the cluster when others end") == helps
-    over = "even with nobody else there the cluster would not hold it within its queue's limits"
+    over = "even empty, the cluster would not hold it within its queue's limits"
     assert (over in said) == (not helps)
     for name in ("n0", "n1", "n2"):
         cluster.remove_pod("default", f"p-{name}")

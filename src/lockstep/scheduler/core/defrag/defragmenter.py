@@ -231,7 +231,7 @@ class Defragmenter:
         except ValueError as error:
             return self._refuse(workload, asked, f"annotation {DEFRAGMENT_ANNOTATION}: {error}")
         if workload.bound:
-            return self._refuse(workload, asked, "it has its nodes; nobody needs to move for it")
+            return self._refuse(workload, asked, "it has its nodes; nothing needs to move for it")
         found = self.propose(look)
         if isinstance(found, str):
             return self._refuse(workload, asked, found)
@@ -258,7 +258,7 @@ class Defragmenter:
             return "its queue may not use what it asks for; moves do not change that"
         planner = MovePlanner(self._cluster, workload, problem, self._preemptor.leaving())
         if planner.fits():
-            return "it has room without anybody moving, and waits for its turn"
+            return "it has room without any move, and waits for its turn"
         sets = candidate_sets(
             self._cluster,
             workload,

@@ -43,7 +43,7 @@ BY_REASON = {
     "UnknownTier": "a required tier that the Topology has, or the tier added to it",
     "MembersApart": "the members that stand apart deleted, or no required tier",
     "MembersMissing": "the missing pods; a gang starts whole",
-    "Gated": "pods without schedulingGates; whoever set them removes them",
+    "Gated": "pods without schedulingGates; the controller that set them removes them",
 }
 """What a reason calls for, where nothing can be tried out."""
 
@@ -67,11 +67,11 @@ class Remedies:
         """Return in words what would help, and what would not; *domain* is the best one."""
         parts = [self._lifting(view)]
         if domain is not None and self.holds_when_empty(domain) is False:
-            there = "the cluster" if domain.level == EVERYWHERE else "it"
+            there = "the cluster" if domain.level == EVERYWHERE else "that domain"
             search = self._undisturbed()
             capped = search is None or search.problem.headroom
             within = " within its queue's limits" if capped else ""
-            parts.append(f"even with nobody else there {there} would not hold it{within}")
+            parts.append(f"even empty, {there} would not hold it{within}")
         if domain is not None and self.starts_without_tier():
             parts.append("without the required tier it would start now")
         if self.starts_unaligned():
