@@ -29,6 +29,10 @@ CAUSES: Final[dict[str, str]] = {
         "fault: a default that is added to a definition reaches objects when they are next "
         "written, not when they are read"
     ),
+    "volume attributes class": "meant: VolumeAttributesClasses are not served",
+    "life of a ResourceClaim": (
+        "fault: a quota counts ResourceClaims, and not the devices that they ask for"
+    ),
     "namespace deletion should delete pod first": (
         "fault: all objects of a namespace are deleted at once, pods not before others, and no "
         "condition says what is left"

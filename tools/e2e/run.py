@@ -30,7 +30,7 @@ BEGIN: Final = "<!-- written by `make e2e` -->"
 END: Final = "<!-- end of e2e -->"
 GROUPS: Final = {
     "discovery": r"AggregatedDiscovery|\bDiscovery\b|server version",
-    "CRDs": r"CustomResourceDefinition",
+    "CRDs": r"CustomResourceDefinition (resources|Watch)",
     "CRDs in OpenAPI": r"CustomResourcePublishOpenAPI|OpenAPIV3",
     "CRDs, rules and fields": (
         r"CustomResourceFieldSelectors|CRDValidationRatcheting|CustomResourceValidationRules"
