@@ -123,6 +123,7 @@ def _card(index: int, **more: object) -> Values:
         "pcie_replay": 0,
         "pcie_width": 16,
         "pcie_width_max": 16,
+        "pcie_generation_max": 5,
         "pcie_generation": 5,
         "throttle": 1,
         "remapped_corrected": 0,

@@ -91,6 +91,12 @@ async def _signals(node: Node) -> None:
     await part.run()
 
 
+async def _returning(node: Node) -> None:
+    from lockstep.health.returning import ReturnPart
+
+    await ReturnPart(node.client, node.name, node.settings.reset_hook).run()
+
+
 def _readings(node: Node) -> dict[str, dict[str, float]]:
     """Return what counters and states of this node's devices are now, by device."""
     from lockstep.health import signals
@@ -140,6 +146,7 @@ PARTS: Final = (
     Part("unmetered", _unmetered, lambda node: node.granter is not None),
     Part("kernel-log", _kernel_log, lambda node: node.settings.kernel_log is not None),
     Part("signals", _signals),
+    Part("returning", _returning),
     Part("network", _network),
     Part("rails", _rails, lambda _: os.geteuid() == 0),
     Part("device-plugin", _hand_out, lambda node: node.settings.kubelet is not None),

@@ -32,6 +32,8 @@ class Settings:
     """Where the shares of this node's containers lie; none where the node makes none."""
     kernel_log: Path | None = None
     """What the kernel's messages are read from; none where they may not be read."""
+    reset_hook: Path | None = None
+    """What resets a device of this node."""
 
 
 class Node:

@@ -9,6 +9,7 @@ from msgspec import Meta, field
 from lockstep.api.duration import Duration
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
+from lockstep.api.node_health import CheckName
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
@@ -26,6 +27,10 @@ class HealthPolicySpec(Wire, frozen=True):
         list[str],
         Meta(description="Queues whose pods are ended; none: those of all. Others stay."),
     ] = []
+    jobs: Annotated[
+        dict[str, str],
+        Meta(description="Labels of the pods that are ended; none: all. Others stay."),
+    ] = {}
     acts: Annotated[
         list[Isolating], Meta(description="What is done without being asked; none: nothing.")
     ] = field(default_factory=lambda: ["isolate_node", "reset_gpu"])
@@ -45,6 +50,21 @@ class HealthPolicySpec(Wire, frozen=True):
         Meta(description="Nodes of a domain that are acted upon in an hour."),
     ] = None
     cool_down: Annotated[Duration, Meta(description="Time between two acts on one node.")] = "0s"
+    return_checks: Annotated[
+        list[CheckName],
+        Meta(description="What a node must pass before it comes back; none: nothing."),
+    ] = field(default_factory=lambda: ["matmul", "memory", "disk", "network"])
+    reset: Annotated[
+        list[Isolating],
+        Meta(description="Findings whose device the agent's hook resets once nothing uses it."),
+    ] = field(default_factory=list)
+    lemon: Annotated[
+        int, Meta(ge=0, description="Jobs that fail on a node until it is isolated; 0: never.")
+    ] = 3
+    storage_away: Annotated[
+        int,
+        Meta(ge=0, description="Nodes without their storage from which all acts wait; 0: never."),
+    ] = 2
 
 
 class HealthPolicy(Wire, frozen=True):

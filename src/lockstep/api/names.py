@@ -103,6 +103,8 @@ FAIL_NODE_ANNOTATION: Final = "lockstep.dev/fail-node"
 """On a simulated node: be dead for as long as this is there; its value says why."""
 KERNEL_LOG_ANNOTATION: Final = "lockstep.dev/kernel-log"
 """On a simulated node: lines that its kernel has logged."""
+FAILED_CHECKS_ANNOTATION: Final = "lockstep.dev/failed-checks"
+"""On a simulated node: return checks that fail there, with commas between."""
 
 RECORD_FINALIZER: Final = "lockstep.dev/record"
 """On a Gang that holds GPUs: it stays until what it used is on record."""

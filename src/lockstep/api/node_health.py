@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
@@ -13,6 +13,8 @@ from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
 MOST_FINDINGS = 64
+
+CheckName = Literal["matmul", "memory", "disk", "network"]
 
 
 class Finding(Wire, frozen=True):
@@ -29,6 +31,45 @@ class Finding(Wire, frozen=True):
     since: Annotated[str, Meta(description="When it was seen first.")] = ""
     last: Annotated[str, Meta(description="When it was seen last.")] = ""
     count: Annotated[int, Meta(ge=1, description="How often.")] = 1
+    by: Annotated[
+        Literal["", "jobs", "checks"],
+        Meta(description="What found it: checks at a return, failures of jobs; the agent else."),
+    ] = ""
+
+
+class CheckResult(Wire, frozen=True):
+    """What one check of a node says."""
+
+    name: str
+    state: Literal["ok", "failed", "skipped"]
+    device: Annotated[str, Meta(description="As gpu/3; empty: the node itself.")] = ""
+    evidence: str = ""
+
+
+class Checked(Wire, frozen=True):
+    """What the node's agent found when it was asked for checks."""
+
+    asked: Annotated[str, Meta(description="When that was asked, as status.asked says it.")]
+    results: list[CheckResult] = []
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed."""
+        return all(one.state != "failed" for one in self.results)
+
+
+class Reset(Wire, frozen=True):
+    """Devices to be reset by the hook that the node's agent was given."""
+
+    asked: Annotated[str, Meta(description="When.")]
+    devices: Annotated[list[str], Meta(description="As gpu/3; empty: the node itself.")] = []
+
+
+class ResetDone(Wire, frozen=True):
+    """What the hook did."""
+
+    asked: str
+    failed: Annotated[list[str], Meta(description="Devices that were not reset, and why.")] = []
 
 
 class NodeHealthSpec(Wire, frozen=True):
@@ -41,6 +82,10 @@ class NodeHealthSpec(Wire, frozen=True):
         str,
         Meta(description="Up to where the kernel log has been read, so that none counts twice."),
     ] = ""
+    checked: Annotated[Checked | None, Meta(description="The last checks that were asked for.")] = (
+        None
+    )
+    reset: Annotated[ResetDone | None, Meta(description="The last resets.")] = None
 
 
 class NodeHealthStatus(Wire, frozen=True):
@@ -49,6 +94,14 @@ class NodeHealthStatus(Wire, frozen=True):
     fenced: Annotated[list[str], Meta(description="Devices that are not handed out.")] = []
     tainted: Annotated[bool, Meta(description="Whether new pods are kept off the node.")] = False
     acted_at: Annotated[str | None, Meta(description="When the node was acted upon last.")] = None
+    asked: Annotated[
+        str | None, Meta(description="Since when the node waits for its return checks.")
+    ] = None
+    checks: Annotated[list[CheckName], Meta(description="Which of them are wanted.")] = []
+    network: Annotated[
+        CheckResult | None, Meta(description="What the node measured with others.")
+    ] = None
+    reset: Annotated[Reset | None, Meta(description="What the hook is to reset.")] = None
     message: str = ""
     conditions: list[Condition] = []
 

@@ -157,9 +157,13 @@ _POOLS: Final[Rules] = (
 
 _HEALTH: Final[Rules] = (
     rule(GROUP, "healthpolicies nodehealths", *_FOLLOW),
+    rule(GROUP, "nodehealths", "create", "get", "patch"),  # of jobs that fail on a node
     rule(GROUP, "nodehealths/status", "patch"),
     rule("", "nodes", "get", "patch", *_FOLLOW),
     rule("", "nodes/status pods/status", "patch"),
+    # A node that is to come back measures its network with others.
+    rule(GROUP, "networkchecks", "create", "delete", "get"),
+    rule(GROUP, "topologies", "get"),
 )
 
 _LOCAL_MODELS: Final = "localmodelcaches localmodelnamespacecaches"
@@ -448,7 +452,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule("", "nodes/status", "patch"),
             rule("", "pods", "patch", *_FOLLOW),
             rule(GROUP, "deviceusages", "create", "patch"),
-            rule(GROUP, "nodehealths", "create", "get", "patch"),
+            rule(GROUP, "nodehealths", "create", "get", "patch", *_FOLLOW),
             rule(GROUP, "networkchecks", *_FOLLOW),
             rule(GROUP, "networkchecks/status", "patch"),
             _RECORD_EVENTS,

@@ -110,6 +110,15 @@ class Save(Wire, frozen=True):
     at: float
 
 
+class LossFigures(Wire, frozen=True):
+    """How the loss of one rank goes, as its own ``backward`` is called on it."""
+
+    last: float | None = None
+    bad: Annotated[int | None, Meta(description="First step whose loss is no number.")] = None
+    high: Annotated[int | None, Meta(description="Step since which it stays far too high.")] = None
+    usual: Annotated[float | None, Meta(description="What it was before that.")] = None
+
+
 class RankFigures(Wire, frozen=True):
     """What a rank's telemetry shows; the times are those of its last 128 steps."""
 
@@ -120,6 +129,11 @@ class RankFigures(Wire, frozen=True):
     seconds: Annotated[float, Meta(description="Half of the steps took no longer.")] = 0.0
     p99: Annotated[float, Meta(description="99 of 100 steps took no longer.")] = 0.0
     data: Annotated[float, Meta(description="Share of the time that was waited for data.")] = 0.0
+    busy: Annotated[
+        list[float],
+        Meta(max_length=32, description="Seconds of its last steps before its first collective."),
+    ] = []
+    loss: LossFigures | None = None
     gpu_memory: Annotated[int, Meta(description="Most bytes that torch held of its GPU.")] = 0
     served: Annotated[bool, Meta(description="Whether torch's worker server listens.")] = False
     suspect: Annotated[
@@ -144,6 +158,7 @@ class Report(Wire, frozen=True):
     ended: Ended | None = None
     first: list[First] = []
     ranks: list[RankFigures] = []
+    first_rank: Annotated[int | None, Meta(description="The rank of its first process.")] = None
     hang: Annotated[
         list[RankSeen], Meta(description="What the ranks wait in, where that was asked.")
     ] = []

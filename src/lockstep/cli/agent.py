@@ -71,6 +71,13 @@ def agent(
         Path | None,
         typer.Option(help="Read the kernel's messages here; /dev/kmsg where it may be read."),
     ] = None,
+    reset_hook: Annotated[
+        Path | None,
+        typer.Option(
+            help="Program that resets the device that is its argument (gpu/3; empty: the node), "
+            "where a HealthPolicy asks for it."
+        ),
+    ] = None,
     compat: Annotated[
         CompatName,
         typer.Option(help="dcgm3 writes the label Hostname, dcgm4.6 the names of DCGM 4.6."),
@@ -105,6 +112,7 @@ def agent(
         kubelet,
         shares,
         kernel_log or readable(),
+        reset_hook,
     )
     part = run(kubeconfig=kubeconfig, settings=settings, ready=announce)
     serve(part, leashed=leashed, verbose=verbose)

@@ -1,15 +1,17 @@
-"""``diagnose``: what logs say of a failure."""
+"""``diagnose``: what logs, or the pods of a job, say of a failure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from lockstep.cli.failure import BadInput
-from lockstep.cli.options import Output
+from lockstep.cli.failure import BadInput, CommandFailed
+from lockstep.cli.grouped import grouped
+from lockstep.cli.options import Context, Kubeconfig, Namespace, Output
 from lockstep.cli.output import Format, encode, print_lines, structured
 
 if TYPE_CHECKING:
@@ -24,7 +26,25 @@ LONGEST_ALL: Final = 512 << 20
 """Bytes that are read of all files; of a file that is longer, its beginning and its end."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Where the job is, and where what is collected goes."""
+
+    collect: Annotated[
+        Path | None,
+        typer.Option(
+            "--collect",
+            metavar="DIR",
+            help="Ask the job's ranks now; write traces, stacks, logs and objects into DIR.",
+        ),
+    ] = None
+    namespace: Namespace = None
+    kubeconfig: Kubeconfig = None
+    context: Context = None
+
+
 @app.command()
+@grouped
 def diagnose(
     *,
     logs: Annotated[
@@ -42,21 +62,94 @@ def diagnose(
     world: Annotated[
         int, typer.Option(min=0, help="Number of all ranks; as the dumps say by default.")
     ] = 0,
-    more: Annotated[list[Path] | None, typer.Argument(help="Further logs.")] = None,
+    more: Annotated[
+        list[Path] | None, typer.Argument(metavar="[JOB|LOG]...", help="A job, or further logs.")
+    ] = None,
     output: Output = Format.TABLE,
+    cluster: Cluster,
 ) -> None:
     """Say what failed, where, whose fault it is, how sure that is, and what to do.
 
     Ranks are told by the name of a file (rank3.log) or by the lines ([rank3]:). Nothing is
-    changed, and no cluster is asked.
+    changed. A cluster is asked about a JOB alone: for the verdict on it or, with --collect, for all
+    that its ranks and nodes tell, which is kept and judged.
 
     \b
     Examples:
       lockstep diagnose --logs train.log -o json
       lockstep diagnose --logs logs/ --logs dmesg.txt
       lockstep diagnose --dumps /tmp/nccl_trace --logs logs/
+      lockstep diagnose digits
+      lockstep diagnose digits --collect found/
     """
-    from lockstep.api.wire import to_builtins
+    job = _job(logs, dumps, more, cluster.collect)
+    if job and cluster.collect is None:
+        _tell(_of_job(job, cluster), output)
+        return
+    if job and cluster.collect is not None:
+        _tell(_collected(job, cluster, cluster.collect), output)
+        return
+    _tell(_judged(logs, dumps, more, world), output)
+
+
+def _job(
+    logs: list[Path] | None, dumps: Path | None, more: list[Path] | None, collect: Path | None
+) -> str:
+    """Return the job that is meant; empty where logs are."""
+    offline = bool(logs or dumps)
+    named = [str(one) for one in more or ()]
+    if collect is not None and (offline or len(named) != 1):
+        raise BadInput("--collect: name one job", "lockstep diagnose JOB --collect DIR")
+    if collect is None and (offline or len(named) != 1 or Path(named[0]).exists()):
+        return ""
+    name = named[0].removeprefix("job/")
+    if "/" in name or name.startswith("."):
+        if collect is not None:
+            raise BadInput(f"JOB: {name} is no name of a job")
+        return ""
+    return name
+
+
+def _of_job(name: str, cluster: Cluster) -> Diagnosis:
+    from lockstep.api.training import TRAINING_JOBS
+    from lockstep.cli.connect import Session, Target, run
+
+    async def ask(session: Session) -> Diagnosis:
+        job = await session.client.get(TRAINING_JOBS, name, session.namespace)
+        if job.status.diagnosis is None:
+            raise CommandFailed(
+                f"job {name} ({job.status.phase or 'new'}): nothing is known to be wrong with it",
+                f"`lockstep diagnose {name} --collect DIR` asks its ranks now",
+            )
+        return job.status.diagnosis
+
+    return run(Target(cluster.kubeconfig, cluster.context, cluster.namespace), ask)
+
+
+def _collected(name: str, cluster: Cluster, folder: Path) -> Diagnosis:
+    from lockstep.api.training import TrainingJob
+    from lockstep.cli.collecting import collect, judged
+    from lockstep.cli.connect import Session, Target, run
+
+    async def ask(session: Session) -> tuple[TrainingJob, list[str]]:
+        return await collect(session, name, folder)
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"--collect: {folder} is there already and not an empty folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"--collect: {folder}: {error.strerror}") from None
+    job, missing = run(Target(cluster.kubeconfig, cluster.context, cluster.namespace), ask)
+    for words in missing:
+        typer.echo(f"missing: {words}", err=True)
+    typer.echo(f"kept in {folder}", err=True)
+    return judged(job, folder, _judged([folder / "logs"], None, None, 0))
+
+
+def _judged(
+    logs: list[Path] | None, dumps: Path | None, more: list[Path] | None, world: int
+) -> Diagnosis:
     from lockstep.health.core.diagnose import diagnose as judge
     from lockstep.health.core.reading import lines_of
 
@@ -67,8 +160,12 @@ def diagnose(
     if len(files) > MOST_FILES:
         raise BadInput(f"--logs: {len(files)} files; at most {MOST_FILES} are read")
     verdict = judge(line for name, data in _read(files) for line in lines_of(name, data))
-    if dumps is not None:
-        verdict = _with_dumps(verdict, dumps, world)
+    return verdict if dumps is None else _with_dumps(verdict, dumps, world)
+
+
+def _tell(verdict: Diagnosis, output: Format) -> None:
+    from lockstep.api.wire import to_builtins
+
     if structured(output):
         print(encode(_whole(to_builtins(verdict)), output), end="")
         return

@@ -64,10 +64,28 @@ async def download(session: Session, pod: str, container: str, path: str, place:
         await asyncio.to_thread(_unpack, kept, Path(folder), place)
 
 
-def _unpack(packed: IO[bytes], folder: Path, place: Path) -> None:
+async def unpacked(
+    session: Session, pod: str, container: str, argv: tuple[str, ...], folder: Path
+) -> str:
+    """Unpack the tar that a command in a pod writes into *folder*; return why it failed, or ""."""
+    said: list[bytes] = []
+    with tempfile.TemporaryFile() as kept:
+        command = Command(pod, argv, container, False, False)
+        code = await _run(session, command, None, kept.write, said.append)
+        if code:
+            return _text(said) or f"{argv[0]} ended with {code}"
+        await asyncio.to_thread(_extract, kept, folder)
+    return ""
+
+
+def _extract(packed: IO[bytes], folder: Path) -> None:
     packed.seek(0)
     with tarfile.open(fileobj=packed) as archive:
         archive.extractall(folder, filter="data")
+
+
+def _unpack(packed: IO[bytes], folder: Path, place: Path) -> None:
+    _extract(packed, folder)
     (found,) = folder.iterdir()
     shutil.move(found, place / found.name if place.is_dir() else place)
 

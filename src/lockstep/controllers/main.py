@@ -33,6 +33,7 @@ CAPABILITIES: Final = (
     "lockstep.insight.main:add_advice",
     "lockstep.pipelines.main:add_pipelines",
     "lockstep.health.remediation.controller:add_remediation",
+    "lockstep.health.remediation.lemons:add_lemons",
 )
 """Module and function of each capability's controllers; the function takes the manager."""
 

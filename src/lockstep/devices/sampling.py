@@ -104,6 +104,10 @@ class Sampler:
             ("replay", lambda: {"pcie_replay": self._call("PcieReplayCounter")}),
             ("width", lambda: {"pcie_width": self._call("CurrPcieLinkWidth")}),
             ("width_max", lambda: {"pcie_width_max": self._call("MaxPcieLinkWidth")}),
+            (
+                "generation_max",
+                lambda: {"pcie_generation_max": self._call("MaxPcieLinkGeneration")},
+            ),
             ("generation", lambda: {"pcie_generation": self._call("CurrPcieLinkGeneration")}),
             ("rows", self._rows),
             ("nvlinks", self._nvlinks),

@@ -21,6 +21,10 @@ SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 HANGING: Final = "Hanging"
 """Ranks seem not to go on."""
+STRAGGLING: Final = "Straggling"
+"""A rank is slower than the others, step after step."""
+LOSS_ABNORMAL: Final = "LossAbnormal"
+"""The loss is no number, or stays far too high."""
 CHECKPOINT_UNREADABLE: Final = "CheckpointUnreadable"
 """What is said of the last save is no time."""
 
@@ -33,6 +37,8 @@ _ORDER: Final = (
     SUCCEEDED,
     FAILED,
     HANGING,
+    STRAGGLING,
+    LOSS_ABNORMAL,
     CHECKPOINT_UNREADABLE,
 )
 
@@ -105,6 +111,8 @@ _TOLD: Final = {
     SUCCEEDED: False,
     FAILED: True,
     HANGING: True,
+    STRAGGLING: True,
+    LOSS_ABNORMAL: True,
     CHECKPOINT_UNREADABLE: True,
 }
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Final
 
+from msgspec import structs
+
 from lockstep.api import timestamp
 from lockstep.api.core import (
     CONFIG_MAPS,
@@ -34,6 +36,7 @@ from lockstep.api.roles import launcher_host
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import to_builtins
 from lockstep.api.worlds import WORLD_SUFFIX
+from lockstep.health.core.diagnose import with_earlier
 from lockstep.health.core.lifecycle import is_lost
 from lockstep.jobs import awaited, ssh
 from lockstep.jobs import conditions as cond
@@ -106,7 +109,7 @@ class JobController:
         if self._replaced.get(key) == job.metadata.resource_version:
             return _CATCH_UP
         seen = await self._see(job)
-        decision = decide(seen, self.clock())
+        decision = self._with_earlier(job, decide(seen, self.clock()))
         if not await self._holds(seen, decision):
             return _CATCH_UP
         try:
@@ -118,6 +121,27 @@ class JobController:
             self._refusals[key] = refusals
             return 0.0
         return decision.again
+
+    def _with_earlier(self, job: TrainingJob, decision: Decision) -> Decision:
+        """Return *decision* with what a job of the same spec says of a verdict that is new."""
+        found = decision.status.diagnosis
+        if found is None or found.class_ != "user" or found == job.status.diagnosis:
+            return decision
+        if job.status.diagnosis is not None and job.status.diagnosis.cause == found.cause:
+            return replace(
+                decision, status=structs.replace(decision.status, diagnosis=job.status.diagnosis)
+            )
+        meta = job.metadata
+        same = (
+            one.metadata.name
+            for one in self.caches.jobs
+            if one.metadata.namespace == meta.namespace
+            and one.metadata.uid != meta.uid
+            and one.status.phase == "Succeeded"
+            and one.spec == job.spec
+        )
+        verdict = with_earlier(found, next(same, ""))
+        return replace(decision, status=structs.replace(decision.status, diagnosis=verdict))
 
     async def _see(self, job: TrainingJob) -> Seen:
         namespace, name = job.metadata.namespace, job.metadata.name

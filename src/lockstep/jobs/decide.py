@@ -28,6 +28,8 @@ from lockstep.jobs import (
     leaving_nodes,
     ranks,
     seating,
+    storage,
+    watching,
 )
 from lockstep.jobs.awaited import held_back
 from lockstep.jobs.frameworks import FRAMEWORKS
@@ -81,6 +83,7 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
     told = gathering.reports(seen, roster)
     status = structs.replace(status, replicated=gathering.replicated(roster, told, status))
     status = _durable(status, gathering.saved_at(roster, told))
+    status = storage.held(seen, status, now)
     spares = seating.ready(roster.standing, told, status)
     found: list[failures.Failure] = []
     if _succeeded(framework, job, roster):
@@ -93,7 +96,13 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
         status = failures.judge(job, framework, status, found, now, spares=spares)
         status = diagnosis.of_pods(seen, status, roster, found, now)
     elif ended := ranks.lost(told, status.generation):
-        status = ranks.judge(job, goodput.forgiven(status, told), ended, told, now)
+        gone = storage.away(seen, now)
+        forgiven = goodput.forgiven(status, told)
+        status = (
+            storage.wait(forgiven, gone, ranks.words(ended), now)
+            if gone
+            else ranks.judge(job, forgiven, ended, told, now)
+        )
         status = diagnosis.of_ranks(seen, status, roster, told, now)
     elif failures.resized(job, roster):
         status = failures.anew(status, "Resized", "the job's size has changed", now)
@@ -101,10 +110,10 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
         status = failures.anew(status, "RestartAsked", "a restart was asked for", now)
     elif hanging.judged(seen, status):
         status = hanging.judge(seen, status, roster, told, now)
-    elif gathering.outgrown(seen, status, roster):
-        status = failures.regroup(status)
-    elif resized := _other_seats(job, status, roster, told, now):
-        status = failures.regroup(resized)
+    elif regrouped := _other_seats(seen, status, roster, told, now):
+        status = failures.regroup(regrouped)
+    else:
+        status = watching.judge(seen, status, roster, told, now)
     if status.generation != job.status.generation:
         status = goodput.reached(status, told)
     if status.phase not in TERMINAL:
@@ -126,13 +135,19 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
 
 
 def _other_seats(
-    job: TrainingJob,
+    seen: Seen,
     status: TrainingJobStatus,
     roster: Roster,
     told: Mapping[str, Report],
     now: float,
 ) -> TrainingJobStatus | None:
-    """Return *status* with another number of pods that hold ranks, where that helps now."""
+    """Return *status*, where that helps with another number of pods that hold ranks.
+
+    None where the world may stay as it is.
+    """
+    job = seen.job
+    if gathering.outgrown(seen, status, roster):
+        return status
     if not roster.standby and not cond.holds(status, cond.RESTARTING):
         return None
     ready = seating.ready(roster.standing, told, status)

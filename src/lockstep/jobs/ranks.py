@@ -42,8 +42,7 @@ def judge(
     now: float,
 ) -> TrainingJobStatus:
     """Return the status after a rank *failed*: failed for good, or the next generation."""
-    name, ended = failed
-    why = f"{name}: rank {ended.rank} {describe(ended)}"
+    ended, why = failed[1], words(failed)
     if known := PERMANENT_EXIT_CODES.get(ended.code):
         return failures.fail(status, "PermanentError", f"{why}: {known}", now)
     step = max((r.step for r in told.values() if r.step is not None), default=UNKNOWN)
@@ -58,6 +57,12 @@ def judge(
     status = failures.count(status, why, now)
     status = failures.regroup(structs.replace(status, last_error=error))
     return cond.put(status, cond.RESTARTING, True, cond.Why("RanksAnew", why), now)
+
+
+def words(failed: tuple[str, Ended]) -> str:
+    """Return which rank of which pod failed, and how."""
+    name, ended = failed
+    return f"{name}: rank {ended.rank} {describe(ended)}"
 
 
 def _again(before: LastError | None, error: LastError, ended: Ended) -> bool:

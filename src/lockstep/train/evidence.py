@@ -11,8 +11,7 @@ import hashlib
 import http.client
 import json
 import re
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -111,15 +110,12 @@ def of_ranks(ask: Ask, first: int, pids: Mapping[int, int]) -> list[Json]:
         return [one.result() for one in told]
 
 
-def collect(ask: Ask, first: int, locals_: Mapping[int, int], directory: Path) -> list[str]:
-    """Write the raw answers of the local ranks into *directory*; return the names of the files."""
-    names = []
-    stamp = int(time.time())
-    for local in locals_:
-        for handler, kind in (("fr_trace_json", "trace"), ("dump_traceback", "stacks")):
+def collect(ask: Ask, first: int, pids: Mapping[int, int]) -> Iterator[tuple[str, bytes]]:
+    """Yield what the local ranks answer, raw and as it is reported, by names of files."""
+    for seen in of_ranks(ask, first, pids):
+        yield f"ranks/rank-{seen['rank']}.json", json.dumps(seen).encode()
+    for local in pids:
+        for handler, kind in (("fr_trace_json", "traces/trace"), ("dump_traceback", "stacks/rank")):
             data = _answer(ask, local, handler)
             if data is not None:
-                name = f"{kind}-{stamp}-{first + local}"
-                (directory / name).write_bytes(data)
-                names.append(name)
-    return names
+                yield f"{kind}-{first + local}", data

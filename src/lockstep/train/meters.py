@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
 import socket
 import time
 from pathlib import Path
 from typing import Any
 
+from lockstep.health.core.rank_figures import BUSY, busy, created, ends, losses
 from lockstep.train.telemetry import SIZE, Meter, Reading, meter_path, server_path
 
 Json = dict[str, Any]
 
 SUSPECT_AFTER = 10.0
+BUSY_EVERY = 10.0
+"""Seconds between two looks at when a rank calls its collectives."""
 _TIMES = 3.0
 _LEAST_STEPS = 3
 _LONGEST_ANSWER = 16 << 20
@@ -31,6 +35,7 @@ class Meters:
         self._directory = str(directory)
         self._generation = 0
         self._open: dict[int, Meter] = {}
+        self._busy: dict[int, tuple[float, list[float]]] = {}
 
     def variables(self, env: dict[str, str]) -> Json:
         """Return what ranks are told so that their figures come to be known."""
@@ -46,7 +51,11 @@ class Meters:
         """Follow the ranks of *generation* from now on, and forget those of earlier ones."""
         for path in Path(self._directory).glob("rank-*.*"):
             path.unlink(missing_ok=True)
-        self._generation, self._open = generation, {}
+        self.follow(generation)
+
+    def follow(self, generation: int) -> None:
+        """Read and ask the ranks of *generation* from now on."""
+        self._generation, self._open, self._busy = generation, {}, {}
 
     def read(self, count: int) -> dict[int, Reading]:
         """Return what the meters of the *count* local ranks show, as far as there are any."""
@@ -61,7 +70,32 @@ class Meters:
     def told(self, count: int) -> list[Json]:
         """Return the figures of the local ranks as they are reported."""
         now, clock = time.monotonic(), time.time()
-        return [_words(local, one, now, clock) for local, one in self.read(count).items()]
+        return [
+            {**_words(local, one, now, clock), **self._figures(local, one, now)}
+            for local, one in self.read(count).items()
+        ]
+
+    def _figures(self, local: int, reading: Reading, now: float) -> Json:
+        """Return how long a rank was busy in its last steps, and how its loss goes."""
+        said: Json = {}
+        if loss := losses(reading.steps - len(reading.losses) + 1, reading.losses):
+            said["loss"] = loss
+        known = self._busy.get(local)
+        enough = reading.served and reading.steps >= BUSY + 2
+        if enough and (known is None or now - known[0] >= BUSY_EVERY):
+            known = self._busy[local] = (now, self._arrivals(local, reading))
+        if known is not None and known[1]:
+            said["busy"] = [round(one, 6) for one in known[1]]
+        return said
+
+    def _arrivals(self, local: int, reading: Reading) -> list[float]:
+        try:
+            dump = json.loads(self.ask(local, "fr_trace_json"))
+        except (OSError, http.client.HTTPException, ValueError, RecursionError):
+            return []
+        lengths = [seconds for seconds, _ in reading.kept[-BUSY:]]
+        calls = created(dump, time.time() - time.monotonic())
+        return busy(ends(reading.last, lengths), calls)
 
     def _find(self, local: int) -> Meter | None:
         path = meter_path(self._directory, self._generation, local)

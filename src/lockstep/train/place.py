@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ACCOUNT = Path("/var/run/secrets/lockstep.dev")
+DIRECTORY = "lockstep-run-"
+"""How the names of launchers' directories begin."""
 
 
 class NoPlace(Exception):
@@ -66,4 +68,4 @@ def runtime_directory() -> Path:
 
     base = os.environ.get("XDG_RUNTIME_DIR")
     usable = base if base and os.access(base, os.W_OK) else None
-    return Path(tempfile.mkdtemp(prefix="lockstep-run-", dir=usable))
+    return Path(tempfile.mkdtemp(prefix=DIRECTORY, dir=usable))

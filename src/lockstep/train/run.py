@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from lockstep.train import collecting, preflight
 from lockstep.train import ranks as processes
 from lockstep.train.catalogue import NotStored
 from lockstep.train.evidence import of_ranks
@@ -45,6 +46,8 @@ _STOPPED = 128 + signal.SIGTERM
 def main() -> None:
     """Run the launcher; its exit code is that of the pod."""
     command = sys.argv[1:]
+    if command == ["--collect"]:
+        sys.exit(collecting.main())
     if command[:1] == ["--"]:
         command = command[1:]
     if not command:
@@ -198,7 +201,11 @@ class Launcher:
         own["LOCKSTEP_STORED"] = stored
         own |= reading.variables(os.environ, self.probes)
         self._variables = {**os.environ, **own, "PATH": path, "LOCKSTEP_NOTE": str(note)}
+        if wrong := preflight.wrong(os.environ, processes.seat(self.place, world)):
+            self._without(world, 0, wrong)
+            return
         self.meters.begin(self.member.generation)
+        collecting.note(self.directory, self.place, self.member.generation, own)
         reading.forget(self.probes)
         generation, which = self.member.generation, object()
 
@@ -266,6 +273,7 @@ class Launcher:
             said |= self.saving.told()
             if ranks := self.meters.told(self.place.processes):
                 said["ranks"] = ranks
+                said["firstRank"] = int(self._variables.get("LOCKSTEP_FIRST_RANK", "0"))
             if self._hang:
                 said["hang"] = self._hang
             if probes := reading.sheets(self.probes):

@@ -15,6 +15,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import math
 import mmap
 import os
 import struct
@@ -31,8 +32,9 @@ RING = 128
 _HEAD = struct.Struct("<QQddQQ")
 """Sequence, steps, end of the last one, begin of the program, process, GPU memory in bytes."""
 _SEQUENCE = struct.Struct("<Q")
-_STEP = struct.Struct("<dd")
-"""Seconds of a step, and of those what was waited for data."""
+_STEP = struct.Struct("<ddd")
+"""Seconds of a step, of those what was waited for data, and the last loss that was known."""
+_NO_LOSS = -math.inf
 _RING_AT = 64
 _SERVED_AT = 56
 SIZE = _RING_AT + RING * _STEP.size
@@ -70,12 +72,14 @@ class Meter:
         """Note that the worker server listens."""
         self._memory[_SERVED_AT] = 1
 
-    def step(self, now: float, seconds: float, waited: float, memory: int) -> None:
+    def step(
+        self, now: float, seconds: float, waited: float, memory: int, loss: float = _NO_LOSS
+    ) -> None:
         """Note a step that ended at *now*."""
         sequence, steps, _, began, pid, _ = _HEAD.unpack_from(self._memory, 0)
         _SEQUENCE.pack_into(self._memory, 0, sequence + 1)
         at = _RING_AT + steps % RING * _STEP.size
-        _STEP.pack_into(self._memory, at, seconds, waited)
+        _STEP.pack_into(self._memory, at, seconds, waited, loss)
         _HEAD.pack_into(self._memory, 0, sequence + 1, steps + 1, now, began, pid, memory)
         _SEQUENCE.pack_into(self._memory, 0, sequence + 2)
 
@@ -88,10 +92,14 @@ class Meter:
             if sequence == after and sequence % 2 == 0:
                 break
         count = min(int(steps), RING)
+        begin = int(steps) - count
+        places = [_RING_AT + i % RING * _STEP.size for i in range(begin, int(steps))]
+        kept = [_STEP.unpack_from(raw, place) for place in places]
         # The first one has no begin.
-        kept = [_STEP.unpack_from(raw, _RING_AT + i * _STEP.size) for i in range(count)]
-        pairs = [(seconds, waited) for seconds, waited in kept if seconds > 0]
-        return Reading(int(steps), last, began, int(pid), int(memory), bool(raw[_SERVED_AT]), pairs)
+        pairs = [(seconds, waited) for seconds, waited, _ in kept if seconds > 0]
+        losses = [loss for _, _, loss in kept]
+        served = bool(raw[_SERVED_AT])
+        return Reading(int(steps), last, began, int(pid), int(memory), served, pairs, losses)
 
 
 @dataclass(frozen=True)
@@ -106,7 +114,9 @@ class Reading:
     memory: int
     served: bool
     kept: Sequence[tuple[float, float]]
-    """Seconds of the last steps, and of those what was waited for data."""
+    """Seconds of the last steps, and of those what was waited for data; the first is the oldest."""
+    losses: Sequence[float] = ()
+    """The loss of each of the last ``RING`` steps, or what was known of it by then."""
 
     @property
     def data(self) -> float:
@@ -178,6 +188,7 @@ class _Watch:
         self._last, self._waited, self._steps, self._memory = 0.0, 0.0, 0, 0
         self._torch: Any = None
         self._server: Any = None
+        self._losses = _Losses()
         self.fd = -1
 
     def torch_there(self, torch: Any) -> None:
@@ -186,6 +197,7 @@ class _Watch:
         # By their names: torch hides some of its modules behind functions of the same name.
         optimizers = importlib.import_module("torch.optim.optimizer")
         optimizers.register_optimizer_step_post_hook(self._stepped)
+        self._losses.watch(torch)
         loaders = importlib.import_module("torch.utils.data.dataloader")
         self._time_loader(loaders._BaseDataLoaderIter)
         self._serve(torch)
@@ -201,7 +213,7 @@ class _Watch:
         if self._steps % _MEMORY_EVERY == 1 and self._torch.cuda.is_initialized():
             self._memory = int(self._torch.cuda.max_memory_reserved())
         seconds = now - self._last if self._last else 0.0
-        self._meter.step(now, seconds, self._waited, self._memory)
+        self._meter.step(now, seconds, self._waited, self._memory, self._losses.known())
         self._last, self._waited, self._steps = now, 0.0, self._steps + 1
 
     def _time_loader(self, iterator: Any) -> None:
@@ -230,6 +242,72 @@ class _Watch:
     def _end(self) -> None:
         with _silent():
             self._server.shutdown()
+
+
+class _Losses:
+    """The loss that the program calls ``backward`` on; never waits for a device.
+
+    Where losses are scaled for half precision, it is the one before that.
+    """
+
+    def __init__(self) -> None:
+        self._loss = _NO_LOSS
+        self._scaled = False
+        self._copy: Any = None
+        self._copied: Any = None
+        self._torch: Any = None
+
+    def watch(self, torch: Any) -> None:
+        """Take note of the losses of *torch*'s tensors and scalers."""
+        self._torch, losses = torch, self
+        backward = torch.Tensor.backward
+
+        def noted(tensor: Any, *args: Any, **options: Any) -> Any:
+            if not losses._scaled:
+                losses.note(tensor)
+            return backward(tensor, *args, **options)
+
+        torch.Tensor.backward = noted
+        scaler = getattr(getattr(torch, "amp", None), "GradScaler", None)
+        if scaler is None:
+            return
+        scale = scaler.scale
+
+        def scaled(one: Any, outputs: Any) -> Any:
+            if one.is_enabled() and isinstance(outputs, torch.Tensor):
+                losses._scaled = True
+                losses.note(outputs)
+            return scale(one, outputs)
+
+        scaler.scale = scaled
+
+    def note(self, tensor: Any) -> None:
+        """Keep the value of a loss, or begin to copy it from its device."""
+        with contextlib.suppress(Exception):
+            if tensor.numel() != 1 or tensor.device.type not in ("cpu", "cuda"):
+                return
+            if tensor.device.type == "cpu":
+                self._loss = float(tensor.detach())
+                return
+            self._look()
+            if self._copied is not None:
+                return
+            if self._copy is None:
+                self._copy = self._torch.empty(1, dtype=self._torch.float32, pin_memory=True)
+            self._copy.copy_(tensor.detach().reshape(1), non_blocking=True)
+            self._copied = self._torch.cuda.Event()
+            self._copied.record()
+
+    def known(self) -> float:
+        """Return the last loss that is known."""
+        with contextlib.suppress(Exception):
+            self._look()
+        return self._loss
+
+    def _look(self) -> None:
+        if self._copied is not None and self._copied.query():
+            self._copied = None
+            self._loss = float(self._copy[0])
 
 
 @contextlib.contextmanager

@@ -119,9 +119,18 @@ async def test_a_line_in_the_kernel_log_repairs_the_gang(any_server: ApiServer) 
         health = await client.get(NODE_HEALTHS, node)
         assert [one.device for one in health.spec.findings] == [f"gpu/{index}"]
 
-        await client.patch(
-            NODES, node, {"metadata": {"annotations": {names.KERNEL_LOG_ANNOTATION: None}}}
-        )
+        over = {names.KERNEL_LOG_ANNOTATION: None, names.FAILED_CHECKS_ANNOTATION: "disk"}
+        await client.patch(NODES, node, {"metadata": {"annotations": over}})
+
+        async def failed() -> bool:
+            there = await client.get(NODE_HEALTHS, node)
+            return [one.cause for one in there.spec.findings] == ["the check disk failed"]
+
+        await eventually(failed, PATIENCE, "the finding of a check that failed")
+        assert await fenced(), "a node comes back through its checks alone"
+        over = {names.FAILED_CHECKS_ANNOTATION: None}
+        await client.patch(NODES, node, {"metadata": {"annotations": over}})
+        await client.patch(NODE_HEALTHS, node, {"spec": {"findings": []}})
 
         async def released() -> bool:
             there = await client.get(NODES, node)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import re
 import signal
+import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tests.support.apiserver import ApiServer
 from tests.support.process_node import needs_mounts
 from tests.support.training import Cluster
 from tests.support.waiting import eventually
@@ -83,7 +87,9 @@ KINDS = {
     "kind",
     ["stop", *(pytest.param(k, marks=pytest.mark.soak) for k in KINDS if k != "stop")],
 )
-async def test_the_culprit_of_a_hang_is_named(cluster: Cluster, tmp_path: Path, kind: str) -> None:
+async def test_the_culprit_of_a_hang_is_named(
+    cluster: Cluster, jobs_server: ApiServer, tmp_path: Path, kind: str
+) -> None:
     name = f"hang-{kind}"
     script = tmp_path / "train.py"
     script.write_text(SCRIPT)
@@ -107,6 +113,25 @@ async def test_the_culprit_of_a_hang_is_named(cluster: Cluster, tmp_path: Path, 
     assert (verdict.class_, verdict.place.ranks) == (class_, [CULPRIT]), verdict
     assert re.search(words, verdict.cause), verdict.cause
     print(f"{kind}: {verdict.cause}")
+    if kind == "stop":
+        await collected(jobs_server, name, tmp_path / "found")
     if (tmp_path / "hangs").exists():
         print(f"named {time.time() - (tmp_path / 'hangs').stat().st_mtime:.1f} s after")
         os.kill(int((tmp_path / "hangs").read_text()), signal.SIGKILL)
+
+
+async def collected(server: ApiServer, name: str, folder: Path) -> None:
+    """All that the ranks tell is kept, and judged as the controllers do."""
+    words = ["diagnose", name, "--collect", str(folder), "-o", "json"]
+    config = ["--kubeconfig", str(server.kubeconfig), "-n", "default"]
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "lockstep", *words, *config, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await child.communicate()
+    assert child.returncode == 0
+    assert json.loads(said)["place"]["ranks"] == [CULPRIT]
+    told = {one: sorted(p.name for p in (folder / one).iterdir()) for one in ("ranks", "traces")}
+    # One that is stopped answers nothing; the kernel says so.
+    assert told["ranks"] == [f"rank-{rank}.json" for rank in range(4)]
+    assert told["traces"] == [f"trace-{rank}" for rank in range(4) if rank != CULPRIT]
+    assert len(list((folder / "logs").iterdir())) == 2

@@ -6,7 +6,9 @@ import math
 
 import pytest
 
-from lockstep.health.core.losses import Losses, differing
+from lockstep.api.worlds import LossFigures
+from lockstep.health.core.losses import Losses, differing, reported
+from lockstep.health.core.rank_figures import NONE, busy, created, ends, losses
 
 
 def usual(job: Losses, steps: int = 40) -> None:
@@ -50,3 +52,53 @@ def test_a_spike_that_lasts_is_told_and_a_bad_batch_is_not() -> None:
 def test_states_that_differ_name_the_few(sums: dict[int, int], ranks: list[int] | None) -> None:
     told = differing(sums, 3)
     assert (told.place.ranks if told is not None else None) == ranks
+
+
+FLAT = [2.0 + 0.01 * (step % 5) for step in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([], {}),
+        ([NONE] * 3, {}),
+        (FLAT, {"last": 2.04}),
+        ([*FLAT, math.nan, 3.0], {"bad": 41, "last": 3.0}),
+        ([*FLAT, 9.0, 2.0], {"last": 2.0}),
+        ([*FLAT, 9.0, 9.0, 9.5], {"high": 43, "usual": 2.02, "last": 9.5}),
+        ([*FLAT, 9.0, 9.0, 9.5, 2.0], {"usual": 2.02, "last": 2.0}),
+    ],
+    ids=["none", "unknown", "usual", "no number", "a bad batch", "a spike", "over"],
+)
+def test_a_rank_tells_how_its_loss_goes(values: list[float], said: dict[str, float]) -> None:
+    assert losses(1, values) == said
+
+
+def test_the_rank_whose_loss_was_first_no_number_is_named() -> None:
+    told = {rank: LossFigures(bad=7 if rank == 2 else 8) for rank in range(4)}
+    assert reported(told, dict.fromkeys(range(4), 6)) is None, "not all have come to it"
+    found = reported(told, dict.fromkeys(range(4), 9))
+    assert found is not None and found.place.ranks == [2]
+
+
+def test_a_spike_of_most_ranks_is_the_jobs() -> None:
+    high, flat = LossFigures(last=9.0, usual=2.0, high=43), LossFigures(last=2.0)
+    assert reported({0: high, 1: flat}, {0: 50, 1: 50}) is None
+    found = reported({0: high, 1: high, 2: flat}, dict.fromkeys(range(3), 50))
+    assert found is not None and "rose to 9 from 2" in found.cause
+
+
+def test_a_rank_is_busy_until_its_first_collective_of_a_step() -> None:
+    step_ends = ends(103.0, [1.0, 1.0, 1.0])
+    assert step_ends == [100.0, 101.0, 102.0, 103.0]
+    entries = [
+        {"time_created_ns": int((wall - 50) * 1e9), "profiling_name": name}
+        for wall, name in [
+            (150.25, "gloo:all_reduce"),
+            (150.5, "gloo:all_reduce"),
+            (151.1, "gloo:broadcast"),
+            (151.75, "gloo:all_reduce"),
+        ]
+    ]
+    calls = created({"entries": [*entries, "nonsense", {}]}, 0.0)
+    assert busy(step_ends, calls) == [0.25, 0.75], "a step without a collective tells nothing"

@@ -48,6 +48,12 @@ def test_growth_of_more_than_an_hour_ago_is_forgotten() -> None:
             "isolate_node",
             60,
         ),
+        (
+            {"pcie_generation": 3, "pcie_generation_max": 5, "utilization": 90},
+            "the PCIe link is slower than it can be",
+            "isolate_node",
+            60,
+        ),
         ({"nvlinks_up": 17, "nvlinks": 18}, "NVLinks are down", "reset_gpu", 60),
         (
             {"files_used": 99, "files_max": 100},
@@ -70,11 +76,19 @@ def test_a_state_is_told_once_it_has_lasted(
     [
         {"throttle": 0x01 | 0x04},
         {"pcie_width": 16, "pcie_width_max": 16},
+        {"pcie_generation": 1, "pcie_generation_max": 5, "utilization": 0},
         {"nvlinks_up": 0, "nvlinks": 18},
         {"files_used": 9, "files_max": 100},
         {"remap_failure": 0, "remap_pending": 0},
     ],
-    ids=["idle or a power cap", "full width", "no links by design", "few files", "no remapping"],
+    ids=[
+        "idle or a power cap",
+        "full width",
+        "a link that sleeps",
+        "no links by design",
+        "few files",
+        "no remapping",
+    ],
 )
 def test_what_is_in_good_order_is_not_told(values: dict[str, float]) -> None:
     assert told((0, values), (100, values)) == []

@@ -170,6 +170,7 @@ FIELDS: tuple[Field, ...] = (
     _dev("remap_pending", "ROW_REMAP_PENDING", "Whether a remapping of rows waits for a reset"),
     _dev("throttle", "CLOCKS_EVENT_REASONS", "Bit mask of what holds the clocks down."),
     _dev("pcie_generation", "PCIE_LINK_GEN", "PCIe generation of the link now."),
+    _dev("pcie_generation_max", "PCIE_MAX_LINK_GEN", "PCIe generation that the link can have."),
     _dev("pcie_width", "PCIE_LINK_WIDTH", "PCIe lanes of the link now."),
     _dev("pcie_width_max", "PCIE_MAX_LINK_WIDTH", "PCIe lanes that the link can have."),
     _dev("nvlinks_up", "NVLINK_LINKS_UP", "Number of NVLinks that are up."),

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from msgspec import structs
+
 from lockstep.api.diagnosis import LONGEST_LINE, Diagnosis, Place
 from lockstep.api.node_health import Finding
 from lockstep.health.core.findings import LONGEST_SCANNED, cause_of, pci
@@ -17,6 +19,8 @@ MOST_EVIDENCE: Final = 5
 MOST_HITS: Final = 2000
 """Hits that are weighed against each other; a log that has more of them repeats itself."""
 SURE: Final = 0.8
+EARLIER: Final = 0.7
+"""What is left of the confidence that it is the user's error, where the same went well before."""
 _FINAL: Final = 0.05
 """What one more rank, or one less, changes of the confidence."""
 
@@ -124,6 +128,18 @@ def _evidence(found: list[Hit], first: Hit) -> list[str]:
             seen.add(one.signature.cause)
             lines.append(one.line.text.strip()[:LONGEST_LINE])
     return lines
+
+
+def with_earlier(verdict: Diagnosis, job: str) -> Diagnosis:
+    """Return the verdict on a user's error after *job*, the same in all, has succeeded before."""
+    if verdict.class_ != "user" or not job:
+        return verdict
+    words = f"{job} with the same spec succeeded: what differs is where, when or the data"
+    return structs.replace(
+        verdict,
+        confidence=round(verdict.confidence * EARLIER, 2),
+        evidence=[*verdict.evidence, words][-MOST_EVIDENCE:],
+    )
 
 
 def with_findings(verdict: Diagnosis, findings: Iterable[tuple[str, Finding]]) -> Diagnosis:

@@ -9,14 +9,11 @@ from statistics import median
 from typing import Final
 
 from lockstep.api.diagnosis import Diagnosis, Place
+from lockstep.api.worlds import LossFigures
+from lockstep.health.core.rank_figures import LASTING, SPIKE, spread
 from lockstep.health.core.traces import ranges
 
 WINDOW: Final = 64
-FEWEST: Final = 16
-SPIKE: Final = 8.0
-"""Deviations above the median, in medians of deviations, that make a spike."""
-LASTING: Final = 3
-"""Steps for which a spike must last; a single bad batch is none."""
 REPLAY: Final = "pause_job: hold these ranks for a replay check"
 
 
@@ -39,20 +36,34 @@ class Losses:
         if not losses:
             return None
         loss = median(losses.values())
-        usual, spread = self._spread()
-        if spread is not None and loss > usual + SPIKE * spread:
+        usual, about = spread(self._usual)
+        if about is not None and loss > usual + SPIKE * about:
             self._high += 1
             return _spike(number, loss, usual) if self._high >= LASTING else None
         self._high = 0
         self._usual.append(loss)
         return None
 
-    def _spread(self) -> tuple[float, float | None]:
-        if len(self._usual) < FEWEST:
-            return 0.0, None
-        usual = median(self._usual)
-        spread = median(abs(one - usual) for one in self._usual)
-        return usual, max(1.4826 * spread, 1e-3 * abs(usual), 1e-9)
+
+def reported(told: Mapping[int, LossFigures], steps: Mapping[int, int]) -> Diagnosis | None:
+    """Return what the ranks' own figures say together; *steps* are how many each has done.
+
+    The first step without a number is judged once all ranks have come to it. A spike is one where
+    most ranks have it: the loss of one rank alone rises with its share of the data.
+    """
+    if not told:
+        return None
+    bad = [one.bad for one in told.values() if one.bad is not None]
+    if bad and min(steps.values()) >= min(bad):
+        first = min(bad)
+        odd = sorted(rank for rank, one in told.items() if one.bad == first)
+        return _no_number(first, odd, len(told))
+    high = [one for one in told.values() if one.high is not None]
+    if len(high) * 2 <= len(told):
+        return None
+    last = median(one.last or 0.0 for one in high)
+    usual = median(one.usual or 0.0 for one in high)
+    return _spike(min(one.high or 0 for one in high), last, usual)
 
 
 def _no_number(number: int, bad: list[int], ranks: int) -> Diagnosis:

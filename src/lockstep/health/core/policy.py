@@ -6,10 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from lockstep.api import duration
+from lockstep.api import duration, timestamp
 from lockstep.api.health_policy import HealthPolicy, HealthPolicySpec
+from lockstep.api.node_health import Finding
 
 HOUR: Final = 3600.0
+AWAY: Final = 120.0
+"""Seconds for which storage counts as away after a line that says so."""
 DEFAULT: Final = HealthPolicySpec()
 """What holds where no policy is for a node."""
 
@@ -28,6 +31,19 @@ def chosen(policies: Iterable[HealthPolicy], labels: Mapping[str, str]) -> Healt
     fit = [one for one in policies if one.spec.nodes.items() <= labels.items()]
     best = min(fit, key=lambda one: (-len(one.spec.nodes), one.metadata.name), default=None)
     return best.spec if best is not None else DEFAULT
+
+
+def away(findings: Iterable[tuple[str, Finding]], now: float) -> list[str]:
+    """Return the nodes whose storage is away: a finding that pauses jobs, of the last minutes."""
+    return sorted(
+        {
+            node
+            for node, one in findings
+            if one.class_ == "storage"
+            and one.action == "pause_job"
+            and now - (timestamp.read(one.last) or 0.0) < AWAY
+        }
+    )
 
 
 def objection(

@@ -21,6 +21,8 @@ AGAIN: Final = 600.0
 """Seconds after which a state that lasts is told again."""
 _HOLDS_DOWN: Final = {0x08: "hardware", 0x40: "heat", 0x80: "the power supply"}
 FULL: Final = 0.95
+WORKS: Final = 20.0
+"""Utilization of a GPU, in per cent, from which it works."""
 
 Values = Mapping[str, float]
 
@@ -153,6 +155,12 @@ def _bad(values: Values) -> Iterator[tuple[str, _State]]:
         words = f"{width:.0f} of {most:.0f} PCIe lanes"
         state = _State("hardware", "isolate_node", 0.85, words, LASTING)
         yield "the PCIe link is narrower than it can be", state
+    speed, fastest = values.get("pcie_generation"), values.get("pcie_generation_max")
+    # A GPU that has nothing to do slows its link down by itself.
+    if speed and fastest and speed < fastest and values.get("utilization", 0) >= WORKS:
+        words = f"PCIe generation {speed:.0f} of {fastest:.0f} under load"
+        state = _State("hardware", "isolate_node", 0.85, words, LASTING)
+        yield "the PCIe link is slower than it can be", state
     up, all_ = values.get("nvlinks_up"), values.get("nvlinks")
     if up and all_ and up < all_:
         words = f"{up:.0f} of {all_:.0f} NVLinks are up"

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lockstep.api import names, timestamp
-from lockstep.api.core import NODES, PODS, Node
+from lockstep.api.core import NODES, PODS, Node, Pod
 from lockstep.api.health_policy import HEALTH_POLICIES, HealthPolicy, HealthPolicySpec
-from lockstep.api.node_health import NODE_HEALTHS, NodeHealth, NodeHealthStatus
+from lockstep.api.node_health import NODE_HEALTHS, CheckResult, NodeHealth, NodeHealthStatus, Reset
 from lockstep.api.wire import to_builtins
-from lockstep.health.core.policy import Acted, chosen, objection
+from lockstep.health.core.policy import Acted, away, chosen, objection
 from lockstep.health.remediation import plan
+from lockstep.health.remediation.pairs import Pairs
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.errors import NotFound
@@ -35,11 +36,22 @@ def add_remediation(manager: Manager) -> None:
     """Run remediation while *manager* leads."""
     healths = manager.informer(NODE_HEALTHS)
     policies, nodes = manager.informer(HEALTH_POLICIES), manager.informer(NODES)
-    shell = Remediation(manager.client, healths, policies, nodes, manager.recorder())
+    pairs = Pairs(manager.client, nodes)
+    shell = Remediation(manager.client, healths, policies, nodes, manager.recorder(), pairs)
     controller = Controller("node-health", shell.reconcile, workers=8)
     controller.follow(healths)
     controller.follow(policies, lambda _: [("", one.metadata.name) for one in healths])
     manager.add(controller)
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """What is to follow a fence: checks before what *stays* comes back, and resets."""
+
+    stays: plan.Wanted
+    policy: HealthPolicySpec
+    network: CheckResult | None
+    reset: Reset | None
 
 
 @dataclass
@@ -54,6 +66,7 @@ class Remediation:
     policies: Informer[HealthPolicy]
     nodes: Informer[Node]
     recorder: Recorder
+    pairs: Pairs
     clock: Callable[[], float] = time.time
     _deciding: asyncio.Lock = field(default_factory=asyncio.Lock)
     _acted: dict[str, float] = field(default_factory=dict)
@@ -71,6 +84,7 @@ class Remediation:
         known = self.nodes.get("", health.metadata.name)
         policy = chosen(self.policies, known.metadata.labels if known is not None else {})
         what = plan.wanted(health.spec.findings, policy)
+        stays = plan.returning(health, what, policy)
         if not what.anything and not (health.status.fenced or health.status.tainted):
             return None
         try:
@@ -80,13 +94,20 @@ class Remediation:
         if what.anything and (why := await self._objection(health, node, policy, what)):
             await self._hold(health, f"{why}; {plan.message(what)}")
             return LOOK
-        await self._fence(node, what)
-        ended = await self._end(node, what, policy.queues) if what.anything else 0
-        await self._tell(health, what)
-        if not what.anything:
+        whole = plan.both(what, stays)
+        await self._fence(node, whole)
+        pods = await self._pods(node) if whole.anything else []
+        ended = await self._end(pods, what, policy) if what.anything else 0
+        now = timestamp.show(self.clock())
+        reset = plan.resets(health, what, policy, pods, now) if policy.reset else None
+        network = health.status.network
+        if stays.anything and "network" in policy.return_checks and network is None:
+            network = await self.pairs.result(health)
+        await self._tell(health, whole, _Next(stays, policy, network, reset))
+        if not whole.anything:
             self._acted.pop(node.metadata.name, None)
             return None
-        return AGAIN if ended else LOOK
+        return AGAIN if ended or stays.anything else LOOK
 
     async def _objection(
         self, health: NodeHealth, node: Node, policy: HealthPolicySpec, what: plan.Wanted
@@ -98,6 +119,11 @@ class Remediation:
         done = set(what.fenced) <= set(status.fenced) and bool(what.tainted) <= status.tainted
         if done and (status.fenced or status.tainted):
             return ""
+        known = ((h.metadata.name, one) for h in self.healths for one in h.spec.findings)
+        gone = away(known, self.clock()) if policy.storage_away else []
+        if gone and len(gone) >= policy.storage_away:
+            some = ", ".join(gone[:4]) + (", ..." if len(gone) > 4 else "")
+            return f"held: storage is away on {len(gone)} nodes: {some} (spec.storageAway)"
         async with self._deciding:
             now, name = self.clock(), node.metadata.name
             domain = node.metadata.labels.get(policy.domain, "")
@@ -162,11 +188,13 @@ class Remediation:
                 subresource="status",
             )
 
-    async def _end(self, node: Node, what: plan.Wanted, queues: Collection[str]) -> int:
-        """End the pods that have to go; return how many those were."""
+    async def _pods(self, node: Node) -> list[Pod]:
         selector = f"spec.nodeName={node.metadata.name}"
-        pods = await self.client.list(PODS, field_selector=selector)
-        leaving = plan.leaving(pods.items, what, queues)
+        return list((await self.client.list(PODS, field_selector=selector)).items)
+
+    async def _end(self, pods: list[Pod], what: plan.Wanted, policy: HealthPolicySpec) -> int:
+        """End the pods that have to go; return how many those were."""
+        leaving = plan.leaving(pods, what, policy.queues, policy.jobs)
         for one in leaving:
             await self._end_one(one)
         return len(leaving)
@@ -189,26 +217,35 @@ class Remediation:
         except NotFound:
             return
 
-    async def _tell(self, health: NodeHealth, what: plan.Wanted) -> None:
+    async def _tell(self, health: NodeHealth, what: plan.Wanted, after: _Next) -> None:
         words = plan.message(what)
+        asked = plan.asked(health, after.stays, after.policy, timestamp.show(self.clock()))
         at = self._acted.get(health.metadata.name) if what.anything else None
         status = NodeHealthStatus(
             fenced=list(what.fenced),
             tainted=bool(what.tainted),
             acted_at=timestamp.show(at) if at is not None else health.status.acted_at,
+            asked=asked,
+            checks=list(after.policy.return_checks) if asked else [],
+            network=after.network if asked == health.status.asked else None,
+            reset=after.reset,
             message=words,
         )
         if status == health.status:
             return
-        if what.anything:
+        if what.anything and words != health.status.message:
             self.recorder.event(health, "Warning", "Fenced", words)
-        else:
+        elif not what.anything:
             self.recorder.event(health, "Normal", "Released", "nothing is fenced any more")
         body: Json = {
             "fenced": status.fenced,
             "tainted": status.tainted,
             "message": status.message,
             "actedAt": status.acted_at,
+            "asked": status.asked,
+            "checks": status.checks,
+            "network": to_builtins(status.network) if status.network is not None else None,
+            "reset": to_builtins(status.reset) if status.reset is not None else None,
         }
         await self.client.patch(
             NODE_HEALTHS, health.metadata.name, {"status": body}, subresource="status"

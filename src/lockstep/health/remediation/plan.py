@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from lockstep.api import names
 from lockstep.api.core import Node, Pod, Taint
 from lockstep.api.health_policy import HealthPolicySpec
-from lockstep.api.node_health import Finding
+from lockstep.api.node_health import Finding, NodeHealth, Reset
 from lockstep.health.core.holding import holds
 from lockstep.health.core.policy import DEFAULT
 
@@ -55,6 +55,73 @@ def wanted(findings: Iterable[Finding], policy: HealthPolicySpec = DEFAULT) -> W
     return Wanted(dict(sorted(fenced.items())), tainted)
 
 
+RETURNING: Final = "its return checks have not passed yet"
+
+
+def returning(health: NodeHealth, what: Wanted, policy: HealthPolicySpec) -> Wanted:
+    """Return what stays fenced though no finding asks for it any more: until checks have passed."""
+    status = health.status
+    if not policy.return_checks or (status.asked and verdict(health, policy) == "passed"):
+        return Wanted()
+    devices = [one for one in status.fenced if one not in what.fenced]
+    tainted = RETURNING if status.tainted and not what.tainted else ""
+    return Wanted(dict.fromkeys(devices, RETURNING), tainted)
+
+
+def verdict(health: NodeHealth, policy: HealthPolicySpec) -> Literal["waits", "failed", "passed"]:
+    """Return how far the checks have come that were asked for last."""
+    checked, network = health.spec.checked, health.status.network
+    local = any(one != "network" for one in policy.return_checks)
+    if local and (checked is None or checked.asked != health.status.asked):
+        return "waits"
+    if local and checked is not None and not checked.passed:
+        return "failed"
+    if "network" not in policy.return_checks:
+        return "passed"
+    if network is None:
+        return "waits"
+    return "failed" if network.state == "failed" else "passed"
+
+
+def asked(health: NodeHealth, stays: Wanted, policy: HealthPolicySpec, now: str) -> str | None:
+    """Return since when checks are asked for: anew once what failed was taken away by hand."""
+    if not stays.anything:
+        return None
+    before = health.status.asked
+    failed = before is not None and verdict(health, policy) == "failed"
+    told = any(one.by == "checks" for one in health.spec.findings)
+    return now if before is None or (failed and not told) else before
+
+
+def both(what: Wanted, stays: Wanted) -> Wanted:
+    """Return what is fenced for either reason."""
+    fenced = dict(sorted({**stays.fenced, **what.fenced}.items()))
+    return Wanted(fenced, what.tainted or stays.tainted)
+
+
+def resets(
+    health: NodeHealth, what: Wanted, policy: HealthPolicySpec, pods: Iterable[Pod], now: str
+) -> Reset | None:
+    """Return the devices to be reset now: fenced ones that nothing uses, once for each finding."""
+    there, done = health.status.reset, health.spec.reset
+    if there is not None and (done is None or done.asked != there.asked):
+        return there
+    running = [one for one in pods if one.status.phase not in _FINISHED]
+    used = {device for pod in running for device in holds(pod)}
+    gangs = any(names.GANG_LABEL in pod.metadata.labels for pod in running)
+    after = there.asked if there is not None else ""
+    wanted_ = {
+        one.device if one.device in what.fenced else ""
+        for one in health.spec.findings
+        if one.action in policy.reset
+        and one.confidence >= policy.confidence
+        and one.last > after
+        and (one.device in what.fenced or what.tainted)
+    }
+    free = sorted(one for one in wanted_ if (one not in used if one else not gangs))
+    return Reset(asked=now, devices=free) if free else there
+
+
 def annotation(what: Wanted) -> str | None:
     """Return what the node's annotation says of fenced devices; None where none are."""
     return ",".join(what.fenced) or None
@@ -69,17 +136,24 @@ def taints(node: Node, what: Wanted) -> list[Taint]:
     return node.spec.taints if ours in node.spec.taints else [*others, ours]
 
 
-def leaving(pods: Iterable[Pod], what: Wanted, queues: Collection[str] = ()) -> list[Leaving]:
+def leaving(
+    pods: Iterable[Pod],
+    what: Wanted,
+    queues: Collection[str] = (),
+    jobs: Mapping[str, str] | None = None,
+) -> list[Leaving]:
     """Return the pods that have to go: those that hold a fenced device, or are on an ill node.
 
-    Only pods that something makes again, none that are ending already, and where *queues* are
-    named those of their gangs alone.
+    Only pods that something makes again, none that are ending already, and where *queues* or
+    labels of *jobs* are named those of their gangs, or with these labels, alone.
     """
     found = []
     for pod in pods:
         if pod.status.phase in _FINISHED or pod.metadata.deletion_timestamp is not None:
             continue
         if queues and pod.metadata.labels.get(names.QUEUE_LABEL) not in queues:
+            continue
+        if not (jobs or {}).items() <= pod.metadata.labels.items():
             continue
         if not any(owner.controller for owner in pod.metadata.owner_references):
             continue

@@ -92,6 +92,16 @@ KERNEL: Final[tuple[Signature, ...]] = (
         _LINUX + "PCI/pcieaer-howto.html",
     ),
     _k(
+        r"available PCIe bandwidth, limited by .* PCIe x\d+ link",
+        "hardware",
+        "observe",
+        0.7,
+        "a PCIe link is slower or narrower than the device can",
+        "mlx5_core 0000:1a:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 "
+        "link at 0000:16:02.0 (capable of 252.048 Gb/s with 16.0 GT/s PCIe x16 link)",
+        _LINUX + "PCI/pcieaer-howto.html",
+    ),
+    _k(
         r"AER: .*Correct(?:ed|able)|PCIe Bus Error: severity=Corrected",
         "hardware",
         "observe",

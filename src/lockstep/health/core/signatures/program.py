@@ -14,6 +14,7 @@ _CUDA: Final = "https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYP
 _KUBERNETES: Final = "https://kubernetes.io/docs/concepts/workloads/pods/disruptions/"
 _LINUX: Final = "https://man7.org/linux/man-pages/man3/errno.3.html"
 _PYTHON: Final = "https://docs.python.org/3/library/exceptions.html"
+_LAUNCHER: Final = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
 _TORCH: Final = "https://github.com/pytorch/pytorch/issues"
 
 PROGRAM: Final[tuple[Signature, ...]] = (
@@ -199,6 +200,33 @@ PROGRAM: Final[tuple[Signature, ...]] = (
         "exitcode  : -6 (pid: 4711)",
         _TORCH,
         cascade=True,
+    ),
+    _r(
+        "^before the start: /dev/shm",
+        "user",
+        "stop_and_tell_user",
+        0.95,
+        "shared memory is too small",
+        "before the start: /dev/shm has 64 MiB free, and 8 ranks want 256 MiB",
+        _LAUNCHER,
+    ),
+    _r(
+        "^before the start: .*locked in memory",
+        "software",
+        "isolate_node",
+        0.8,
+        "the limit of locked memory is too low for RDMA",
+        "before the start: 64 KiB may be locked in memory, and RDMA wants all that it pins",
+        _LAUNCHER,
+    ),
+    _r(
+        "^before the start: PET_NPROC_PER_NODE",
+        "user",
+        "stop_and_tell_user",
+        0.95,
+        "the pod is told another number of ranks than the job has",
+        "before the start: PET_NPROC_PER_NODE is 8, and the job has 4 ranks in this pod",
+        _LAUNCHER,
     ),
     _r(
         "received 0 items of ancdata|Too many open files",
