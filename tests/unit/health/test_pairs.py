@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lockstep.api import names
-from lockstep.api.core import Node, NodeCondition, NodeSpec, NodeStatus, Taint
-from lockstep.api.meta import ObjectMeta
+from lockstep.api.core import Node, NodeSpec, NodeStatus, Taint
+from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.network import Measured, NodeAnswer
 from lockstep.health.remediation.pairs import judged, partners
 
@@ -14,7 +14,7 @@ from lockstep.health.remediation.pairs import judged, partners
 def node(name: str, ready: str = "True", taint: str = "", kind: str = "") -> Node:
     taints = [Taint(key=taint, effect="NoSchedule")] if taint else []
     labels = {names.NODE_KIND_LABEL: kind} if kind else {}
-    status = NodeStatus(conditions=[NodeCondition(type="Ready", status=ready)])
+    status = NodeStatus(conditions=[Condition(type="Ready", status=ready)])
     return Node(
         metadata=ObjectMeta(name=name, labels=labels), spec=NodeSpec(taints=taints), status=status
     )
