@@ -160,6 +160,9 @@ class Call:
         if self._size <= MOST_ANSWER:
             self._body.append(data)
 
+    def on_read(self) -> None:
+        """The answer is taken whole."""
+
     def on_complete(self) -> None:
         """Give the answer to whatever waits for it."""
         self._upstream = None

@@ -75,6 +75,7 @@ class Exchange:
         "_chunked",
         "_client",
         "_connecting",
+        "_out",
         "_replica",
         "_retriable",
         "_sent",
@@ -117,6 +118,8 @@ class Exchange:
         self.over = False
         self._answered = False
         self._chunked = False
+        self._out: list[bytes] = []
+        """What came of the answer and was not sent on yet."""
         self._replica: Replica | None = None
         self._upstream: Upstream | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -257,13 +260,20 @@ class Exchange:
             lines.append(b"Connection: close\r\n")
         elif self._client.old:
             lines.append(b"Connection: keep-alive\r\n")
-        self._client.write(b"".join(lines) + b"\r\n")
+        lines.append(b"\r\n")
+        self._out = lines
 
     def on_body(self, data: bytes) -> None:
         """Send a piece of the answer on."""
         if self._tap is not None:
             self._tap.piece(data)
-        self._client.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+        self._out.append(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+
+    def on_read(self) -> None:
+        """Write what came at once at once: a system call costs as much as all else."""
+        if self._out:
+            out, self._out = self._out, []
+            self._client.write(b"".join(out))
 
     def on_complete(self) -> None:
         """Finish the answer."""
@@ -273,7 +283,8 @@ class Exchange:
         self._upstream = None
         self._stop_timer()
         if self._chunked:
-            self._client.write(b"0\r\n\r\n")
+            self._out.append(b"0\r\n\r\n")
+        self.on_read()
         self._leave()
         # What was left unread of a request would be taken for the next one.
         self._client.finished(keep=self.complete and (self._chunked or not self._client.old))
@@ -283,6 +294,7 @@ class Exchange:
         self._upstream = None
         if self._answered:
             self.over = True
+            self.on_read()
             self._leave()
             self._client.finished(keep=False)
         else:

@@ -195,21 +195,28 @@ class Lane:
         """Return the replica for the next request; none while the route is closed or all full."""
         if self.spec.closing or not self.replicas:
             return None
-        by_revision: dict[str, list[Replica]] = {}
-        for one in self.replicas.values():
-            by_revision.setdefault(one.revision, []).append(one)
-        revision: str | None = hints.revision
-        if revision not in by_revision:
-            weights = {
-                b.revision: b.weight for b in self.spec.backends if b.revision in by_revision
-            }
-            revision = self.turns.take(weights)
-        if revision is None:
+        there = self._of_one(hints)
+        if there is None:
             return None
         self.turn += 1
-        there, limit = by_revision[revision], self.spec.concurrency
+        limit = self.spec.concurrency
         if hints.session:
             return by_session(there, hints.session, limit)
         if hints.keys:
             return by_prefix(there, hints.keys, self.prefixes, limit)
         return least_loaded(there, limit, self.turn)
+
+    def _of_one(self, hints: Hints) -> list[Replica] | None:
+        """Return the replicas of the revision whose turn it is; none where none has one."""
+        backends = self.spec.backends
+        if len(backends) == 1 and backends[0].weight and not hints.revision:
+            name = backends[0].revision
+            return [one for one in self.replicas.values() if one.revision == name] or None
+        by_revision: dict[str, list[Replica]] = {}
+        for one in self.replicas.values():
+            by_revision.setdefault(one.revision, []).append(one)
+        revision: str | None = hints.revision
+        if revision not in by_revision:
+            weights = {b.revision: b.weight for b in backends if b.revision in by_revision}
+            revision = self.turns.take(weights)
+        return by_revision[revision] if revision is not None else None

@@ -20,6 +20,9 @@ class Taker(Protocol):
     def on_body(self, data: bytes) -> None:
         """Take a piece of the body."""
 
+    def on_read(self) -> None:
+        """Take that all was passed on that came at once, and the answer goes on."""
+
     def on_complete(self) -> None:
         """Take the end of the answer; the connection is given back already."""
 
@@ -50,7 +53,6 @@ class Upstream(asyncio.Protocol):
         self.taker = taker
         self._head_only = head_only
         self._until_close = False
-        self._parser = httptools.HttpResponseParser(self)
 
     # --- asyncio ---
 
@@ -75,6 +77,8 @@ class Upstream(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
+            if self.taker is not None:
+                self.taker.on_read()
         except httptools.HttpParserError:
             self.transport.abort()
         except httptools.HttpParserUpgrade:
