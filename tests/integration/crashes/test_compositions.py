@@ -54,22 +54,30 @@ async def told(stage: Stage) -> None:
     body = {"metadata": {"name": "chat"}, **language(prefill=True)}
     await client.create(LLM_SERVICES, body, SPACE)
     await client.create(LEADER_WORKER_SETS, pair(), SPACE)
-    for number in ("chat-predictor-00001-0", "chat-prefill-predictor-00001-0"):
-        await _ready(stage, number)
-    for number in ("pair-predictor-00001-0", "pair-predictor-00001-0-w1"):
-        await _ready(stage, number)
+    for name in ("chat-predictor-00001-0", "chat-prefill-predictor-00001-0"):
+        await _ready(stage, name)
+    # A gang's pods run once all of them are there.
+    pair_pods = ("pair-predictor-00001-0", "pair-predictor-00001-0-w1")
+    for name in pair_pods:
+        await _there(stage, name)
+    for name in pair_pods:
+        await _ready(stage, name)
     await stage.until(lambda: _says(client), "the graph is ready")
     await client.patch(LLM_SERVICES, "chat", language(prefill=False), SPACE)
     await stage.until(lambda: _alone(client), "the service for prefill is gone")
 
 
-async def _ready(stage: Stage, name: str) -> None:
+async def _there(stage: Stage, name: str) -> None:
     async def there() -> Pod | None:
         with contextlib.suppress(NotFound):
             return await stage.client.get(PODS, name, SPACE)
         return None
 
     await stage.until(there, f"the pod {name}")
+
+
+async def _ready(stage: Stage, name: str) -> None:
+    await _there(stage, name)
     ready = {"type": "Ready", "status": "True"}
     status = {"status": {"phase": "Running", "podIP": "127.7.7.7", "conditions": [ready]}}
     await stage.client.patch(PODS, name, status, SPACE, subresource="status")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
+import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -198,7 +199,18 @@ async def test_datasets_of_a_namespace_stay_within_its_quota(client: Client, nod
         base = Path((await status(client, name, node.name)).path).parent
         held += sum(one.stat().st_blocks * 512 for one in base.rglob("[0-9]*") if one.is_file())
     assert quota - MIB < held <= quota
+    address = node.log.split(" at ")[1].split()[0]
+    page = await asyncio.to_thread(scraped, f"http://{address}/metrics")
+    labels = f'namespace="{SPACE}",dataset="first"'
+    assert f'lockstep_data_read_bytes_total{{{labels},source="store"}} 4000000' in page
+    assert f"lockstep_data_cached_bytes{{{labels}}} 4e+06" in page
     store.close()
+
+
+def scraped(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=20) as answer:  # noqa: S310
+        text: str = answer.read().decode()
+    return text
 
 
 async def test_nodes_of_a_dataset_ask_the_store_once_together(client: Client, nodes: Any) -> None:

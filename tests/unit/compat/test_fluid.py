@@ -96,3 +96,38 @@ def test_engines_names_of_settings_mean_the_same() -> None:
     assert wanted.mounts[0].options == {"endpoint": "https://e"}
     assert wanted.mounts[0].secrets == {"access_key_id": SecretKey(name="s", key="k")}
     assert wanted.ignored == ("properties", "mounts[].options.alluxio.user.block")
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        (
+            {"medium": {"processMemory": {}}, "quota": ["1Gi"], "high": "0.9", "low": "0.5"},
+            [CacheTier(medium="MEM", bytes=1 << 30, high=0.9, low=0.5)],
+        ),
+        (
+            {
+                "medium": {"volume": {"hostPath": {"path": "/d"}}},
+                "path": ["/a", "/b"],
+                "quota": ["1Gi", "2Gi"],
+            },
+            [
+                CacheTier(medium="SSD", path="/a", bytes=1 << 30),
+                CacheTier(medium="SSD", path="/b", bytes=2 << 30),
+            ],
+        ),
+        ({"medium": {"volume": {"emptyDir": {"medium": "Memory"}}}}, [CacheTier(medium="MEM")]),
+        (
+            {"medium": {"volume": {"emptyDir": {}}}, "quota": ["1Ki"]},
+            [CacheTier(medium="SSD", bytes=1024)],
+        ),
+    ],
+)
+def test_levels_of_a_cache_runtimes_worker_are_tiers(
+    level: Json, expected: list[CacheTier]
+) -> None:
+    worker = {"replicas": 3, "tieredStore": {"levels": [level]}}
+    spec = {"runtimeClassName": "engine", "worker": worker}
+    wanted = translated([MOUNT], spec)
+    assert (wanted.tiers, wanted.replicas) == (expected, 3)
+    assert wanted.ignored == ("runtimeClassName",)

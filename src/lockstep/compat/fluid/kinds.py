@@ -63,6 +63,8 @@ KINDS: Final[tuple[ForeignKind, ...]] = (
     ),
     ForeignKind(GROUP, VERSION, "DataLoad", "dataloads", columns=_OPERATION_COLUMNS),
     ForeignKind(GROUP, VERSION, "DataProcess", "dataprocesses", columns=_OPERATION_COLUMNS),
+    # Every engine means Lockstep's own cache: a class is kept as its user wrote it.
+    ForeignKind(GROUP, VERSION, "CacheRuntimeClass", "cacheruntimeclasses", namespaced=False),
     ForeignKind(GROUP, VERSION, "DataMigrate", "datamigrates", columns=_MIGRATE_COLUMNS),
     ForeignKind(GROUP, VERSION, "DataBackup", "databackups", columns=_BACKUP_COLUMNS),
 )

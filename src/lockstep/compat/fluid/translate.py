@@ -97,7 +97,8 @@ def translate(dataset: Dataset, runtime: Runtime) -> Wanted:
     mounts = [translate_mount(dataset, index, one) for index, one in enumerate(dataset.spec.mounts)]
     _check_overlaps(mounts)
     spec = runtime.spec
-    replicas = spec.get("replicas", 1)
+    # A CacheRuntime says it of its worker.
+    replicas = spec.get("replicas", (spec.get("worker") or {}).get("replicas", 1))
     if not isinstance(replicas, int) or replicas < 0:
         raise Problem(f"spec.replicas of the runtime is {replicas!r}: it must be 0 or more")
     ignored = sorted(name for name, value in spec.items() if value and name not in _HONOURED)
@@ -187,7 +188,28 @@ def _check_overlaps(mounts: list[CacheMount]) -> None:
 
 def _tiers(spec: Json) -> list[CacheTier]:
     levels = (spec.get("tieredstore") or {}).get("levels") or []
+    if store := (spec.get("worker") or {}).get("tieredStore"):
+        levels = [_as_level(one) for one in store.get("levels") or []]
     return [tier for index, one in enumerate(levels) for tier in _level(index, one)]
+
+
+def _as_level(given: Json) -> Json:
+    """Return a level of a CacheRuntime's worker in the words of the other runtimes."""
+    medium = given.get("medium") or {}
+    volume = medium.get("volume") or {}
+    in_memory = (
+        "processMemory" in medium or (volume.get("emptyDir") or {}).get("medium") == "Memory"
+    )
+    paths: list[str] = []
+    if host := (volume.get("hostPath") or {}).get("path"):
+        paths = [str(one) for one in given.get("path") or [host]]
+    quotas = [str(one) for one in given.get("quota") or []]
+    return {
+        "mediumtype": "MEM" if in_memory else "SSD",
+        "path": ",".join(paths),
+        "quotaList": ",".join(quotas if paths else quotas[:1]),
+        **{name: given[name] for name in ("high", "low") if given.get(name)},
+    }
 
 
 def _level(index: int, level: Json) -> list[CacheTier]:
