@@ -8,6 +8,8 @@ import pytest
 from tests.support.apiserver import ApiServer
 from tests.support.crashing import Arena
 
+from lockstep.scheduler.core.cycle.timers import Wait
+
 SOME, FEW = 12, 4
 """Points of a scenario in a usual run; a real server, where each costs more, sees fewer."""
 
@@ -25,7 +27,8 @@ HURRIED = {
     "lockstep.scheduler.loop.RETRY_SECONDS": 0.02,
     "lockstep.scheduler.binder.FIRST_DELAY": 0.02,
     "lockstep.scheduler.evictor.RETRY_SECONDS": 0.02,
-    "lockstep.scheduler.core.cycle.rollback_timer.ROLLBACK_SECONDS": 0.3,
+    "lockstep.scheduler.core.cycle.timers.ROLLBACK": Wait("half-placed gangs, hurried", 0.3),
+    "lockstep.scheduler.core.cycle.decider.ROLLBACK": Wait("half-placed gangs, hurried", 0.3),
     "lockstep.kube.retry.BACKOFF": None,
 }
 
