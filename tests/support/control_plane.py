@@ -119,6 +119,11 @@ class ControlPlane:
         assert answer.status == 200, answer.body
         return dict(answer.json)
 
+    def create(self, path: str, body: dict[str, Any]) -> None:
+        """Create an object in the collection at *path*."""
+        answer = ApiServer(self.data, self._port()).request("POST", f"/{path}", body)
+        assert answer.status == 201, answer.body
+
     def _port(self) -> int:
         return int(self.ready_line.split()[1].rpartition(":")[2])
 

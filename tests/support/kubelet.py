@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -77,6 +78,18 @@ class Kubelet:
     def directory(self) -> Path:
         """Return what is ``/var/lib/kubelet`` to kubelet."""
         return self.data / "kubelet"
+
+    @property
+    def cdi(self) -> Path:
+        """Return where the container runtime looks for CDI specifications."""
+        return self.data / "cdi"
+
+    @property
+    def has_cdi(self) -> bool:
+        """Return whether the container runtime knows CDI: containerd does from 1.7 on."""
+        told = subprocess.check_output(["containerd", "--version"], text=True)
+        version = re.search(r" v?(\d+)\.(\d+)", told)
+        return version is not None and (int(version[1]), int(version[2])) >= (1, 7)
 
     @property
     def log(self) -> Path:

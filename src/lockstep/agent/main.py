@@ -12,6 +12,7 @@ from typing import Final
 
 from lockstep.agent.node import Node, Part, Settings
 from lockstep.devices.core.model import Inventory
+from lockstep.devices.slice_writer import SliceWriter
 from lockstep.devices.stating import NodeWriter, UsageWriter
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
@@ -34,6 +35,10 @@ async def _pods(node: Node) -> None:
 
 async def _state(node: Node) -> None:
     await NodeWriter(node.client, node.name, node.watch).run()
+
+
+async def _slices(node: Node) -> None:
+    await SliceWriter(node.client, node.name, node.watch).run()
 
 
 async def _usage(node: Node) -> None:
@@ -70,7 +75,15 @@ async def _hand_out(node: Node) -> None:
 
     assert node.settings.kubelet is not None  # noqa: S101 - the part is not wanted without
     await node.pods.wait_synced()
-    await HandingOut(node.client, node.watch, lambda: node.pods, node.settings.kubelet).run()
+    handing = HandingOut(
+        node.client,
+        node.name,
+        node.watch,
+        pods=lambda: node.pods,
+        kubelet=node.settings.kubelet,
+        cdi=node.settings.cdi,
+    )
+    await handing.run()
 
 
 async def _kernel_log(node: Node) -> None:
@@ -141,6 +154,7 @@ PARTS: Final = (
     Part("cards", _watch),
     Part("pods", _pods),
     Part("node", _state),
+    Part("slices", _slices),
     Part("usage", _usage),
     Part("shares", _shares, lambda node: node.granter is not None),
     Part("unmetered", _unmetered, lambda node: node.granter is not None),

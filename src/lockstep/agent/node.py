@@ -34,6 +34,8 @@ class Settings:
     """What the kernel's messages are read from; none where they may not be read."""
     reset_hook: Path | None = None
     """What resets a device of this node."""
+    cdi: Path | None = None
+    """Where container runtimes look for CDI specifications; none for the usual place."""
 
 
 class Node:

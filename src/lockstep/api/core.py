@@ -13,11 +13,19 @@ from lockstep.api.wire import Wire
 Quantity = str | int | float
 
 
+class ContainerClaim(Wire, frozen=True):
+    """One of its pod's claims that a container may use: all of it, or one request."""
+
+    name: str
+    request: str = ""
+
+
 class ResourceRequirements(Wire, frozen=True):
     """What a container asks for and may use at most."""
 
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
+    claims: list[ContainerClaim] = []
 
 
 class ContainerPort(Wire, frozen=True):
@@ -126,6 +134,21 @@ class PodVolume(Wire, frozen=True):
         return self.persistent_volume_claim.claim_name if self.persistent_volume_claim else ""
 
 
+class PodClaim(Wire, frozen=True):
+    """A claim for devices of a pod: one by name, or one made from a template for it alone."""
+
+    name: str
+    resource_claim_name: str = ""
+    resource_claim_template_name: str = ""
+
+
+class PodClaimStatus(Wire, frozen=True):
+    """Which claim was made for a pod's ``name``; none where it needs none."""
+
+    name: str
+    resource_claim_name: str = ""
+
+
 class PodSpec(Wire, frozen=True):
     """The scheduling view of a pod's spec."""
 
@@ -142,6 +165,7 @@ class PodSpec(Wire, frozen=True):
     tolerations: list[Toleration] = []
     scheduling_gates: list[SchedulingGate] = []
     volumes: list[PodVolume] = []
+    resource_claims: list[PodClaim] = []
     restart_policy: str = "Always"
     hostname: str = ""
     subdomain: str = ""
@@ -203,6 +227,7 @@ class PodStatus(Wire, frozen=True):
     start_time: str | None = None
     init_container_statuses: list[ContainerStatus] = []
     container_statuses: list[ContainerStatus] = []
+    resource_claim_statuses: list[PodClaimStatus] = []
 
 
 class Pod(Wire, frozen=True):

@@ -22,6 +22,7 @@ from lockstep.apiserver.bootstrap import create_missing, publish
 from lockstep.apiserver.catalog import Catalog
 from lockstep.apiserver.controllers.accounts import DefaultAccounts
 from lockstep.apiserver.controllers.budgets import budget_status
+from lockstep.apiserver.controllers.claims import DeviceClaims
 from lockstep.apiserver.controllers.crds import CrdWatch
 from lockstep.apiserver.controllers.housekeeping import Housekeeper
 from lockstep.apiserver.controllers.quotas import quota_status
@@ -104,6 +105,7 @@ class _Parts:
         return [
             asyncio.create_task(housekeeper.run()),
             DefaultAccounts(self.objects).start(),
+            DeviceClaims(self.objects).start(),
             budget_status(self.objects).start(),
             quota_status(self.objects, self.objects.limits.ledger).start(),
         ]

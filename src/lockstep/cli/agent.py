@@ -63,6 +63,10 @@ def agent(
         Path | None,
         typer.Option(help="Hand devices out through the kubelet with this directory."),
     ] = None,
+    cdi: Annotated[
+        Path | None,
+        typer.Option(help="Write CDI specifications of claims here; /var/run/cdi by default."),
+    ] = None,
     shares: Annotated[
         Path | None,
         typer.Option(help="Grant the shares of GPUs that this node's containers have here."),
@@ -113,6 +117,7 @@ def agent(
         shares,
         kernel_log or readable(),
         reset_hook,
+        cdi,
     )
     part = run(kubeconfig=kubeconfig, settings=settings, ready=announce)
     serve(part, leashed=leashed, verbose=verbose)

@@ -12,6 +12,7 @@ from enum import Enum
 from lockstep.api.core import PODS
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, Conflict, NotFound, NotLeading, Unreachable
+from lockstep.scheduler.claim_writer import ClaimWriter, Taken
 from lockstep.scheduler.core.model.decisions import Assignment, Placement
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.resources.device_allocation import annotations_of
@@ -65,6 +66,7 @@ class Binder:
         self.busy: dict[WorkloadKey, Batch] = {}
         self._client = client
         self._cluster = cluster
+        self._claims = ClaimWriter(client, cluster)
         self._metrics = metrics
         self._bindings = {outcome: metrics.bindings.labels(outcome.value) for outcome in Outcome}
         self._wake = wake
@@ -157,9 +159,13 @@ class Binder:
         delay, lost, conflicts = FIRST_DELAY, False, 0
         while True:
             try:
+                await self._claims.write(member)
                 await self._client.bind(
                     member.namespace, member.name, spot.node, uid=member.uid, annotations=held
                 )
+            except Taken as error:
+                log.warning("bind %s/%s: %s", member.namespace, member.name, error)
+                return await self._find_out(assignment)
             except NotFound:
                 return Outcome.LOST
             except ApiError as error:

@@ -13,6 +13,7 @@ from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.scheduler.binder import Batch, Binder
+from lockstep.scheduler.claim_source import ClaimSource
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.cycle.result import CycleResult
 from lockstep.scheduler.core.cycle.timers import ROLLBACK
@@ -54,6 +55,7 @@ class Scheduler:
         self._metrics = metrics
         self._changed = asyncio.Event()
         self._decider = Decider(self.cluster)
+        self._claims = ClaimSource(client, self.cluster, self._changed.set)
         self._binder = Binder(client, self.cluster, metrics, self._changed.set)
         self._evictor = Evictor(client, self.cluster, recorder)
         self._status = StatusWriter(
@@ -66,10 +68,14 @@ class Scheduler:
     async def run(self, led_since: float) -> None:
         """Schedule until cancelled; *led_since* is the event loop's time when the lead was won."""
         detach = self._feed.attach(self.cluster, self._door, self._woken, self._status.cannot_read)
-        known = asyncio.Event()
-        domains = asyncio.create_task(self._door.run(known))
+        known, claimed = asyncio.Event(), asyncio.Event()
+        others = [
+            asyncio.create_task(self._door.run(known)),
+            asyncio.create_task(self._claims.run(claimed)),
+        ]
         try:
             await known.wait()
+            await claimed.wait()
             if not self._feed.pods_known_since(led_since):
                 await self._catch_up()
             async with asyncio.TaskGroup() as group:
@@ -79,8 +85,9 @@ class Scheduler:
                 group.create_task(self._forecaster.run())
                 group.create_task(self._decide(group))
         finally:
-            domains.cancel()
-            await asyncio.gather(domains, return_exceptions=True)
+            for other in others:
+                other.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
             detach()
 
     def _woken(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -22,6 +23,8 @@ grpc = pytest.importorskip("grpc", reason="grpcio is not installed: pip install 
 
 GPU = "nvidia.com/gpu"
 PODS = "/api/v1/namespaces/default/pods"
+DRIVER = "gpu.lockstep.dev"
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaim"
 FIRST, SECOND = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in range(2))
 
 
@@ -72,6 +75,45 @@ class Place:
         answer = self.cluster.request("POST", PODS, pod)
         assert answer.status == 201, answer.body
 
+    def claim(self, name: str) -> None:
+        """Create a pod that claims one card by a template."""
+        main = {
+            "name": "main",
+            "image": IMAGE,
+            "imagePullPolicy": "Never",
+            "command": ["sh", "-c", "env | busybox grep LOCKSTEP; echo end; sleep 3600"],
+            "resources": {"claims": [{"name": "card"}]},
+        }
+        spec = {
+            "hostNetwork": True,
+            "terminationGracePeriodSeconds": 0,
+            "containers": [main],
+            "schedulerName": "lockstep",
+            "resourceClaims": [{"name": "card", "resourceClaimTemplateName": "one"}],
+        }
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        answer = self.cluster.request("POST", PODS, pod)
+        assert answer.status == 201, answer.body
+
+    def template(self) -> None:
+        exactly = {"deviceClassName": DRIVER, "count": 1}
+        body = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "one"},
+            "spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}},
+        }
+        answer = self.cluster.request("POST", f"{CLAIMS}templates", body)
+        assert answer.status == 201, answer.body
+
+    def prepared(self) -> dict[str, list[str]]:
+        """Return the variables of each prepared claim, by the file of its CDI specification."""
+        found = {}
+        for file in self.kubelet.cdi.glob("*.json"):
+            (device,) = json.loads(file.read_text())["devices"]
+            found[file.name] = device["containerEdits"]["env"]
+        return found
+
     def annotation(self, name: str) -> str:
         meta = self.cluster.request("GET", f"{PODS}/{name}").json["metadata"]
         return str(meta.get("annotations", {}).get("lockstep.dev/gpus", ""))
@@ -110,7 +152,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     os.environ.update(gpus.environment())
     cluster = KubeCluster(data / "cluster")
     kubelet = Kubelet(cluster.kubeconfig, data / "node")
-    options = ("--node", "real", "--kubelet", str(kubelet.directory), "--metrics-port", "0")
+    kubelet.cdi.mkdir(parents=True)
+    where = ("--kubelet", str(kubelet.directory), "--cdi", str(kubelet.cdi))
+    options = ("--node", "real", *where, "--metrics-port", "0")
     agent = PartProcess(cluster.kubeconfig, options=options, part="agent")
     scheduler = PartProcess(cluster.kubeconfig)
     try:
@@ -176,6 +220,35 @@ def test_grants_survive_restarts_of_kubelet_and_agent(place: Place) -> None:
         assert (FIRST, SECOND)[1 - int(index)] in place.output(name)
         place.delete(name)
     place.delete("lasting")
+
+
+def test_a_claim_is_prepared_and_its_card_is_no_other_pods(place: Place) -> None:
+    place.template()
+    place.claim("claimed")
+    output = place.output("claimed")
+    index = place.annotation("claimed")
+    card = (FIRST, SECOND)[int(index)]
+    (variables,) = place.prepared().values()
+    assert f"LOCKSTEP_DEVICES_GPU={card}" in variables
+    if place.kubelet.has_cdi:
+        assert f"LOCKSTEP_DEVICES_GPU={card}\n" in output
+    place.agent.kill()
+    place.agent.start()
+    eventually_sync(lambda: place.usable() == {FIRST, SECOND}, 90, "kubelet knows both cards")
+    # A pod that another scheduler bound gets the other card, though kubelet counts both as free.
+    place.create("foreign", node="real")
+    assert card not in place.output("foreign")
+    place.claim("waiting")
+    place.delete("claimed")
+    place.output("waiting")
+    assert place.annotation("waiting") == index
+    place.delete("waiting", "foreign")
+    eventually_sync(lambda: not place.prepared(), 60, "nothing stays prepared")
+    eventually_sync(
+        lambda: not place.cluster.request("GET", f"{CLAIMS}s").json["items"],
+        60,
+        "the claims are gone",
+    )
 
 
 def kubelet_pid(kubelet: Kubelet) -> int:

@@ -59,6 +59,18 @@ def shares(wanted: Sequence[tuple[str, int]], given: Sequence[int]) -> dict[str,
     return found
 
 
+def by_container(
+    containers: Sequence[tuple[str, ResourceRequirements]], given: Sequence[int]
+) -> dict[str, list[int]]:
+    """Return the devices of each container of a pod that was given some.
+
+    Where containers name claims, those share what the pod has, and the others have nothing.
+    """
+    if any(resources.claims for _, resources in containers):
+        return {name: list(given) if one.claims else [] for name, one in containers}
+    return shares([(name, asked(one)) for name, one in containers], given)
+
+
 def holders(pods: Iterable[Pod]) -> dict[int, list[Holder]]:
     """Return the holders of each card by its index; what cannot be read holds nothing."""
     found: dict[int, list[Holder]] = {}
@@ -69,8 +81,8 @@ def holders(pods: Iterable[Pod]) -> dict[int, list[Holder]]:
             given = chosen(pod.metadata.annotations.get(names.GPUS_ANNOTATION, ""))
         except NotEnough:
             continue
-        wanted = [(one.name, asked(one.resources)) for one in pod.spec.containers]
-        for name, indices in shares(wanted, given).items():
+        wanted = [(one.name, one.resources) for one in pod.spec.containers]
+        for name, indices in by_container(wanted, given).items():
             for index in indices:
                 found.setdefault(index, []).append(_holder(pod, name))
     return found

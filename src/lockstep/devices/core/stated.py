@@ -124,11 +124,16 @@ def labels(found: Inventory) -> dict[str, str]:
     if first.compute:
         major, _, minor = first.compute.partition(".")
         given |= {
-            "nvidia.com/gpu.family": _FAMILIES.get(first.compute) or _FAMILIES.get(major, ""),
+            "nvidia.com/gpu.family": family(first.compute),
             "nvidia.com/gpu.compute.major": major,
             "nvidia.com/gpu.compute.minor": minor,
         }
     return {name: value for name, value in given.items() if value}
+
+
+def family(compute: str) -> str:
+    """Return the architecture of a compute capability: ``9.0`` is ``hopper``."""
+    return _FAMILIES.get(compute) or _FAMILIES.get(compute.partition(".")[0], "")
 
 
 def label(text: str) -> str:

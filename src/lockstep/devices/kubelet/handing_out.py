@@ -15,6 +15,7 @@ from lockstep.api.core import PODS, Pod
 from lockstep.devices.core import allocation
 from lockstep.devices.core.allocation import Held
 from lockstep.devices.kubelet import podresources
+from lockstep.devices.kubelet.claims import CDI, Claims
 from lockstep.devices.kubelet.plugin import Plugin
 from lockstep.devices.watching import Watch
 from lockstep.kube.client import Client
@@ -27,17 +28,27 @@ CHECK_EVERY = 10.0
 
 
 class HandingOut:
-    """The plugin for ``nvidia.com/gpu`` and what checks its grants."""
+    """The plugin for ``nvidia.com/gpu``, the driver for claims, and what checks their grants."""
 
     def __init__(
-        self, client: Client, watch: Watch, pods: Callable[[], Iterable[Pod]], kubelet: Path
+        self,
+        client: Client,
+        node: str,
+        watch: Watch,
+        *,
+        pods: Callable[[], Iterable[Pod]],
+        kubelet: Path,
+        cdi: Path | None = None,
     ) -> None:
         self._client, self._watch, self._pods, self._kubelet = client, watch, pods, kubelet
-        self.plugin = Plugin(watch, names.GPU, kubelet, self._prefer)
+        self.claims = Claims(
+            client, node, watch, kubelet=kubelet, holders=self._holders, cdi_directory=cdi or CDI
+        )
+        self.plugin = Plugin(watch, names.GPU, kubelet, self._prefer, self.claims.prepared.cards)
 
     async def run(self) -> None:
         """Hand out and check until cancelled."""
-        await asyncio.gather(self.plugin.run(), self._check())
+        await asyncio.gather(self.plugin.run(), self.claims.run(), self._check())
 
     async def _prefer(
         self, available: Collection[str], must: Sequence[str], size: int
@@ -45,6 +56,7 @@ class HandingOut:
         cards = self._watch.inventory.cards
         held = await self._held()
         pods = self._pods()
+        available = set(available) - self.claims.prepared.cards().keys() | set(must)
         return allocation.preferred(available, must, size, pods=pods, held=held, cards=cards)
 
     async def _held(self) -> Held:
@@ -53,6 +65,15 @@ class HandingOut:
         except grpc.aio.AioRpcError as error:
             log.debug("kubelet does not tell who holds what: %s", error)
             return {}
+
+    async def _holders(self) -> dict[str, str]:
+        """Return by card the pod that has it through the device plugin."""
+        return {
+            identity: f"{namespace}/{pod}"
+            for (namespace, pod), containers in (await self._held()).items()
+            for ids in containers.values()
+            for identity in ids
+        }
 
     async def _check(self) -> None:
         while True:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,17 @@ Prefer = Callable[[Collection[str], Sequence[str], int], Awaitable[list[str]]]
 class Plugin:
     """Offers the cards of one resource to kubelet, and registers anew when kubelet restarted."""
 
-    def __init__(self, watch: Watch, resource: str, kubelet: Path, prefer: Prefer) -> None:
+    def __init__(
+        self,
+        watch: Watch,
+        resource: str,
+        kubelet: Path,
+        prefer: Prefer,
+        claimed: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
         self._watch, self._resource = watch, resource
         self._directory = kubelet / "device-plugins"
-        self._prefer = prefer
+        self._prefer, self._claimed = prefer, claimed
         self._socket = self._directory / f"lockstep-{resource.replace('/', '_')}.sock"
         self._changed = asyncio.Condition()
         self._loop = asyncio.get_running_loop()
@@ -147,6 +154,10 @@ class Plugin:
             if unknown:
                 text = f"this node has no {self._resource} {', '.join(unknown)}"
                 await context.abort(grpc.StatusCode.NOT_FOUND, text)
+            for identity, claim in self._claimed().items():
+                if identity in one.devices_ids:
+                    text = f"{self._resource} {identity} is held by ResourceClaim {claim}"
+                    await context.abort(grpc.StatusCode.FAILED_PRECONDITION, text)
             answers.append(_grant([cards[identity] for identity in one.devices_ids]))
         self.allocated.set()
         return wire.AllocateResponse(container_responses=answers)

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from lockstep.devices.core.holders import asked, shares
+from lockstep.devices.core.holders import asked, by_container
 from lockstep.devices.core.model import Card
 from lockstep.nodes.process.facts import Role, containers_of
 from lockstep.nodes.process.spec import Pod
@@ -22,8 +22,8 @@ def cards_by_container(pod: Pod, given: list[int]) -> Mapping[str, list[int]]:
     Containers that run together take theirs in order; one that runs before them takes the first.
     """
     known = containers_of(pod)
-    together = [(one.name, asked(one.resources)) for one, role in known if role is not Role.INIT]
-    found = shares(together, given)
+    together = [(one.name, one.resources) for one, role in known if role is not Role.INIT]
+    found = by_container(together, given)
     before = [one for one, role in known if role is Role.INIT]
     return found | {one.name: given[: asked(one.resources)] for one in before}
 

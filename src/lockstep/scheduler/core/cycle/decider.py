@@ -200,6 +200,8 @@ class Decider:
             else:
                 problem = self.problem(workload)
                 placement = self._placer.place(workload, problem, exempt=heeded.exempt)
+            if placement is not None:
+                placement = self._with_claims(placement, result)
             if placement is None and self._evict_for(workload, heeded, now, result):
                 return 0
         if placement is None:
@@ -214,6 +216,19 @@ class Decider:
         self.tentative_placements.hold(placement, now, grows=stands and key in self._resting)
         self.broken.pop(key, None)
         return len(placement.assignments)
+
+    def _with_claims(self, placement: Placement, result: CycleResult) -> Placement | None:
+        """Return a placement with the devices of its pods' claims; None where they are too few.
+
+        What a node offers was then told too high: it is looked at anew in the next round.
+        """
+        found = self.cluster.device_claims.fulfil(placement)
+        if found is None:
+            self.cluster.freed += 1
+            self.cluster.device_claims.withdraw(self.cluster.freed)
+            result.touched.add(placement.workload)
+            result.more = True
+        return found
 
     def _reserve(self, workload: Workload, now: float) -> None:
         """Tell when a workload that does not fit can start, and keep what it needs until then."""

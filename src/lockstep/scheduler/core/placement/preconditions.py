@@ -69,15 +69,23 @@ def _missing(workload: Workload) -> Verdict | None:
         return None
     gates = sorted({gate for m in short for member in m.gated for gate in member.gates})
     if not workload.is_gang:
-        return Verdict("Gated", f"held back by scheduling gates: {', '.join(gates)}")
+        return Verdict("Gated", f"held back by {_gates(gates, 'scheduling gates')}")
     parts = [_has(pod_group) for pod_group in short]
     if gates and all(len(m.gated) >= m.missing for m in short):
         return Verdict(
             "Gated",
-            f"{wording.listing(parts)}; scheduling gates hold pods back: {', '.join(gates)}",
+            f"{wording.listing(parts)}; {_gates(gates, 'scheduling gates hold pods back')}",
         )
     strays = f"; {_strays(workload)}" if workload.strays else ""
     return Verdict("MembersMissing", f"{wording.listing(parts)}{strays}")
+
+
+def _gates(gates: list[str], lead: str) -> str:
+    """Return gates in words; what claims want is a sentence, and no gate of the pod's own."""
+    claims = [one for one in gates if " " in one]
+    own = [one for one in gates if " " not in one]
+    parts = [f"{lead}: {', '.join(own)}"] if own else []
+    return "; ".join([*parts, *(f"device claims: {one}" for one in claims)])
 
 
 def passed_over(workload: Workload, member: Member) -> Verdict | None:

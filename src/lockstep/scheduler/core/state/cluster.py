@@ -30,6 +30,7 @@ from lockstep.scheduler.core.resources.device_allocation import NOTHING, Spot
 from lockstep.scheduler.core.scoring.demand_history import DemandHistory
 from lockstep.scheduler.core.scoring.demand_store import DemandStore
 from lockstep.scheduler.core.scoring.feasibility import Fits
+from lockstep.scheduler.core.state.claim_book import ClaimBook
 from lockstep.scheduler.core.state.disruption_budgets import Budgets
 from lockstep.scheduler.core.state.node_policies import NodePolicies
 from lockstep.scheduler.core.state.node_usage import NodeUsage
@@ -70,13 +71,14 @@ class Cluster:
         """Moves whenever something may fit that did not: what failed since need not be retried."""
         self.touched: set[WorkloadKey] = set()
         """Workloads whose members or wishes changed; whoever consumes it clears it."""
+        self.device_claims = ClaimBook(self.table)
         self._topologies = Topologies()
 
     # Nodes and their topology.
 
     def set_node(self, node: Node) -> None:
         """Take in a node, new or changed."""
-        facts = NodeInfo.of(node)
+        facts = self.device_claims.facts(NodeInfo.of(node))
         new = facts.name not in self.table.rows
         card = self.card(facts.name)
         if not self.table.put(facts):
@@ -103,6 +105,7 @@ class Cluster:
 
     def remove_node(self, name: str) -> None:
         """Forget a node; its pods stay known."""
+        self.device_claims.remove_node(name)
         self.table.remove(name)
 
     def set_topology(self, topology: Topology) -> None:
@@ -135,8 +138,12 @@ class Cluster:
 
         A placement that the API server does not show yet outlives updates of the same pod.
         """
-        shape = self.shapes.of(with_data_wishes(pod), pod.metadata.annotations)
+        spec = self.device_claims.spec(pod, with_data_wishes(pod))
+        shape = self.shapes.of(spec, pod.metadata.annotations)
         member = Member.of(pod, shape, self.names)
+        if spec.resource_claims:
+            member.gates = tuple(gate.name for gate in spec.scheduling_gates)
+            member.grant = self.device_claims.grant(pod, member.grant)
         workload = self.workloads.get(member.workload) if member.workload is not None else None
         if workload is not None and workload.aligns and not member.aligns:
             member.shape = self.shapes.aligned(shape, workload.alignment_for(member))
@@ -174,6 +181,7 @@ class Cluster:
 
     def remove_pod(self, namespace: str, name: str) -> None:
         """Forget a pod and give back what it held."""
+        self.device_claims.forget((namespace, name))
         old = self.pods.get((namespace, name))
         if old is not None:
             self._replace(old, None)
@@ -200,6 +208,7 @@ class Cluster:
             member = self.pods.get(key)
             if member is None or not member.assumed or member.node != spot.node:
                 continue
+            self.device_claims.release(key)
             self.occupancy.withdraw(member)
             self.ledger.leave(member)
             member.node, member.grant, member.assumed = "", NOTHING, False
@@ -212,6 +221,7 @@ class Cluster:
         member = self.pods.get(key)
         if member is None or not member.assumed or member.uid != uid:
             return
+        self.device_claims.release(key)
         self._leave(member)
         member.node, member.grant, member.assumed = "", NOTHING, False
         self.freed += 1
@@ -290,7 +300,10 @@ class Cluster:
             self._touch_gangs(lambda spec: spec.queue == name)
 
     def settle(self) -> None:
-        """Bring the accounts of the queues up to date where they must be built anew."""
+        """Bring up to date what claims say of pods and nodes, and accounts that are built anew."""
+        for pod in self.device_claims.stale():
+            self.set_pod(pod)
+        self.freed += self.device_claims.refresh(self.freed)
         if self.ledger.stale:
             held = (m for m in self.pods.values() if m.ours and m.holds)
             self.ledger.rebuild(held, self._count)
