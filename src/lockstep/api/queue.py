@@ -97,6 +97,13 @@ class QueueSpec(Wire, frozen=True):
             "room is scattered; that of its parent when left out, none at the top."
         ),
     ] = None
+    hourly_budget: Annotated[
+        Annotated[float, Meta(ge=0)] | None,
+        Meta(
+            description="What the nodes that pools get for its gangs, those of its parts included, "
+            "may cost an hour together."
+        ),
+    ] = None
     usage_half_life: Annotated[
         Duration | None,
         Meta(description="Lets past use count against the fair share, halved each such time."),

@@ -73,6 +73,10 @@ class Shares:
         Preemption | None,
         typer.Option(help="Whether jobs take the place of less important ones of the queue."),
     ] = None
+    hourly_budget: Annotated[
+        float | None,
+        typer.Option(min=0, help="What the nodes that pools get for its jobs may cost an hour."),
+    ] = None
 
 
 _AMOUNTS = (
@@ -103,6 +107,8 @@ def stated(shares: Shares) -> dict[str, Any]:
         spec["lending"] = str(shares.lending)
     if shares.preemption is not None:
         spec["preemption"] = str(shares.preemption)
+    if shares.hourly_budget is not None:
+        spec["hourlyBudget"] = shares.hourly_budget
     return spec
 
 

@@ -14,7 +14,7 @@ from lockstep.api.node_pool import NodePoolStatus, PoolDecision, PoolRequest
 from lockstep.api.wire import to_builtins
 from lockstep.pools.core import holding
 from lockstep.pools.core.growth import Growth, Purchase
-from lockstep.pools.core.pool import Pool, back_off
+from lockstep.pools.core.pool import Pool, back_off, key_of
 from lockstep.scheduler.core.state.cluster import Cluster
 
 DECISIONS_KEPT = 20
@@ -93,7 +93,7 @@ class Book:
         vain = [
             one
             for one in pool.requests
-            if one.holders and all(holding.key_of(h) in growth.refused for h in one.holders)
+            if one.holders and all(key_of(h) in growth.refused for h in one.holders)
         ]
         going = [one for one in pool.requests if one not in vain]
         for one in vain:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep.api import duration, timestamp
+from lockstep.pools.core.budgets import QueueBudgets
 from lockstep.pools.core.choice import Choice, Chooser, Room
 from lockstep.pools.core.offers import Offers, Slot
 from lockstep.pools.core.pool import Pool
@@ -105,6 +106,7 @@ class _Planner:
         self._taken: dict[str, set[int]] = {pool.name: set() for pool in pools}
         self._placed: list[Placement] = []
         self._chooser = Chooser(cluster, offers)
+        self._budgets = QueueBudgets(cluster, pools, offers)
 
     def plan(self) -> None:
         """Look at each workload in its turn."""
@@ -156,6 +158,9 @@ class _Planner:
             return False
         chosen = self._choose(workload, problem)
         if chosen is None:
+            return False
+        if refusal := self._budgets.refusal(workload, chosen.slots):
+            self._found.refused[workload.key] = refusal
             return False
         for pool, slots in chosen.slots:
             self._take(pool, slots, workload)

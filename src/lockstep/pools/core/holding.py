@@ -11,7 +11,7 @@ from lockstep.api import timestamp
 from lockstep.api.node_pool import PoolHolder, PoolRequest
 from lockstep.pools.core.growth import Growth, Purchase
 from lockstep.pools.core.offers import Slot
-from lockstep.pools.core.pool import Pool
+from lockstep.pools.core.pool import Pool, key_of
 from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
 from lockstep.scheduler.core.state.cluster import Cluster
 
@@ -69,11 +69,6 @@ def next_end(pool: Pool, now: float) -> float | None:
         if end > now
     ]
     return min(ends, default=None)
-
-
-def key_of(holder: PoolHolder) -> WorkloadKey:
-    """Return whose holder it is."""
-    return WorkloadKey(holder.kind, holder.namespace, holder.name)
 
 
 def _waits(cluster: Cluster, holder: PoolHolder) -> bool:

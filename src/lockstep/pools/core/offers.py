@@ -54,6 +54,10 @@ class Offers:
             self._slots[name] = (pool.name, slot)
         self._cluster.settle()
 
+    def names(self) -> Iterator[tuple[Slot, str]]:
+        """Yield the slots that were added, each with the name of its node."""
+        yield from self._names.items()
+
     def slot(self, node: str) -> Slot | None:
         """Return the slot of a hypothetical node; None for the name of a real one."""
         return self._slots.get(node)

@@ -9,9 +9,10 @@ from functools import cached_property
 from lockstep.api import duration, names, quantity, timestamp
 from lockstep.api.core import Node, NodeSpec, NodeStatus, Taint
 from lockstep.api.meta import Condition, ObjectMeta
-from lockstep.api.node_pool import NodePool, PoolRequest
+from lockstep.api.node_pool import NodePool, PoolHolder, PoolRequest
 from lockstep.api.simulated import SIMULATED
 from lockstep.pools.core.reclaiming import announced
+from lockstep.scheduler.core.model.workload import WorkloadKey
 
 NAME_LIMIT = 40
 """Characters of a pool's name: names of nodes and domains are made of it."""
@@ -187,6 +188,11 @@ def _leaves(node: Node) -> bool:
 def is_ready(node: Node) -> bool:
     """Return whether a node says that it is ready."""
     return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+
+
+def key_of(holder: PoolHolder) -> WorkloadKey:
+    """Return whose holder it is."""
+    return WorkloadKey(holder.kind, holder.namespace, holder.name)
 
 
 def held_for(taints: Iterable[Taint]) -> str:
