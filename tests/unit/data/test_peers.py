@@ -122,3 +122,15 @@ async def test_what_the_store_refuses_the_owner_is_told(
     with pytest.raises(SourceFailed) as told:
         await knowing(CachePeer(node="n", address=address)).chunk("n", "v", 1, LONG)
     assert told.value.reason == reason
+
+
+async def test_small_chunks_come_together_and_a_broken_one_is_left_out(
+    owner: tuple[Owner, str],
+) -> None:
+    peers = knowing(CachePeer(node="other", address=owner[1]))
+    assert await peers.chunks("other", "v", [3, 1, 2]) == dict.fromkeys((1, 2, 3), DATA)
+    assert owner[0].asked == 1
+    # One by one it is told why; together nothing comes.
+    owner[0].refusals = [404]
+    assert await peers.chunks("other", "v", [1]) == {}
+    assert await peers.chunks("other", "v", list(range(65))) == {}

@@ -26,6 +26,8 @@ _CONNECTIONS: Final = 512
 """Connections at once; each has a thread."""
 _IDLE: Final = 60
 """Seconds after which a connection that asks for nothing is closed."""
+TOGETHER: Final = 64
+"""Small chunks that one request gets at most."""
 _WORDS: Final = {200: "OK", 206: "Partial Content", 400: "Bad Request", 403: "Forbidden"}
 _WORDS_MORE: Final = {404: "Not Found", 409: "Conflict", 410: "Gone", 416: "Range Not Satisfiable"}
 
@@ -164,6 +166,8 @@ class Server:
             _send(link, 200, json.dumps(answer).encode(), {"content-type": "application/json"})
         elif what == "chunk":
             self._send_chunk(link, shown, int(name))
+        elif what == "chunks":
+            self._send_chunks(link, shown, [int(one) for one in name.split(",")])
         elif what == "list":
             answer = shown.listing(name)
             _send(link, 200, json.dumps(answer).encode(), {"content-type": "application/json"})
@@ -191,6 +195,16 @@ class Server:
         finally:
             os.close(fd)
 
+    def _send_chunks(self, link: socket.socket, shown: Version, numbers: list[int]) -> None:
+        """Send several small chunks, each behind its length and checksum, 4 bytes each."""
+        if len(numbers) > TOGETHER:
+            raise Refusal(400, f"at most {TOGETHER} chunks come together")
+        parts: list[bytes] = []
+        for fd, start, end, data, checksum in self._wait(_all(shown, numbers)):
+            held = bytes(data) if fd is None else _read(fd, start, end)
+            parts += [struct.pack("!II", len(held), checksum), held]
+        _send(link, 200, b"".join(parts), {})
+
     def _send_file(self, link: socket.socket, version: Version, name: str, span: str) -> None:
         start, end = 0, None
         if span:
@@ -199,6 +213,31 @@ class Server:
         data, size = self._wait(version.file(name, start, end))
         headers = {"content-range": f"bytes {start}-{start + len(data) - 1}/{size}"} if span else {}
         _send(link, 206 if span else 200, data, headers)
+
+
+def _read(fd: int, start: int, end: int) -> bytes:
+    """Return bytes of an open file, and close it."""
+    try:
+        return os.pread(fd, end - start, start)
+    finally:
+        os.close(fd)
+
+
+async def _all(shown: Version, numbers: list[int]) -> list[tuple[int | None, int, int, Any, int]]:
+    """Return several chunks.
+
+    Raises:
+        Refusal: when one of them cannot be had; nothing of the others is left open.
+    """
+    given = await asyncio.gather(*map(shown.chunk, numbers), return_exceptions=True)
+    found = [one for one in given if not isinstance(one, BaseException)]
+    failed = next((one for one in given if isinstance(one, BaseException)), None)
+    if failed is not None:
+        for fd, *_ in found:
+            if fd is not None:
+                os.close(fd)
+        raise failed
+    return found
 
 
 def _head(status: int, length: int, headers: dict[str, Any]) -> bytes:

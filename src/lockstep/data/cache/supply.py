@@ -11,12 +11,13 @@ import errno
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lockstep.data.cache.opening import AnySource
 from lockstep.data.cache.peers import PeerFailed, Peers
+from lockstep.data.cache.serving import TOGETHER
 from lockstep.data.cache.sources import SourceFailed
 from lockstep.data.cache.stock import Stock
 from lockstep.data.core.epochs import Expected
@@ -34,6 +35,10 @@ AT_ONCE: Final = 32
 LARGE_AT_ONCE: Final = 8
 """Of those, requests for more than a mebibyte: a slow store still ends each within the timeout."""
 _SMALL: Final = 1 << 20
+TINY: Final = 64 << 10
+"""Files up to so many bytes are asked of other nodes several at a time."""
+MOST_GIVEN: Final = AT_ONCE * TOGETHER
+"""Chunks that came together and wait to be kept."""
 _INLINE: Final = 256 << 10
 """What is written by the loop itself; a thread costs more than so short a write."""
 _SHARE: Final = 64
@@ -108,6 +113,8 @@ class Supply:
         self._renew, self._make_room, self._trouble = renew, make_room, trouble
         self._flights: dict[int, asyncio.Future[Any]] = {}
         self._loose: OrderedDict[int, Any] = OrderedDict()
+        self._given: dict[int, bytes] = {}
+        """Small chunks that came together from their owner and are not kept yet."""
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._large_slots = asyncio.Semaphore(LARGE_AT_ONCE)
         self._version = stock.manifest.version
@@ -209,6 +216,9 @@ class Supply:
                 if not complete:
                     return None
                 who = owner(self._version, number, complete)
+            if (given := self._given.pop(number, None)) is not None:
+                self.counts.peer += len(given)
+                return given
             try:
                 data = await peers.chunk(who, self._version, number, self.terms.timeout)
             except PeerFailed as error:
@@ -313,36 +323,71 @@ class Supply:
         Raises:
             SourceFailed: when one does not come; what has arrived stays.
         """
-        waiting, complete = iter(indices), True
+        groups, complete = self._grouped(indices), True
 
         async def work() -> None:
             nonlocal complete
-            for index in waiting:
+            for group in groups:
                 if not complete:
                     return
-                missing = [
-                    one for one in self.stock.chunks.all_of(index) if not self.stock.has(one)
-                ]
-                if pace is not None:
-                    await pace.take(int(self.stock.chunks.sizes[index]))
-                if len(missing) == 1:
-                    await self.chunk(index, missing[0])
-                    missing = []
-                for batch in (missing[at : at + 4] for at in range(0, len(missing), 4)):
-                    await asyncio.gather(*(self.chunk(index, one) for one in batch))
-                if not self.stock.whole(index):
-                    complete = False
+                await self._ask_together(group)
+                for index in group:
+                    complete = await self._fill_one(index, pace) and complete
 
         try:
-            async with asyncio.TaskGroup() as group:
+            async with asyncio.TaskGroup() as tasks:
                 for _ in range(AT_ONCE):
-                    group.create_task(work())
+                    tasks.create_task(work())
         except* Exception as failures:
             first: BaseException = failures
             while isinstance(first, BaseExceptionGroup):
                 first = first.exceptions[0]
             raise first from None
         return complete
+
+    async def _fill_one(self, index: int, pace: Pace | None) -> bool:
+        """Bring a whole file here; tell whether it found room."""
+        missing = [one for one in self.stock.chunks.all_of(index) if not self.stock.has(one)]
+        if pace is not None:
+            await pace.take(int(self.stock.chunks.sizes[index]))
+        if len(missing) == 1:
+            await self.chunk(index, missing[0])
+            missing = []
+        for batch in (missing[at : at + 4] for at in range(0, len(missing), 4)):
+            await asyncio.gather(*(self.chunk(index, one) for one in batch))
+        return self.stock.whole(index)
+
+    def _grouped(self, indices: Iterable[int]) -> Iterator[list[int]]:
+        """Yield files in their order: small ones together where other nodes may give them."""
+        together: list[int] = []
+        for index in indices:
+            peers = self.terms.peers
+            if peers is None or len(peers.alive()) < 2 or self.stock.chunks.sizes[index] > TINY:
+                yield [index]
+                continue
+            together.append(index)
+            if len(together) == TOGETHER:
+                yield together
+                together = []
+        if together:
+            yield together
+
+    async def _ask_together(self, group: list[int]) -> None:
+        """Ask the owners of a group's files for all that each owns, in one request each."""
+        peers = self.terms.peers
+        if peers is None or len(group) < 2:
+            return
+        owned: dict[str, list[int]] = {}
+        alive = peers.alive()
+        for number in (self.stock.chunks.all_of(index).start for index in group):
+            if not self.stock.has(number) and number not in self._flights:
+                owned.setdefault(owner(self._version, number, alive), []).append(number)
+        owned.pop(peers.me, None)
+        asked = [peers.chunks(who, self._version, one) for who, one in owned.items() if one[1:]]
+        for found in await asyncio.gather(*asked):
+            self._given.update(found)
+        while len(self._given) > MOST_GIVEN:  # a reader had them otherwise
+            del self._given[next(iter(self._given))]
 
 
 def _cancelled() -> bool:
