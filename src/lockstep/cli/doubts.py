@@ -14,6 +14,7 @@ from lockstep.api.topology import TOPOLOGIES
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.api.wire import to_builtins
 from lockstep.cli.connect import Session
+from lockstep.cli.fitting import too_large
 from lockstep.cli.output import note
 from lockstep.cli.queue_guard import by_name, did_you_mean
 from lockstep.cli.room import surely_fits
@@ -41,6 +42,8 @@ async def tell_doubts(session: Session, objects: Sequence[Json]) -> None:
                 note(
                     f"warning: job {name}, which {obj['metadata']['name']} waits for, is not there"
                 )
+        for doubt in await _too_large(session, jobs):
+            note(f"warning: {doubt}")
         placeable = [obj for obj in jobs if _has_queue(obj, queues)]
         for name, reason in await _never(session, placeable, queues):
             note(f"warning: {name} cannot start on this cluster as it is: {reason}")
@@ -77,6 +80,16 @@ async def _missing(session: Session, obj: Json) -> list[str]:
             if not jobs.items:
                 found.append(name)
     return found
+
+
+async def _too_large(session: Session, jobs: Sequence[Json]) -> list[str]:
+    """Return what is to be said of jobs whose model does not fit the cards."""
+    stated = [one for one in jobs if "parallelism" in (one.get("spec") or {})]
+    if not stated:
+        return []
+    nodes = (await session.client.list(NODES)).items
+    told = ((one["metadata"].get("name", ""), too_large(one, nodes)) for one in stated)
+    return [f"{name}: {words}" for name, words in told if words]
 
 
 def _has_queue(obj: Json, queues: Mapping[str, Queue]) -> bool:
