@@ -40,6 +40,8 @@ class Keeper:
     shelf: Shelf | None
     since: int = 0
     clock: Callable[[], float] = time.monotonic
+    others: Callable[[], bool] = lambda: False
+    """Whether people were at work in the pod beside its cells since the last call."""
     kernel: Kernel | None = None
     clients: set[Client] = field(default_factory=set)
     parked: Message | None = None
@@ -81,6 +83,8 @@ class Keeper:
     def state(self) -> Message:
         """Return what the controller wants to know."""
         assert self.kernel is not None  # noqa: S101
+        if self.others():
+            self._active = self.clock()
         return {
             "execution_state": "busy" if self._works else "idle",
             "idle_for": 0.0 if self._works else max(0.0, self.clock() - self._active),

@@ -18,6 +18,7 @@ from aiohttp import WSMsgType, web
 
 from lockstep.notebooks.inside.keeper import Keeper
 from lockstep.notebooks.inside.kernel import Kernel
+from lockstep.notebooks.inside.others import Others
 from lockstep.notebooks.inside.packages import lock_hash
 from lockstep.notebooks.inside.shelf import Shelf
 
@@ -153,7 +154,8 @@ async def _channels(request: web.Request, keeper: Keeper) -> web.StreamResponse:
 async def run(settings: Settings, environ: dict[str, str]) -> None:
     """Keep a kernel until SIGTERM, then keep its state."""
     shelf = Shelf(Path(settings.shelf), settings.key) if settings.shelf else None
-    keeper = Keeper(shelf, settings.since)
+    others = Others(f"{OWN}TOKEN={settings.token}")
+    keeper = Keeper(shelf, settings.since, others=others.at_work)
     kernel = Kernel(settings.python, keeper.hear, environ, _cloudpickle())
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
