@@ -25,7 +25,7 @@ TIMES = 7
 KILLS = 3
 IDLE_SECONDS = 15.0
 SCRIPT = """
-import os, time, torch, torch.distributed as dist
+import os, socket, struct, time, torch, torch.distributed as dist
 from lockstep.train import Checkpointer
 dist.init_process_group("gloo")
 # As data parallelism has it: all ranks hold the same, so that one's copy serves all.
@@ -33,12 +33,16 @@ torch.manual_seed(0)
 model = torch.nn.Linear(8, 8)
 ckpt = Checkpointer(model=model)
 start = step = ckpt.restore()
+# A rank may be a fork: its launcher is the process that listens.
+with socket.socket(socket.AF_UNIX) as one:
+    one.connect(os.environ["LOCKSTEP_SOCKET"])
+    launcher = struct.unpack("3i", one.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
 while not os.path.exists(os.environ["OUT"] + "/stop"):
     dist.all_reduce(torch.ones(1))
     step += 1
     ckpt.step(step)
     with open(f"{os.environ['OUT']}/step-{dist.get_rank()}", "w") as file:
-        file.write(f"{step} {os.getpid()} {time.time()} {os.getppid()} {start}")
+        file.write(f"{step} {os.getpid()} {time.time()} {launcher} {start}")
     time.sleep(0.05)
 dist.barrier()
 """

@@ -4,7 +4,8 @@ A line is a leaf: ``spine/leaf: node node ...``; ``-`` stands for a label that i
 ``name:GPUS``, with ``-N`` for GPUs in use, ``!key`` for a NoSchedule taint, ``%key`` for a
 PreferNoSchedule one, ``~`` for cordoned and ``?`` for not ready. A gang is
 ``name: 4x8 leaf`` (pods x GPUs, required tier), ``4x8 ~leaf`` (preferred), groups joined by ``+``
-(``head=1xcpu4 + worker=4x8``), an elastic range as ``2..4x8``.
+(``head=1xcpu4 + worker=4x8``), an elastic range as ``2..4x8``, the last of
+them spares as ``2..4x8^1``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ NODE = re.compile(
 )
 GROUP = re.compile(
     r"((?P<name>[\w-]+)=)?(?P<min>\d+)(\.\.(?P<desired>\d+))?x(cpu(?P<cpu>\d+)|(?P<gpus>\d+))"
-    r"(@(?P<tier>~?\w+))?"
+    r"(\^(?P<spares>\d+))?(@(?P<tier>~?\w+))?"
 )
 
 
@@ -132,6 +133,7 @@ def draw_gang(text: str, *, created: str = "2026-01-01T00:00:00Z", **more: Any) 
         groups.append(
             {"name": group or "all", "min": int(found["min"]), "desired": desired}
             | ({"topology": _wish(found["tier"])} if found["tier"] else {})
+            | ({"spares": int(found["spares"])} if found["spares"] else {})
         )
         stem = f"{name}-{group}" if group else name
         pods += [

@@ -132,6 +132,10 @@ class FakeCluster:
         elif isinstance(action, Delete):
             self._delete(action)
         else:
+            if action.resource is PODS:
+                pod = to_builtins(self.pods[action.name])
+                self.pods[action.name] = convert(merged(pod, action.patch), Pod)
+                return
             key = (action.resource.kind, action.name)
             tree = merged(to_builtins(self.objects[key]), action.patch)
             self.objects[key] = convert(tree, action.resource.type)

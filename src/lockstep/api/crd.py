@@ -289,7 +289,15 @@ RULES: dict[type, tuple[Rule, ...]] = {
             "exactly one of minMember (one group) and groups (several) must be set",
         ),
     ),
-    GangGroup: (_bound("min", "desired", "desired", "min", "must not be less than"),),
+    GangGroup: (
+        _bound("min", "desired", "desired", "min", "must not be less than"),
+        Rule(
+            "!has(self.spares) || self.spares == 0 || (has(self.min) && has(self.desired)"
+            " && self.spares <= self.desired - self.min)",
+            "must not exceed desired less min",
+            ".spares",
+        ),
+    ),
     Role: (
         _bound("min", "replicas", "min", "replicas", "must not exceed"),
         _bound("replicas", "max", "max", "replicas", "must not be less than"),

@@ -39,6 +39,14 @@ class GangGroup(Wire, frozen=True):
     desired: Annotated[
         Positive | None, Meta(description="Members wanted; the minimum when left out.")
     ] = None
+    spares: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="Of those wanted, how many stand by: the last by their ranks. They cost "
+            "nothing when they lose their place, and are the first to give it up.",
+        ),
+    ] = 0
     selector: Annotated[
         LabelSelector | None,
         Meta(

@@ -10,8 +10,8 @@ from lockstep.api import timestamp
 from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
 from lockstep.api.gang import GANGS
 from lockstep.api.merge import difference
-from lockstep.api.names import MAX_WAIT_ANNOTATION
-from lockstep.api.roles import launcher_host
+from lockstep.api.names import MAX_WAIT_ANNOTATION, RANK_ANNOTATION
+from lockstep.api.roles import launched, launcher_host
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.wire import to_builtins
 from lockstep.jobs import launcher_objects, objects, ssh
@@ -40,6 +40,7 @@ def running(seen: Seen, framework: Framework, roster: Roster, now: float) -> Ite
     replaced += [p for p in roster.standing.values() if finished(p) and p not in replaced]
     yield from removal(seen, [*roster.stale, *roster.surplus, *replaced], now)
     yield from _surroundings(seen, framework, roster, now)
+    yield from _ranks(job, framework, roster)
     waits = job.status.retry_at is not None and timestamp.parse(job.status.retry_at) > now
     if not (roster.stale or roster.foreign or waits):
         everyone, begun = list(roster.wanted.values()), open_roles(job)
@@ -48,6 +49,24 @@ def running(seen: Seen, framework: Framework, roster: Roster, now: float) -> Ite
             if member.role.name not in begun:
                 continue
             yield Create(PODS, objects.pod(job, framework, member, everyone))
+
+
+def _ranks(job: TrainingJob, framework: Framework, roster: Roster) -> Iterator[Action]:
+    """Yield what tells pods their rank where a spare has taken a place; spares come behind all.
+
+    The scheduler gives the last up first, and people read it.
+    """
+    if not launched(job):
+        return
+    places = [(roster.current.get(n), framework.rank(job, m)) for n, m in roster.wanted.items()]
+    behind = (roster.standing.get(name) for name in roster.standby)
+    places += [(pod, len(places) + number) for number, pod in enumerate(behind)]
+    for pod, rank in places:
+        if pod is None or pod.metadata.deletion_timestamp is not None:
+            continue
+        if pod.metadata.annotations.get(RANK_ANNOTATION, str(rank)) != str(rank):
+            told = {"metadata": {"annotations": {RANK_ANNOTATION: str(rank)}}}
+            yield Change(PODS, pod.metadata.name, told)
 
 
 def suspended(seen: Seen, now: float) -> Iterator[Action]:

@@ -128,6 +128,7 @@ def gang_spec(job: TrainingJob) -> GangSpec:
                 name=role.name,
                 min=least(role) if role.name in begun else 0,
                 desired=_desired(job, role) if role.name in begun else None,
+                spares=_spares(job) if role.name in begun else 0,
                 topology=role.topology,
                 processes=_ranks(job, role) if split is not None else None,
             )
@@ -145,8 +146,12 @@ def gang_spec(job: TrainingJob) -> GangSpec:
 
 def _desired(job: TrainingJob, role: Role) -> int | None:
     """Return how many pods of the role are wanted, spares too, where fewer can start."""
-    wanted = role.replicas + (job.spec.recovery.spares if launched(job) else 0)
+    wanted = role.replicas + _spares(job)
     return wanted if wanted > least(role) else None
+
+
+def _spares(job: TrainingJob) -> int:
+    return job.spec.recovery.spares if launched(job) else 0
 
 
 def _ranks(job: TrainingJob, role: Role) -> int:

@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
+from lockstep.train.forking import Forked, fork
 from lockstep.train.place import Place
 
 Json = dict[str, Any]
+Process = Union["subprocess.Popen[bytes]", Forked]
 
 GRACE = 2.0
 """Seconds that ranks get to end by themselves before they are killed."""
@@ -124,7 +126,7 @@ class Ranks:
         """Start them; *ended* is told local rank, wait code and last line of each that fails."""
         self._ended, self._gone = ended, gone
         self._lock = threading.Lock()
-        self._alive: dict[int, subprocess.Popen[bytes]] = {}
+        self._alive: dict[int, Process] = {}
         self._stopping = False
         self._note = env.get("LOCKSTEP_NOTE", "")
         count = int(env["PET_NPROC_PER_NODE"])
@@ -138,7 +140,7 @@ class Ranks:
     def _start(self, command: list[str], env: dict[str, str], local: int) -> None:
         try:
             # A group of its own: what a rank starts ends with it.
-            process = subprocess.Popen(  # noqa: S603  the user's own command
+            process = fork(command, env, piped=True) or subprocess.Popen(  # noqa: S603  the user's
                 command, env=env, stderr=subprocess.PIPE, start_new_session=True
             )
         except OSError as error:
@@ -153,7 +155,7 @@ class Ranks:
             self._alive[local] = process
         threading.Thread(target=self._watch, args=(local, process), daemon=True).start()
 
-    def _watch(self, local: int, process: subprocess.Popen[bytes]) -> None:
+    def _watch(self, local: int, process: Process) -> None:
         tail = Tail()
         pump = threading.Thread(target=tail.copy, args=(process.stderr,), daemon=True)
         pump.start()
@@ -185,7 +187,7 @@ class Ranks:
             _kill_group(process, signal.SIGTERM)
         threading.Thread(target=self._kill_later, args=(alive, grace), daemon=True).start()
 
-    def _kill_later(self, alive: list[subprocess.Popen[bytes]], grace: float) -> None:
+    def _kill_later(self, alive: list[Process], grace: float) -> None:
         end = time.monotonic() + grace
         for process in alive:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -198,7 +200,7 @@ def _after_torchrun(command: Sequence[str]) -> list[str]:
     return list(command[at + 2 :])
 
 
-def _kill_group(process: subprocess.Popen[bytes], number: int) -> None:
+def _kill_group(process: Process, number: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 

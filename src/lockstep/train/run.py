@@ -23,6 +23,7 @@ from lockstep.train import collecting, preflight
 from lockstep.train import ranks as processes
 from lockstep.train.catalogue import NotStored
 from lockstep.train.evidence import of_ranks
+from lockstep.train.forking import ForkServer
 from lockstep.train.member import Action, Exit, Member, Start, Stop
 from lockstep.train.memory import Counter, Memory, TooLittleMemory
 from lockstep.train.meters import Meters, suspected
@@ -75,6 +76,7 @@ class Launcher:
         self.bin = processes.torchrun_directory(self.directory)
         self.probes = self.directory / "probes"
         self.probes.mkdir()
+        self.forks = ForkServer(self.directory, self.command)
         self.ranks: processes.Ranks | None = None
         self.code: int | None = None
         self._key = key(place)
@@ -136,7 +138,16 @@ class Launcher:
     def _on_world(self, there: Json) -> None:
         self._world = json.loads(there["data"]["world"])
         self.saving.replicated = bool(self._world.get("replicated"))
-        self._act(self.member.see(self._world, processes.is_seated(self.place, self._world)))
+        seated = processes.is_seated(self.place, self._world)
+        if not seated or (not self.member.generation and self._world["generation"] > 1):
+            # A spare, or in place of a lost pod: it is to be quick.
+            self._import_ahead()
+        self._act(self.member.see(self._world, seated))
+
+    def _import_ahead(self) -> None:
+        if not self.forks.started:
+            env = {**os.environ, **self._observing()}
+            self.forks.start(env, self.place.processes)
 
     def _on_ended(self, generation: int, local: int, code: int, line: str) -> None:
         if generation != self.member.generation or self.ranks is None:
@@ -197,9 +208,9 @@ class Launcher:
         own = processes.node_variables(self.place, world, self.counter.path)
         path = f"{self.bin}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         note = self.directory / f"ended-{self.member.generation}"
-        own |= self.meters.variables(dict(os.environ))
+        own |= self._observing()
         own["LOCKSTEP_STORED"] = stored
-        own |= reading.variables(os.environ, self.probes)
+        own |= self.forks.variables()
         self._variables = {**os.environ, **own, "PATH": path, "LOCKSTEP_NOTE": str(note)}
         if wrong := preflight.wrong(os.environ, processes.seat(self.place, world)):
             self._without(world, 0, wrong)
@@ -217,6 +228,10 @@ class Launcher:
 
         self._which = which
         self.ranks = processes.Ranks(self.command, self._variables, ended=ended, gone=gone)
+
+    def _observing(self) -> dict[str, str]:
+        meters = self.meters.variables(dict(os.environ))
+        return {**meters, **reading.variables(os.environ, self.probes)}
 
     def _fetched(self, world: Json) -> str | None:
         """Get what local ranks lack of the step that all go on from; None where that fails.
@@ -296,6 +311,9 @@ class Launcher:
             now = time.monotonic()
             meters = self.meters.read(self.place.processes)
             suspect = any(suspected(one, now) for one in meters.values())
+            if any(one.steps for one in meters.values()) or self.memory.progress() is not None:
+                # The ranks use torch and are under way: the next ones need not import it.
+                self._import_ahead()
             asked = bool(self._world.get("asked")) and self.member.state == "Running"
             if asked and now - asked_at >= ASK_EVERY:
                 asked_at = now

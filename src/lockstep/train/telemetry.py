@@ -147,7 +147,11 @@ def observe(env: Mapping[str, str]) -> None:
     watch = _Watch(meter, server_path(*which))
     # The file stays open: with it goes the lock.
     watch.fd = fd
-    sys.meta_path.insert(0, _WhenImported("torch", watch.torch_there))
+    if "torch" in sys.modules:
+        # Of a rank that was forked.
+        watch.torch_there(sys.modules["torch"])
+    else:
+        sys.meta_path.insert(0, _WhenImported("torch", watch.torch_there))
 
 
 class _WhenImported(importlib.abc.MetaPathFinder):

@@ -9,13 +9,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import queue
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from lockstep.train.forking import fork
 from lockstep.train.ranks import rank_variables
 
 _OURS = (
@@ -70,25 +74,28 @@ def _command(options: argparse.Namespace) -> list[str]:
 
 def _run(command: list[str], env: Mapping[str, str], count: int) -> int:
     alive: dict[int, int] = {}
-    started = []
+    ended: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()
     for local in range(count):
         own = {**env, **rank_variables(env, local)}
-        process = subprocess.Popen(command, env=own)  # noqa: S603  the user's own command
-        started.append(process)
+        process = fork(command, own) or subprocess.Popen(command, env=own)  # noqa: S603  the user's
         alive[process.pid] = local
+        threading.Thread(target=_wait, args=(process, ended), daemon=True).start()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda got, _: _pass_on(alive, got))
     while alive:
-        pid, status = os.wait()
-        local_rank = alive.pop(pid, None)
-        code = os.waitstatus_to_exitcode(status)
-        if local_rank is None or code == 0:
+        pid, code = ended.get()
+        local_rank = alive.pop(pid)
+        if code == 0:
             continue
         with contextlib.suppress(OSError, KeyError):
             Path(env["LOCKSTEP_NOTE"]).write_text(f"{local_rank} {code}")
         _pass_on(alive, signal.SIGKILL)
         return code if code > 0 else 128 - code
     return 0
+
+
+def _wait(process: Any, ended: queue.SimpleQueue[tuple[int, int]]) -> None:
+    ended.put((process.pid, process.wait()))
 
 
 def _pass_on(alive: Mapping[int, int], number: int) -> None:

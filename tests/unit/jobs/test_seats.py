@@ -10,6 +10,7 @@ from tests.support.job_world import FakeCluster
 from tests.support.jobs import job, role
 
 from lockstep.api.core import Node
+from lockstep.api.names import RANK_ANNOTATION
 from lockstep.api.training import TrainingJobStatus
 from lockstep.api.wire import convert
 from lockstep.jobs.leaving_nodes import notice_of
@@ -40,7 +41,7 @@ def test_a_job_has_its_spares_beside_it() -> None:
     world = running(spares=1, replicas=2)
     assert sorted(world.pods) == [POD(0), POD(1), POD(2)]
     (group,) = world.objects["Gang", "digits"].spec.groups
-    assert (group.min, group.desired) == (2, 3)
+    assert (group.min, group.desired, group.spares) == (2, 3, 1)
     assert [part.pods for part in world.world().parts] == [2]
     assert world.world().ranks == {POD(0): 0, POD(1): 1}
     assert status(world).replica_statuses["worker"].active == 2
@@ -55,7 +56,9 @@ def test_a_spare_takes_the_lost_place_and_nobody_else_moves(lost: int) -> None:
     assert (world.world().generation, world.world().ranks) == (2, seats)
     assert world.world().master.startswith(POD(2) if lost == 0 else POD(0))
     assert "a spare takes its place" in status(world).message
-    # What was lost comes again, as the spare.
+    # What was lost comes again, as the spare, which the scheduler gives up first.
+    ranks = {name: pod.metadata.annotations[RANK_ANNOTATION] for name, pod in world.pods.items()}
+    assert ranks == {POD(1 - lost): str(1 - lost), POD(2): str(lost), POD(lost): "2"}
     assert world.pods[POD(lost)].status.phase == "Running"
     world.everybody("Ready")
     assert world.world().phase == "Run"

@@ -53,6 +53,12 @@ CASES: dict[str, tuple[str, There, str, dict[str, int]]] = {
         "w: 1x8",
         {"z": 1},
     ),
+    "a spare moves rather than a gang that has just saved its work": (
+        "s/x: a:8 b:8 c:8 d:8",
+        {"x: 1x4": ("a", None), "y: 2..3x4^1": ("b b c", None), "z: 1x2": ("d", 0)},
+        "w: 1x8",
+        {"y": 1},
+    ),
     "to another leaf": (
         "s/x: a:8 b:8\n s/y: c:8",
         {"x: 1x4": ("a", None), "v: 1x4": ("c", None), "y: 1..2x4": ("a b", None)},

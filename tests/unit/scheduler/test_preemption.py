@@ -186,6 +186,16 @@ def test_an_elastic_gang_loses_extras_and_keeps_its_minimum():
     assert (len(world.places("x")), len(world.places("z"))) == (0, 2), "then it goes whole"
 
 
+def test_spares_go_before_members_of_others_that_work():
+    world = Running.on(FOUR)
+    world.run("x: 1..2x8", priority="low")
+    world.run("z: 1..2x8^1", priority="high")
+    world.run("t: 1x8", priority="top")
+    assert (set(world.places("x")), set(world.places("z"))) == ({"x-0", "x-1"}, {"z-0"})
+    world.run("u: 1x8", priority="top")
+    assert (set(world.places("x")), set(world.places("z"))) == ({"x-0"}, {"z-0"})
+
+
 @pytest.mark.parametrize(
     ("queues", "priority"),
     [({}, "low"), ({"q": {"guaranteed": gpus(32)}, "r": {}}, "top")],

@@ -33,7 +33,11 @@ def install() -> None:
         "torch.distributed.distributed_c10d": experiment.without_metrics,
     }
     experiment.quiet()
-    sys.meta_path.insert(0, _Finder(wanted))
+    # A rank that was forked has imported them before.
+    for name in [name for name in wanted if name in sys.modules]:
+        wanted.pop(name)(sys.modules[name])
+    if wanted:
+        sys.meta_path.insert(0, _Finder(wanted))
 
 
 class _Finder(MetaPathFinder):

@@ -50,16 +50,22 @@ def _next() -> None:
     spec.loader.exec_module(module)
 
 
-# Outside a rank there is nothing to observe, and nothing but the next one is loaded.
-if "RANK" in os.environ and "LOCKSTEP_TELEMETRY" in os.environ:
-    try:
-        _observe()
-    except Exception as error:
-        sys.stderr.write(f"lockstep: this rank has no telemetry: {error}\n")
-# Workers of a data loader that are no forks of their rank are looked at, too.
-if "RANK" in os.environ and os.environ.get("LOCKSTEP_PROBES"):
-    try:
-        _probe()
-    except Exception as error:
-        sys.stderr.write(f"lockstep: this rank has no probes: {error}\n")
-_next()
+def begin() -> None:
+    """Begin to observe, if this is a rank; outside one nothing but the next one is loaded."""
+    if "RANK" in os.environ and "LOCKSTEP_TELEMETRY" in os.environ:
+        try:
+            _observe()
+        except Exception as error:
+            sys.stderr.write(f"lockstep: this rank has no telemetry: {error}\n")
+    # Workers of a data loader that are no forks of their rank are looked at, too.
+    if "RANK" in os.environ and os.environ.get("LOCKSTEP_PROBES"):
+        try:
+            _probe()
+        except Exception as error:
+            sys.stderr.write(f"lockstep: this rank has no probes: {error}\n")
+
+
+# A rank that is forked calls ``begin`` itself, under another name.
+if __name__ == "sitecustomize":
+    begin()
+    _next()

@@ -28,6 +28,8 @@ class GroupSpec:
     """Ranks that a member runs; None stands for one for each of its GPUs."""
     alignment: Alignment = NO_ALIGNMENT
     """Of the devices of members that say nothing of it themselves."""
+    spares: int = 0
+    """Of the members desired, how many stand by: the last of them."""
 
     def has(self, labels: dict[str, str], *, only: bool) -> bool:
         """Return whether a pod with these labels belongs to the group; *only* one takes all."""
@@ -63,6 +65,14 @@ class PodGroup(Generic[M]):
     def missing(self) -> int:
         """Return how many of the needed members do not exist yet or are held back by gates."""
         return max(0, self.need - len(self.pending))
+
+    @property
+    def standing_by(self) -> list[M]:
+        """Return the members with nodes that do no work, in case that another is lost."""
+        if not self.group.spares or self.group.desired is None:
+            return []
+        working = max(self.group.minimum, self.group.desired - self.group.spares)
+        return self.bound[max(0, working - self.finished) :]
 
     @property
     def total(self) -> int:
@@ -102,6 +112,7 @@ def groups_of(gang: Gang | None, *, alone: bool) -> tuple[list[GroupSpec], str]:
                 match,
                 group.processes,
                 stated if group.alignment is None else Alignment.asked(group.alignment),
+                group.spares,
             )
         )
     return groups, "; ".join(problems)

@@ -305,7 +305,7 @@ class Workload:
             self.strays = []
             members = list(self.members.values())
             if len(members) > 1:
-                members.sort(key=lambda m: natural(m.name))
+                members.sort(key=lambda m: m.order)
             for member in members:
                 self._count(member)
             self._note_whole(self._pod_groups)

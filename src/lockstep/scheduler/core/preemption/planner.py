@@ -149,8 +149,10 @@ class PreemptionPlanner:
                 lost_work(workload, since, now) if workload is not None else max(0.0, now - since)
             )
         lost = at_stake * size
-        # Members of one gang that cost the same stay in the order given: the last ones go first.
-        cost = (whole, holder.priority, lost, size, holder.key)
+        # Spares of anybody before the members of anybody that work. Members of one gang that cost
+        # the same stay in the order given: the last ones go first.
+        works = any(member.key not in holder.spares for member in members)
+        cost = (works, whole, holder.priority, lost, size, holder.key)
         return Victim(holder.key, holder.account, members, cost, whole)
 
     def _needed(

@@ -30,6 +30,8 @@ class Holder:
     """The members without which it cannot run."""
     extras: tuple[Member, ...]
     """The members above the minimum of an elastic gang; the last ones go first."""
+    spares: frozenset[PodKey] = frozenset()
+    """Those of them that do no work."""
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -50,7 +52,8 @@ def holders(cluster: Cluster, account: Account) -> Iterator[Holder]:
             extras = _extras(workload) if workload is not None else {}
             core = tuple(m for k, m in members.items() if k not in extras)
             spare = tuple(m for k, m in extras.items() if k in members)
-            yield Holder(key, leaf.priorities[key], leaf, core, spare)
+            idle = _standing_by(workload) if spare and workload is not None else frozenset[PodKey]()
+            yield Holder(key, leaf.priorities[key], leaf, core, spare, idle)
 
 
 def _extras(workload: Workload) -> dict[PodKey, Member]:
@@ -59,6 +62,10 @@ def _extras(workload: Workload) -> dict[PodKey, Member]:
         least = max(0, pod_group.group.minimum - pod_group.finished)
         found |= {m.key: m for m in reversed(pod_group.bound[least:])}
     return found
+
+
+def _standing_by(workload: Workload) -> frozenset[PodKey]:
+    return frozenset(m.key for group in workload.pod_groups for m in group.standing_by)
 
 
 class _Secured(NamedTuple):
@@ -105,7 +112,7 @@ class VictimPolicy:
             if any(m.assumed and not m.tentative for m in holder.members):
                 self.unsettled = True
             elif any(left):
-                yield Holder(holder.key, holder.priority, holder.account, *left)
+                yield replace(holder, core=left[0], extras=left[1])
 
     def _all(self) -> Iterator[tuple[Holder, Account]]:
         if self._own_lower():
