@@ -57,6 +57,13 @@ class World(Wire, frozen=True):
     replicated: Annotated[
         bool, Meta(description="All ranks hold the same, but for what is spread over them.")
     ] = False
+    peers: Annotated[
+        list[str],
+        Meta(
+            description="Launchers (host:port) in the order of their ranks, where each keeps a "
+            "copy of what another's ranks hold."
+        ),
+    ] = []
     asked: Annotated[
         bool, Meta(description="Launchers tell what their ranks wait in: one may hang.")
     ] = False
@@ -65,7 +72,7 @@ class World(Wire, frozen=True):
 class Snapshot(Wire, frozen=True):
     """A whole copy of one rank's state in its launcher's memory."""
 
-    local: int
+    local: Annotated[int, Meta(description="Rank of the pod; -1: of another pod, kept for it.")]
     step: int
     generation: int = 0
     bytes: int = 0
@@ -163,4 +170,8 @@ class Report(Wire, frozen=True):
         list[RankSeen], Meta(description="What the ranks wait in, where that was asked.")
     ] = []
     probes: Annotated[list[Sheet], Meta(description="Where the time of its ranks goes.")] = []
+    sharded: Annotated[bool, Meta(description="Whether its ranks hold parts of tensors.")] = False
+    kept: Annotated[
+        int | None, Meta(description="Newest step that it keeps for the ranks of another pod.")
+    ] = None
     address: Annotated[str, Meta(description="Where it hands over copies, as host:port.")] = ""

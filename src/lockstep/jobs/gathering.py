@@ -83,8 +83,22 @@ def world(seen: Seen, roster: Roster, now: float) -> World:
             )
     elif wanted.phase == "Run" and _all(roster, told, wanted.generation, "Done"):
         return msgspec.structs.replace(wanted, phase="Leave")
-    asked = wanted.phase == "Run" and suspected(told, wanted.generation)
-    return msgspec.structs.replace(wanted, asked=asked)
+    if wanted.phase != "Run":
+        return wanted
+    peers = wanted.peers or _peers(roster, told, wanted.generation)
+    asked = suspected(told, wanted.generation)
+    return msgspec.structs.replace(wanted, asked=asked, peers=peers)
+
+
+def _peers(roster: Roster, told: Mapping[str, Report], generation: int) -> list[str]:
+    """Return where launchers hand over copies, in the order of ranks, once all hold parts.
+
+    What is the same in all ranks needs no copies elsewhere.
+    """
+    found = [told.get(name) for name in roster.wanted]
+    each = [one for one in found if one is not None and one.generation == generation]
+    complete = len(found) == len(each) > 1 and all(one.sharded and one.address for one in each)
+    return [one.address for one in each] if complete else []
 
 
 def suspected(told: Mapping[str, Report], generation: int) -> bool:
@@ -184,7 +198,9 @@ def resume(
     some = [steps for steps in every if steps]
     if common := set.intersection(*every):
         return max(common), []
-    if not replicated or sharded or not some:
+    if sharded:
+        return _of_parts(roster, told, size)
+    if not replicated or not some:
         return None, []
     step = max(set.intersection(*some) or set.union(*some))
     sources = [
@@ -193,6 +209,28 @@ def resume(
         if told[name].address and any(step in steps for steps in each)
     ]
     return (step, sources[:_SOURCES]) if sources else (None, [])
+
+
+def _of_parts(
+    roster: Roster, told: Mapping[str, Report], size: int
+) -> tuple[int | None, list[str]]:
+    """Return the newest step of which every rank's part is whole somewhere, and where.
+
+    A rank whose launcher lacks it gets it from another that has kept it.
+    """
+    held: dict[int, dict[int, list[str]]] = {rank: {} for rank in range(size)}
+    own: set[tuple[int, int]] = set()
+    for name in roster.wanted:
+        for one in told[name].snapshots:
+            if one.sharded and one.size == size and one.rank in held and told[name].address:
+                held[one.rank].setdefault(one.step, []).append(told[name].address)
+                if one.local >= 0:
+                    own.add((one.rank, one.step))
+    step = max(set.intersection(*(set(steps) for steps in held.values())), default=None)
+    if step is None:
+        return None, []
+    lacking = [rank for rank in held if (rank, step) not in own]
+    return step, sorted({address for rank in lacking for address in held[rank][step]})
 
 
 def stored(roster: Roster, told: Mapping[str, Report]) -> int | None:

@@ -113,6 +113,9 @@ class Checkpointer:
                 part.stepped()
         if not self._socket:
             return
+        if self._room is not None and not self._room.keeps(number):
+            self._room.finished(number)
+            return
         state = {name: part.state_dict() for name, part in self._parts.items()}
         state[_RANDOM] = _random_state()
         plain, tensors = take_apart(state, torch.is_tensor)
@@ -322,6 +325,18 @@ class _Room:
         """Say whether the state after *step* steps is to be saved beyond the pod's life."""
         every = self._segment.save_every
         return every > 0 and step % every == 0
+
+    def keeps(self, step: int) -> bool:
+        """Say whether the state after *step* steps is to be copied at all.
+
+        A copy that another launcher still reads must not be written over too soon.
+        """
+        every = self._segment.keep_every
+        return every <= 1 or step % every == 0
+
+    def finished(self, step: int) -> None:
+        """Note a step that is not copied."""
+        self._segment.progress = step
 
     def write(self, tensors: dict[str, Tensor], plain: bytes, step: int, generation: int) -> None:
         """Copy everything into the slot that is not the newest, and mark it as whole."""

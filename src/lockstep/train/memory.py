@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,9 @@ class Memory:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: dict[int, list[tuple[int, Segment]]] = {}
-        self._save_every = 0
+        self._save_every = self._keep_every = 0
+        self._peers: dict[int, tuple[int, Segment]] = {}
+        """Copies that are kept for ranks of another pod, by rank, with the number of all ranks."""
         self.first: dict[int, Json] = {}
         """By local rank: a checksum of its state after the first step of the generation."""
         self.python = ""
@@ -56,17 +58,12 @@ class Memory:
             TooLittleMemory: when the machine or the container lacks the memory.
         """
         size = total(slot_bytes)
-        free = free_memory()
-        if free is not None and size > free - _SPARE:
-            raise TooLittleMemory(
-                f"two copies of rank {local}'s state take {size >> 20} MiB, and {free >> 20} MiB "
-                "are free: give the pod more memory"
-            )
+        _spared(size, f"two copies of rank {local}'s state")
         with self._lock:
             fd = os.memfd_create(f"lockstep-rank-{local}", os.MFD_CLOEXEC)
             os.ftruncate(fd, size)
             made = Segment.fresh(fd, slot_bytes, layout)
-            made.save_every = self._save_every
+            made.save_every, made.keep_every = self._save_every, self._keep_every
             held = [(fd, made), *self._held.get(local, [])]
             self._held[local] = held[:KEPT]
             for old, _ in held[KEPT:]:
@@ -82,6 +79,49 @@ class Memory:
         self.make(local, slot_bytes, layout)
         return self._held[local][0][1]
 
+    def peer(self, rank: int, size: int, slot_bytes: int, layout: int) -> Segment:
+        """Return the segment for a rank of another pod, to be filled here; its other copy stays.
+
+        Raises:
+            TooLittleMemory: when the machine or the container lacks the memory.
+        """
+        with self._lock:
+            known = self._peers.get(rank)
+            if known is not None and (known[1].slot_bytes, known[1].layout) == (slot_bytes, layout):
+                self._peers[rank] = (size, known[1])
+                return known[1]
+        _spared(total(slot_bytes), f"two copies of rank {rank}, kept for another pod,")
+        fd = os.memfd_create(f"lockstep-peer-{rank}", os.MFD_CLOEXEC)
+        os.ftruncate(fd, total(slot_bytes))
+        made = Segment.fresh(fd, slot_bytes, layout)
+        os.close(fd)
+        with self._lock:
+            self._peers[rank] = (size, made)
+        return made
+
+    def peer_step(self, rank: int) -> int:
+        """Return the newest step that is kept for a rank of another pod; -1 for none."""
+        with self._lock:
+            known = self._peers.get(rank)
+            return max((one.step for one in known[1].whole()), default=-1) if known else -1
+
+    def keep_only(self, ranks: Sequence[int]) -> None:
+        """Drop what is kept for other ranks than these of another pod."""
+        with self._lock:
+            self._peers = {r: one for r, one in self._peers.items() if r in ranks}
+
+    def keep_every(self, steps: int) -> None:
+        """Have the ranks keep their state at each multiple of *steps* alone."""
+        with self._lock:
+            self._keep_every = steps
+            for held in self._held.values():
+                held[0][1].keep_every = steps
+
+    @property
+    def sharded(self) -> bool:
+        """Whether ranks of the pod hold parts of tensors."""
+        return any(one["sharded"] for one in self._whose.values())
+
     def save_every(self, steps: int) -> None:
         """Have the ranks ask for a save at each multiple of *steps*; 0 for none."""
         with self._lock:
@@ -94,15 +134,34 @@ class Memory:
         with self._lock:
             return [(s, whole) for _, s in self._held.get(local, []) for whole in s.whole()]
 
-    def find(self, step: int) -> tuple[Segment, Whole] | None:
-        """Return a whole copy of *step*, of any local rank."""
+    def find(
+        self, step: int, rank: int | None = None, after: int = -1
+    ) -> tuple[Segment, Whole] | None:
+        """Return a whole copy of *step*, of *rank* where ranks hold parts, else of any.
+
+        A negative *step* stands for the newest that is newer than *after*.
+        """
         with self._lock:
-            for held in self._held.values():
-                for _, segment in held:
-                    for whole in segment.whole():
-                        if whole.step == step:
-                            return segment, whole
-        return None
+            found = [
+                (segment, whole)
+                for segment in self._of(rank)
+                for whole in segment.whole()
+                if (whole.step == step if step >= 0 else whole.step > after)
+            ]
+        return max(found, key=lambda one: one[1].step, default=None)
+
+    def _of(self, rank: int | None) -> list[Segment]:
+        """Return the segments with the state of *rank*."""
+        found = [
+            segment
+            for local, held in self._held.items()
+            for _, segment in held
+            if rank is None
+            or not (whose := self._whose.get(local, {})).get("sharded")
+            or whose["rank"] == rank
+        ]
+        kept = self._peers.get(-1 if rank is None else rank)
+        return [*found, kept[1]] if kept is not None else found
 
     def lacks(self, step: int, processes: int) -> list[int]:
         """Return the local ranks without a copy of *step*."""
@@ -117,7 +176,13 @@ class Memory:
     def snapshots(self, generation: int) -> list[Json]:
         """Return what whole copies there are, as they are reported."""
         with self._lock:
-            return [
+            kept = [
+                {"local": -1, "step": whole.step, "bytes": whole.size, "rank": rank}
+                | {"size": size, "sharded": True}
+                for rank, (size, segment) in sorted(self._peers.items())
+                for whole in segment.whole()
+            ]
+            return kept + [
                 {
                     "local": local,
                     "step": whole.step,
@@ -139,9 +204,17 @@ class Memory:
     def forget_after(self, step: int | None) -> None:
         """Drop the copies that are newer than *step*, or all."""
         with self._lock:
-            for held in self._held.values():
-                for _, segment in held:
-                    segment.forget_after(-1 if step is None else step)
+            segments = [segment for held in self._held.values() for _, segment in held]
+            for segment in [*segments, *(one for _, one in self._peers.values())]:
+                segment.forget_after(-1 if step is None else step)
+
+
+def _spared(size: int, what: str) -> None:
+    free = free_memory()
+    if free is not None and size > free - _SPARE:
+        raise TooLittleMemory(
+            f"{what} take {size >> 20} MiB, and {free >> 20} MiB are free: give the pod more memory"
+        )
 
 
 def free_memory() -> int | None:

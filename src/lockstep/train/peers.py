@@ -67,10 +67,12 @@ class Peers:
             if not hmac.compare_digest(wanted.encode(), signature):
                 return
             request = json.loads(text)
-            self._hand_over(connection, request["nonce"].encode(), int(request["step"]))
+            self._hand_over(connection, request["nonce"].encode(), request)
 
-    def _hand_over(self, connection: socket.socket, nonce: bytes, step: int) -> None:
-        found = self._memory.find(step)
+    def _hand_over(self, connection: socket.socket, nonce: bytes, request: Json) -> None:
+        rank = request.get("rank")
+        after = int(request.get("after", -1))
+        found = self._memory.find(int(request["step"]), None if rank is None else int(rank), after)
         if found is None:
             return
         segment, whole = found
@@ -81,6 +83,7 @@ class Peers:
             "layout": segment.layout,
             "slot": segment.slot_bytes,
             "step": whole.step,
+            "sharded": self._memory.sharded,
             "lengths": [whole.table, whole.plain, whole.data, whole.size],
         }
         line = json.dumps(head).encode() + b"\n"
@@ -95,10 +98,20 @@ class Peers:
             connection.sendall(signed.digest())
 
 
-def fetch(address: str, key: bytes, step: int, make: Callable[[int, int], Segment]) -> None:
+def fetch(
+    address: str,
+    key: bytes,
+    step: int,
+    make: Callable[[int, int], Segment],
+    *,
+    rank: int | None = None,
+    after: int = -1,
+) -> bool:
     """Get the copy of *step* from the launcher at *address* into the segment that *make* makes.
 
-    *make* is told the bytes of a slot and the layout's checksum.
+    *make* is told the bytes of a slot and the layout's checksum. Where ranks hold parts, it is that
+    of *rank*; a negative *step* stands for the newest that is newer than *after*. Return whether it
+    holds parts.
 
     Raises:
         NoCopy: when it was not handed over whole.
@@ -109,13 +122,16 @@ def fetch(address: str, key: bytes, step: int, make: Callable[[int, int], Segmen
         with socket.create_connection((host, int(port)), _TIMEOUT) as connection:
             lines = connection.makefile("rb")
             theirs = lines.readline(_LONGEST_LINE).rstrip(b"\n")
-            text = json.dumps({"step": step, "nonce": nonce}).encode()
+            asked = {"step": step, "nonce": nonce, "rank": rank, "after": after}
+            text = json.dumps(asked).encode()
             signature = _sign(key, theirs, text).hexdigest().encode()
             connection.sendall(text + b" " + signature + b"\n")
             line = lines.readline(_LONGEST_LINE)
             if not line:
                 raise NoCopy(f"{address} has no copy of step {step} for this launcher")
-            _receive(lines, _sign(key, nonce.encode(), line), json.loads(line), make)
+            head = json.loads(line)
+            _receive(lines, _sign(key, nonce.encode(), line), head, make)
+            return bool(head["sharded"])
     except (OSError, ValueError, KeyError) as error:
         raise NoCopy(f"{address}: {error}") from error
 

@@ -27,6 +27,7 @@ from lockstep.train.forking import ForkServer
 from lockstep.train.member import Action, Exit, Member, Start, Stop
 from lockstep.train.memory import Counter, Memory, TooLittleMemory
 from lockstep.train.meters import Meters, suspected
+from lockstep.train.mirror import Mirror
 from lockstep.train.peers import NoCopy, Peers, fetch
 from lockstep.train.place import NoPlace, Place, key, runtime_directory
 from lockstep.train.probes import reading
@@ -81,6 +82,7 @@ class Launcher:
         self.code: int | None = None
         self._key = key(place)
         self.peers = Peers(place.address, self._key, self.memory) if self._key else None
+        self.mirror = Mirror(self.memory, self._key)
         self._which: object = None
         """The ranks that are waited for: events of earlier ones may still come."""
         self._variables: dict[str, str] = {}
@@ -105,6 +107,7 @@ class Launcher:
         self._thread(self._look)
         if self.peers is not None:
             self._thread(self.peers.serve)
+            self._thread(self.mirror.run)
         self._watch_for_notices()
         try:
             while self.code is None:
@@ -132,12 +135,15 @@ class Launcher:
     def _on_noticed(self, said: str) -> None:
         print(f"lockstep-run: this machine goes away: {said}", file=sys.stderr, flush=True)
         self._notice = said
+        # Every step counts now.
+        self.mirror.hurry()
         self._tell()
         self.saving.save_all()
 
     def _on_world(self, there: Json) -> None:
         self._world = json.loads(there["data"]["world"])
         self.saving.replicated = bool(self._world.get("replicated"))
+        self.mirror.follow(self.place, self._world)
         seated = processes.is_seated(self.place, self._world)
         if not seated or (not self.member.generation and self._world["generation"] > 1):
             # A spare, or in place of a lost pod: it is to be quick.
@@ -247,11 +253,14 @@ class Launcher:
             except NotStored as error:
                 self._without(world, 0, str(error))
                 return None
+        mine = processes.seat(self.place, world)
         for local in self.memory.lacks(step, self.place.processes):
             why = "no launcher has a copy"
             for source in sources:
                 try:
-                    fetch(source, self._key, step, partial(self.memory.segment, local))
+                    make = partial(self.memory.segment, local)
+                    sharded = fetch(source, self._key, step, make, rank=mine.first + local)
+                    self.memory.belongs(local, mine.first + local, mine.size, sharded)
                     why = ""
                     break
                 except (NoCopy, TooLittleMemory) as error:
@@ -285,7 +294,7 @@ class Launcher:
                 said = dict(self._said)
             if (step := self.memory.progress()) is not None:
                 said["step"] = step
-            said |= self.saving.told()
+            said |= {**self.mirror.told(), **self.saving.told()}
             if ranks := self.meters.told(self.place.processes):
                 said["ranks"] = ranks
                 said["firstRank"] = int(self._variables.get("LOCKSTEP_FIRST_RANK", "0"))

@@ -24,6 +24,7 @@ _HEADER = struct.Struct("<8sQQq")
 _PROGRESS = struct.Struct("<q")
 _PROGRESS_AT = 24
 _SAVE_EVERY_AT = 32
+_KEEP_EVERY_AT = 40
 _SLOT = struct.Struct("<QqQQQQQI")
 """Number, step, generation, table bytes, plain bytes, data offset in the slot, data bytes, crc."""
 _NUMBER = struct.Struct("<Q")
@@ -121,6 +122,16 @@ class Segment:
     @save_every.setter
     def save_every(self, steps: int) -> None:
         _PROGRESS.pack_into(self.map, _SAVE_EVERY_AT, steps)
+
+    @property
+    def keep_every(self) -> int:
+        """Steps between two copies, as the launcher wants them; 0 for each step."""
+        every: int = _PROGRESS.unpack_from(self.map, _KEEP_EVERY_AT)[0]
+        return every
+
+    @keep_every.setter
+    def keep_every(self, steps: int) -> None:
+        _PROGRESS.pack_into(self.map, _KEEP_EVERY_AT, steps)
 
     def start(self, slot: int) -> int:
         """Return where a slot begins."""

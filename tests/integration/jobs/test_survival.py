@@ -14,6 +14,9 @@ from tests.support.process_node import needs_mounts, read_log
 from tests.support.training import Cluster
 from tests.support.waiting import eventually
 
+from lockstep.api.core import LEASES
+from lockstep.jobs.gathering import report_in
+
 pytestmark = [pytest.mark.torch, pytest.mark.timeout(900)]
 
 PATIENCE = 280.0
@@ -25,7 +28,13 @@ import os, sys, torch, torch.distributed as dist
 from lockstep.train import Checkpointer
 
 class Sum:
-    def __init__(self): self.value = torch.zeros(1000)
+    def __init__(self):
+        self.value = torch.zeros(1000)
+        if "PARTS" in os.environ:
+            from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+            mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+            self.value = distribute_tensor(self.value, mesh, [Shard(0)])
+    def own(self): return self.value.to_local() if "PARTS" in os.environ else self.value
     def state_dict(self): return {"value": self.value}
     def load_state_dict(self, state): self.value.copy_(state["value"])
 
@@ -34,18 +43,18 @@ kept = Sum()
 ckpt = Checkpointer(kept=kept)
 start = ckpt.restore()
 rank, out = dist.get_rank(), os.environ["OUT"]
-print(f"rank {rank} starts at {start} with {kept.value[0].item():.0f}", flush=True)
+print(f"rank {rank} starts at {start} with {kept.own()[0].item():.0f}", flush=True)
 for step in range(start, int(sys.argv[1])):
     one = torch.ones(1000)
     dist.all_reduce(one)
-    kept.value += one
+    kept.own().add_(one[:len(kept.own())])
     ckpt.step(step + 1)
     with open(f"{out}/steps-{rank}", "a") as file:
         file.write(f"{step}\\n")
     with open(f"{out}/go") as go:
         while step + 1 == int(go.read() or 0) and not os.path.exists(f"{out}/past"):
             go.seek(0)
-print(f"rank {rank} ends with {kept.value[0].item():.0f}", flush=True)
+print(f"rank {rank} ends with {kept.own()[0].item():.0f}", flush=True)
 dist.destroy_process_group()
 """
 
@@ -71,7 +80,7 @@ def ranks_of(pattern: str) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("lost", ["rank", "pod"])
+@pytest.mark.parametrize("lost", ["rank", "pod", "part"])
 async def test_what_is_killed_goes_on_at_its_very_step(
     cluster: Cluster, tmp_path: Path, lost: str
 ) -> None:
@@ -80,6 +89,8 @@ async def test_what_is_killed_goes_on_at_its_very_step(
     script.write_text(SCRIPT)
     (tmp_path / "go").write_text(str(stop_at))
     env = [{"name": "OUT", "value": str(tmp_path)}]
+    # Of a tensor that is spread over them each rank has a part that no other has.
+    env += [{"name": "PARTS", "value": "1"}] if lost == "part" else []
     await cluster.submit(name, worker("python", str(script), "8", env=env), framework="pytorch")
 
     def waits() -> bool:
@@ -92,6 +103,10 @@ async def test_what_is_killed_goes_on_at_its_very_step(
     assert len(victims) == 1
     if lost == "pod":
         await eventually(lambda: _replicated(cluster, name), PATIENCE, "equal ranks are known")
+        await cluster.kill(name, "worker-1")
+        del before["worker-1"]
+    elif lost == "part":
+        await eventually(lambda: _kept(cluster, name, stop_at), PATIENCE, "its part is elsewhere")
         await cluster.kill(name, "worker-1")
         del before["worker-1"]
     else:
@@ -182,6 +197,12 @@ async def test_a_suspended_job_goes_on_at_its_step_in_new_pods(
     for rank in range(2):
         steps = (tmp_path / f"steps-{rank}").read_text().split()
         assert steps == [str(step) for step in range(8)]
+
+
+async def _kept(cluster: Cluster, name: str, step: int) -> bool:
+    leases = [await cluster.client.get(LEASES, f"{name}-worker-{i}", "default") for i in range(2)]
+    found = [report_in(lease) for lease in leases]
+    return all(one is not None and one.kept == step for one in found)
 
 
 async def _replicated(cluster: Cluster, name: str) -> bool:

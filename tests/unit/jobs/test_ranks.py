@@ -375,3 +375,44 @@ def test_a_checkpoint_of_states_that_differ_needs_its_number_of_ranks() -> None:
     world.run()
     world.everybody("Ready", stored=[{"step": 9, "size": 2}, {"step": 4, "size": 3}])
     assert world.world().resume == 4
+
+
+def part(local: int, rank: int, step: int) -> dict[str, Any]:
+    return {"local": local, "rank": rank, "step": step, "size": 2, "sharded": True}
+
+
+@pytest.mark.parametrize(
+    ("kept", "resume", "sources"),
+    [
+        ([6, 7], 7, ["10.0.0.1:7"]),
+        ([6], 6, ["10.0.0.1:7"]),
+        ([5], None, []),
+        ([], None, []),
+    ],
+)
+def test_the_parts_of_a_lost_pod_come_from_where_they_are_kept(
+    kept: list[int], resume: int | None, sources: list[str]
+) -> None:
+    world = running(role(replicas=2))
+    world.fail("digits-worker-1")
+    world.run()
+    own = [part(0, 0, 7), part(0, 0, 6)]
+    held = [*own, *(part(-1, 1, step) for step in kept)]
+    world.report("digits-worker-0", "Ready", snapshots=held, address="10.0.0.1:7")
+    world.report("digits-worker-1", "Ready", address="10.0.0.2:7")
+    world.settle()
+    assert (world.world().phase, world.world().resume) == ("Run", resume)
+    assert world.world().sources == sources
+
+
+def test_launchers_keep_parts_for_each_other_once_all_hold_parts() -> None:
+    world = running(role(replicas=2))
+    addresses = ["10.0.0.1:7", "10.0.0.2:7"]
+    for pod, address in enumerate(addresses):
+        assert world.world().peers == []
+        world.report(f"digits-worker-{pod}", "Running", sharded=True, address=address)
+        world.settle()
+    assert world.world().peers == addresses
+    world.fail("digits-worker-1")
+    world.run()
+    assert world.world().peers == []

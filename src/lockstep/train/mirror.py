@@ -1,0 +1,129 @@
+"""Copies of what another pod's ranks hold, where each rank holds a part that no other rank has.
+
+Every launcher keeps the copies of one other, half of all pods away, so that two that fail together
+for want of a switch or of power are rarely a pair. It fetches them while ranks run. A rank has its
+last two copies, and so must have a step when the other launcher has it: ranks copy their state at
+multiples of a power of two of steps, which take twice the time of a fetch.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lockstep.train.memory import Memory, TooLittleMemory
+from lockstep.train.peers import NoCopy, fetch
+from lockstep.train.place import Place
+from lockstep.train.ranks import is_seated, seat
+from lockstep.train.saving import steps_between
+
+Json = dict[str, Any]
+
+EVERY = 0.2
+"""Seconds between two looks at whether the other has something new."""
+_NEWEST = -1
+_MARGIN = 2.0
+
+
+@dataclass(frozen=True)
+class Other:
+    """The launcher whose ranks' states are kept here."""
+
+    address: str
+    ranks: range
+    size: int
+
+
+def other(place: Place, world: Mapping[str, Any]) -> Other | None:
+    """Return whose ranks' states the launcher at *place* keeps in *world*; None for nobody's."""
+    peers = world.get("peers", [])
+    if world["phase"] != "Run" or len(peers) < 2 or not is_seated(place, world):
+        return None
+    each = [part["processes"] for part in world["parts"] for _ in range(part["pods"])]
+    mine = seat(place, world)
+    which = (mine.node + len(peers) // 2) % len(peers)
+    first = sum(each[:which])
+    return Other(peers[which], range(first, first + each[which]), mine.size)
+
+
+class Mirror:
+    """Keeps the copies up to date, in a thread of its own."""
+
+    def __init__(self, memory: Memory, key: bytes) -> None:
+        self._memory, self._key = memory, key
+        self._other: Other | None = None
+        self._news = threading.Event()
+        self._hurried = False
+        self._problem = ""
+        self._began: tuple[float, int] | None = None
+        """When, and at which step, the measuring of steps began."""
+
+    def follow(self, place: Place, world: Mapping[str, Any]) -> None:
+        """Keep from now on what *world* says; while no ranks run, what there is stays."""
+        found = other(place, world)
+        if found != self._other:
+            self._other, self._began = found, None
+            if found is not None:
+                self._memory.keep_only(found.ranks)
+                self._news.set()
+
+    def hurry(self) -> None:
+        """Have ranks copy each step: the machine goes away soon."""
+        self._hurried = True
+        self._memory.keep_every(1)
+
+    def told(self) -> Json:
+        """Return what is reported of it."""
+        found: Json = {"sharded": True} if self._memory.sharded else {}
+        if self._problem:
+            found["trouble"] = self._problem
+        there = self._other
+        if there is not None:
+            kept = min(self._memory.peer_step(rank) for rank in there.ranks)
+            found |= {"kept": kept} if kept >= 0 else {}
+        return found
+
+    def run(self) -> None:
+        """Fetch for as long as the launcher lives."""
+        while True:
+            there = self._other
+            if there is None:
+                self._news.wait()
+                self._news.clear()
+                continue
+            began = time.monotonic()
+            if self.fetch(there):
+                self._pace(time.monotonic() - began)
+            time.sleep(EVERY)
+
+    def fetch(self, there: Other) -> bool:
+        """Fetch what *there* has anew; say whether anything came."""
+        came = False
+        for rank in there.ranks:
+            make = partial(self._memory.peer, rank, there.size)
+            after = self._memory.peer_step(rank)
+            try:
+                fetch(there.address, self._key, _NEWEST, make, rank=rank, after=after)
+                came, self._problem = True, ""
+            except TooLittleMemory as error:
+                self._problem = str(error)
+            except NoCopy:
+                # Nothing new, or it was written over meanwhile: the next one.
+                continue
+        return came
+
+    def _pace(self, took: float) -> None:
+        """Have ranks copy as often as a fetch that *took* so many seconds can follow."""
+        step, now = self._memory.progress(), time.monotonic()
+        if step is None or self._hurried:
+            return
+        if self._began is None:
+            self._began = now, step
+            return
+        seconds, steps = now - self._began[0], step - self._began[1]
+        if seconds > 0 and steps > 0:
+            self._memory.keep_every(steps_between(steps / seconds, _MARGIN * (took + EVERY)))
