@@ -17,7 +17,7 @@ from lockstep.train.saving import Saving
 class RankPod:
     """One pod with all ranks of a job, without a control plane."""
 
-    def __init__(self, directory: Path, checkpoints: Path) -> None:
+    def __init__(self, directory: Path, checkpoints: Path | str) -> None:
         directory.mkdir()
         self.memory = Memory()
         self.saving = Saving({"LOCKSTEP_CHECKPOINTS": str(checkpoints)}, self.memory)
@@ -27,6 +27,8 @@ class RankPod:
     def run(self, script: Path, size: int, *arguments: str, resume: str = "") -> list[str]:
         """Run *size* ranks to their end; return what each printed. *resume* is a stored step."""
         self.saving.seated(Seat(0, 1, 0, size, size))
+        if resume:
+            self.saving.stored()
         stored = str(self.saving.find(int(resume))) if resume else ""
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]

@@ -28,8 +28,9 @@ class Checkpoint(Wire, frozen=True):
         str,
         Meta(
             description="Directory in the main container, on a volume that all pods of the job "
-            "have, where the launcher saves what Checkpointer keeps, every interval (10m unless "
-            "it says otherwise) and when a pod is told to end."
+            "have, or a URL such as s3://bucket/prefix, where the launcher saves what Checkpointer "
+            "keeps, every interval (chosen by what a save costs where it is left out) and when a "
+            "pod is told to end."
         ),
     ] = ""
 

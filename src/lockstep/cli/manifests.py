@@ -35,7 +35,8 @@ def everything(
 
     text = (files("lockstep.cli") / "cluster.yaml").read_text()
     if image is not None:
-        text = text.replace(f"image: lockstep:{__version__}\n", f"image: {image}\n")
+        for key in ("image", "value"):
+            text = text.replace(f"{key}: lockstep:{__version__}\n", f"{key}: {image}\n")
     print(text, end="")
 
 

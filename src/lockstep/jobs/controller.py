@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -57,6 +58,8 @@ from lockstep.kube.informer import Informer
 
 log = logging.getLogger(__name__)
 
+LAUNCHER_IMAGE: Final = "LOCKSTEP_LAUNCHER_IMAGE"
+"""Variable with the image that brings the launcher into pods; on clusters it is Lockstep's own."""
 _AT_ONCE: Final = 32
 """Requests for one job under way at the same time."""
 _CATCH_UP: Final = 0.05
@@ -169,6 +172,7 @@ class JobController:
             binding=others[ROLE_BINDINGS].get(namespace, name + RIGHTS_SUFFIX),
             awaited=awaited.others(self.caches.jobs, job),
             authority=(self.client.config.ca or b"").decode(),
+            launcher_image=os.environ.get(LAUNCHER_IMAGE, ""),
         )
         placed = cond.since(job.status, cond.PLACED, True)
         if placed is None or self.clock() - placed < _SILENT_AFTER:

@@ -48,7 +48,7 @@ def running(seen: Seen, framework: Framework, roster: Roster, now: float) -> Ite
         for member in (*roster.missing(), *standby):
             if member.role.name not in begun:
                 continue
-            yield Create(PODS, objects.pod(job, framework, member, everyone))
+            yield Create(PODS, objects.pod(job, framework, member, everyone, seen.launcher_image))
 
 
 def _ranks(job: TrainingJob, framework: Framework, roster: Roster) -> Iterator[Action]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from lockstep.api import duration
+from lockstep.api.imageless import NO_IMAGE
 from lockstep.api.roles import launched
 from lockstep.api.training import TrainingJob
 from lockstep.api.worlds import CA_KEY, WORLD_SUFFIX
@@ -17,15 +18,25 @@ ACCOUNT: Final = "/var/run/secrets/lockstep.dev"
 KEY_SUFFIX: Final = "-key"
 """The Secret with the key by which a job's launchers know each other."""
 _VOLUME: Final = "lockstep-launcher"
+_BROUGHT: Final = "lockstep-run"
+HOME: Final = "/opt/lockstep-run"
+"""Where an init container brings it to (``lockstep.train.deliver``)."""
 _TOKEN_SECONDS: Final = 3600
 
 
-def shape(job: TrainingJob, spec: Json) -> None:
-    """Put the launcher in front of the main container's command, where *job* has launchers."""
+def shape(job: TrainingJob, spec: Json, image: str = "") -> None:
+    """Put the launcher in front of the main container's command, where *job* has launchers.
+
+    Where the container has an image, an init container with *image*, if there is one, brings it.
+    """
     if not launched(job):
         return
     main = spec["containers"][0]
-    main["command"] = [COMMAND, "--", *main["command"]]
+    program = COMMAND
+    if image and main.get("image") not in (None, "", NO_IMAGE):
+        program = f"{HOME}/bin/{COMMAND}"
+        _bring(spec, main, image)
+    main["command"] = [program, "--", *main["command"]]
     main["env"] = [*_environment(job), *main.get("env", [])]
     main["volumeMounts"] = [
         *main.get("volumeMounts", []),
@@ -43,6 +54,26 @@ def shape(job: TrainingJob, spec: Json) -> None:
         *spec.get("volumes", []),
         {"name": _VOLUME, "projected": {"sources": sources}},
     ]
+
+
+def _bring(spec: Json, main: Json, image: str) -> None:
+    mount = {"name": _BROUGHT, "mountPath": HOME}
+    few = {"cpu": "100m", "memory": "64Mi"}
+    brings = {
+        "name": _BROUGHT,
+        "image": image,
+        "command": ["python", "-m", "lockstep.train.deliver", HOME],
+        "volumeMounts": [mount],
+        "resources": {"requests": few, "limits": few},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+    }
+    spec["initContainers"] = [brings, *spec.get("initContainers", [])]
+    spec["volumes"] = [*spec.get("volumes", []), {"name": _BROUGHT, "emptyDir": {}}]
+    main["volumeMounts"] = [*main.get("volumeMounts", []), {**mount, "readOnly": True}]
 
 
 def _saving(job: TrainingJob) -> list[Json]:

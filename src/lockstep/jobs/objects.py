@@ -48,7 +48,13 @@ from lockstep.jobs.order import open_roles
 Json = dict[str, Any]
 
 
-def pod(job: TrainingJob, framework: Framework, member: Member, everyone: Sequence[Member]) -> Json:
+def pod(
+    job: TrainingJob,
+    framework: Framework,
+    member: Member,
+    everyone: Sequence[Member],
+    launcher_image: str = "",
+) -> Json:
     """Return the pod of *member*, one of *everyone*, for the job's present attempt."""
     template = copy.deepcopy(member.role.template)
     given = template.get("metadata") or {}
@@ -72,7 +78,7 @@ def pod(job: TrainingJob, framework: Framework, member: Member, everyone: Sequen
         # The end of the log of what failed outlives its pod, in the job's status and event.
         devices.tell_nics(container)
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
-    launcher.shape(job, spec)
+    launcher.shape(job, spec, launcher_image)
     built = meta(job, member.name)
     built["labels"] = {
         **(given.get("labels") or {}),

@@ -52,6 +52,8 @@ class Seen:
     """What each name stands for that it comes after: a job, those of an array, or nothing yet."""
     authority: str = ""
     """Whom they trust to be the API server: certificates in PEM."""
+    launcher_image: str = ""
+    """What brings the launcher into pods with images; empty where these have it."""
 
 
 @dataclass(frozen=True, slots=True)

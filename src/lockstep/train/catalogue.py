@@ -1,22 +1,21 @@
-"""Checkpoints of one job in a directory that outlives its pods: which are whole, and where.
+"""Checkpoints of one job in a place that outlives its pods: which are whole, and where.
 
 A checkpoint is a directory that counts once ``index.json`` names it. That is replaced by a rename,
-after the manifest of the checkpoint, which is written after all receipts of its ranks. So it counts
-or does not, whenever anybody is killed. Nothing is found by listing.
+in an object store by a conditional put, after the manifest of the checkpoint, which is written
+after all receipts of its ranks. So it counts or does not, whenever anybody is killed. Nothing is
+found by listing.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
-import shutil
 import zlib
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
+
+from lockstep.train import storage
+from lockstep.train.storage import Place
 
 Json = dict[str, Any]
 
@@ -24,7 +23,6 @@ KEPT = 3
 """Checkpoints: those of the last two saves, and one more where a pod is told to end."""
 INDEX = "index.json"
 MANIFEST = "manifest.json"
-_LONGEST = 1 << 30
 
 
 class NotStored(Exception):
@@ -46,19 +44,27 @@ class Entry:
     """When it was whole, Unix time."""
 
 
+def read_index(data: bytes | str) -> list[Entry]:
+    """Return the whole checkpoints of an index, the newest first; none where it is no index."""
+    try:
+        found = [Entry(**one) for one in json.loads(data)]
+        good = [one for one in found if os.sep not in one.directory]
+        return sorted(good, key=lambda one: one.step, reverse=True)
+    except (ValueError, TypeError):
+        return []
+
+
 class Catalogue:
     """The checkpoints of one job."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Place) -> None:
         self.directory = directory
 
     def entries(self) -> list[Entry]:
         """Return the whole checkpoints, the newest first; none where that cannot be read."""
         try:
-            found = [Entry(**one) for one in json.loads(_text(self.directory / INDEX))]
-            good = [one for one in found if os.sep not in one.directory]
-            return sorted(good, key=lambda one: one.step, reverse=True)
-        except (OSError, ValueError, TypeError):
+            return read_index(storage.read(self.directory / INDEX))
+        except OSError:
             return []
 
     def add(self, entry: Entry) -> None:
@@ -67,15 +73,19 @@ class Catalogue:
         Raises:
             OSError: when that cannot be written.
         """
-        with self._alone():
-            others = [one for one in self.entries() if one.step != entry.step]
-            ordered = sorted([entry, *others], key=lambda one: one.step, reverse=True)
-            kept, gone = ordered[:KEPT], ordered[KEPT:]
-            write(self.directory / INDEX, [asdict(one) for one in kept])
-        for one in gone:
-            shutil.rmtree(self.directory / one.directory, ignore_errors=True)
+        gone: list[Entry] = []
 
-    def find(self, step: int) -> Path:
+        def added(before: bytes | None) -> bytes:
+            others = [one for one in read_index(before or b"[]") if one.step != entry.step]
+            ordered = sorted([entry, *others], key=lambda one: one.step, reverse=True)
+            gone[:] = ordered[KEPT:]
+            return _json([asdict(one) for one in ordered[:KEPT]])
+
+        storage.change(self.directory / INDEX, added)
+        for one in gone:
+            storage.remove(self.directory / one.directory)
+
+    def find(self, step: int) -> Place:
         """Return the directory of the checkpoint after *step* steps.
 
         Raises:
@@ -86,38 +96,25 @@ class Catalogue:
                 return self.directory / one.directory
         raise NotStored(f"{self.directory} has no checkpoint of step {step}")
 
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        # Where the volume knows no locks the worst is a checkpoint that the index forgets.
-        fd = os.open(self.directory / ".lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            with contextlib.suppress(OSError):
-                fcntl.flock(fd, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(fd)
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
 
 
-def write(path: Path, content: Any) -> int:
+def write(path: Place, content: Any) -> int:
     """Put *content* as JSON at *path*, all of it or nothing; return its checksum."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
-    data = json.dumps(content, separators=(",", ":")).encode()
-    with part.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    data = _json(content)
+    storage.put(path, data)
     return zlib.crc32(data)
 
 
-def write_manifest(directory: Path, content: Json) -> None:
-    """Put the manifest of the checkpoint in *directory*, which is whole with it."""
-    write(directory / MANIFEST, {"crc": _sum(content), "manifest": content})
+def write_manifest(directory: Place, content: Json) -> None:
+    """Put the manifest of the checkpoint in *directory*, which is whole with it.
+
+    In an object store the first to put it wins.
+    """
+    whole = {"crc": _sum(content), "manifest": content}
+    storage.put(directory / MANIFEST, _json(whole), new=True)
 
 
 def _sum(content: Json) -> int:
@@ -129,7 +126,7 @@ def receipt_name(rank: int) -> str:
     return f"receipt-{rank:05}.json"
 
 
-def manifest(directory: Path, step: int) -> Json:
+def manifest(directory: Place, step: int) -> Json:
     """Return the manifest of the checkpoint in *directory*.
 
     Raises:
@@ -137,7 +134,7 @@ def manifest(directory: Path, step: int) -> Json:
     """
     path = directory / MANIFEST
     try:
-        whole = json.loads(_text(path))
+        whole = json.loads(storage.read(path))
         found: Json = whole["manifest"]
         if whole["crc"] != _sum(found):
             raise NotStored(f"{path}: its bytes are not those that were written")
@@ -150,7 +147,7 @@ def manifest(directory: Path, step: int) -> Json:
         raise NotStored(f"{path}: {error}") from error
 
 
-def receipt(directory: Path, rank: int, checksum: int) -> Json:
+def receipt(directory: Place, rank: int, checksum: int) -> Json:
     """Return what *rank* told of its part.
 
     Raises:
@@ -158,15 +155,10 @@ def receipt(directory: Path, rank: int, checksum: int) -> Json:
     """
     path = directory / receipt_name(rank)
     try:
-        text = _text(path)
-        if zlib.crc32(text.encode()) != checksum:
+        data = storage.read(path)
+        if zlib.crc32(data) != checksum:
             raise NotStored(f"{path}: its bytes are not those that were written")
-        found: Json = json.loads(text)
+        found: Json = json.loads(data)
         return found
     except (OSError, ValueError) as error:
         raise NotStored(f"{path}: {error}") from error
-
-
-def _text(path: Path) -> str:
-    with path.open() as file:
-        return file.read(_LONGEST)

@@ -19,13 +19,12 @@ import random
 import sys
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from lockstep.train import shards
+from lockstep.train import shards, storage
 from lockstep.train.batches import Batches
 from lockstep.train.catalogue import NotStored
 from lockstep.train.memory import ask
@@ -90,7 +89,7 @@ class Checkpointer:
         if not self._socket or not wanted:
             return 0
         if stored := os.environ.get("LOCKSTEP_STORED", ""):
-            return self._load_stored(Path(stored), int(wanted))
+            return self._load_stored(storage.at(stored), int(wanted))
         _, files = ask(self._socket, {"do": "attach", "local": self._local})
         for fd in files:
             segment = Segment(fd)
@@ -155,7 +154,7 @@ class Checkpointer:
         ]
         self._take_on(put_together(plain, tensors), whole.step)
 
-    def _load_stored(self, directory: Path, step: int) -> int:
+    def _load_stored(self, directory: storage.Place, step: int) -> int:
         from lockstep.train.loading import Stored
 
         try:

@@ -17,8 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lockstep.train import storage
 from lockstep.train.catalogue import Catalogue, Entry, NotStored
 from lockstep.train.loading import Stored
+from lockstep.train.storage import Place
 
 Json = dict[str, Any]
 
@@ -43,6 +45,7 @@ DIRECTORY is that of one job, below spec.checkpoint.directory: it holds index.js
 
 examples:
   python -m lockstep.train.export /mnt/digits-1a2b3c4d model.safetensors
+  python -m lockstep.train.export s3://models/digits-1a2b3c4d model.safetensors
   python -m lockstep.train.export /mnt/digits-1a2b3c4d ema.safetensors --part ema --step 512
 """
 
@@ -52,7 +55,7 @@ class NotExported(Exception):
 
 
 def export(
-    directory: Path,
+    directory: Place,
     out: Path,
     part: str = "model",
     step: int | None = None,
@@ -68,13 +71,13 @@ def export(
         NotExported: when it has no such part, or the part cannot be exported.
         OSError: when *out* cannot be written.
     """
-    entry, stored = _open(directory.resolve(), step, rank)
+    entry, stored = _open(_resolved(directory), step, rank)
     prefix = f"{part}."
     shapes = {k: v for k, v in stored.tensors().items() if k.startswith(prefix)}
     if not shapes:
         known = ", ".join(sorted({key.partition(".")[0] for key in stored.tensors()} - {"random"}))
         raise NotExported(f"step {entry.step} has no tensors of {part!r} (--part): it has {known}")
-    told = {"format": "pt", "job": directory.resolve().name, "step": str(entry.step)}
+    told = {"format": "pt", "job": _resolved(directory).name, "step": str(entry.step)}
     header = _header(shapes, len(prefix), told)
     partial = out.with_name(f".{out.name}.{os.getpid()}")
     try:
@@ -90,7 +93,11 @@ def export(
     return entry
 
 
-def _open(directory: Path, step: int | None, rank: int | None) -> tuple[Entry, Stored]:
+def _resolved(directory: Place) -> Place:
+    return directory.resolve() if isinstance(directory, Path) else directory
+
+
+def _open(directory: Place, step: int | None, rank: int | None) -> tuple[Entry, Stored]:
     entries = Catalogue(directory).entries()
     there = ", ".join(str(one.step) for one in entries) or "none"
     entry = next((one for one in entries if step in (None, one.step)), None)
@@ -148,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("directory", type=Path, help="the job's directory of checkpoints")
+    parser.add_argument("directory", type=storage.at, help="the job's checkpoints: a path or a URL")
     parser.add_argument("out", type=Path, help="the file to write; replaced if it is there")
     parser.add_argument("--part", default="model", help="a name given to Checkpointer (model)")
     parser.add_argument("--step", type=int, help="the checkpoint (the newest)")

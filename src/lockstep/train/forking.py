@@ -113,8 +113,8 @@ class ForkServer:
         with self._lock:
             if self._child is not None or env.get(SOCKET) == "off":
                 return
-            python = shutil.which(_python(self._command) or "", path=env.get("PATH"))
-            if python is None:
+            python = python_of(self._command, env)
+            if not python:
                 return
             own = dict(env)
             if processes > 1:
@@ -150,6 +150,11 @@ class ForkServer:
                 self._child.wait()
                 if self._child.stdin is not None:
                     self._child.stdin.close()
+
+
+def python_of(command: Sequence[str], env: Mapping[str, str]) -> str:
+    """Return the Python that *command* runs its ranks by, as far as that can be told."""
+    return shutil.which(_python(command), path=env.get("PATH")) or ""
 
 
 def _python(command: Sequence[str]) -> str:

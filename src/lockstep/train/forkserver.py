@@ -186,7 +186,7 @@ def _take_on(request: Json, files: Sequence[int]) -> None:
     # Each process draws random numbers of its own, as if it had been started.
     random.seed()
     if "numpy.random" in sys.modules:
-        sys.modules["numpy.random"].seed()  # type: ignore[attr-defined]
+        sys.modules["numpy.random"].seed()
     with contextlib.suppress(OSError, ValueError, IndexError):
         _show(request["command"])
 
@@ -213,7 +213,7 @@ def run(command: Sequence[str]) -> None:
     words = words_of(command) or []
     if "-u" in command[1 : len(command) - len(words)]:
         sys.stdout = io.TextIOWrapper(
-            io.FileIO(1, "w", closefd=False),  # type: ignore[type-var]
+            io.FileIO(1, "w", closefd=False),
             sys.stdout.encoding,
             sys.stdout.errors,
             write_through=True,

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import io
 import zlib
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from lockstep.train import catalogue, shards
+from lockstep.train import catalogue, shards, storage
 from lockstep.train.catalogue import NotStored
 from lockstep.train.persist import RANDOM, stored_key
 from lockstep.train.state import put_together
+from lockstep.train.storage import Place
 
 Json = dict[str, Any]
 
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 class Stored:
     """A checkpoint in *directory*, as one of *size* ranks reads it."""
 
-    def __init__(self, directory: Path, step: int, rank: int, size: int) -> None:
+    def __init__(self, directory: Place, step: int, rank: int, size: int) -> None:
         """Open it.
 
         Raises:
@@ -108,9 +108,7 @@ class Stored:
     def _read(self, item: Json) -> Tensor:
         path = self._directory / item["file"]
         try:
-            with path.open("rb") as file:
-                file.seek(item["start"])
-                data = file.read(item["bytes"])
+            data = storage.read_range(path, item["start"], item["bytes"])
         except OSError as error:
             raise NotStored(f"{path}: {error}") from error
         if zlib.crc32(data) != item["crc"]:

@@ -28,6 +28,12 @@ _LEAST_STEPS = 3
 _LONGEST_ANSWER = 16 << 20
 
 
+def delivered() -> list[str]:
+    """Return where ranks find ``lockstep.train``, where it was brought and not installed."""
+    home = Path(__file__).resolve().parents[2]
+    return [str(home)] if (home.parent / "bin" / "lockstep-run").is_file() else []
+
+
 class Meters:
     """The meters of a pod's ranks, in one generation at a time."""
 
@@ -43,7 +49,7 @@ class Meters:
         others = [one for one in env.get("PYTHONPATH", "").split(os.pathsep) if one and one != site]
         return {
             "LOCKSTEP_TELEMETRY": self._directory,
-            "PYTHONPATH": os.pathsep.join([site, *others]),
+            "PYTHONPATH": os.pathsep.join([site, *others, *delivered()]),
             "TORCH_FR_BUFFER_SIZE": env.get("TORCH_FR_BUFFER_SIZE", "2000"),
         }
 

@@ -17,13 +17,14 @@ import socket
 import sys
 import time
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
-from torch.distributed.checkpoint.filesystem import FileSystemWriter
+from torch.distributed.checkpoint.filesystem import FileSystem, FileSystemWriter
 from torch.distributed.checkpoint.metadata import (
     BytesStorageMetadata,
     ChunkStorageMetadata,
@@ -40,14 +41,16 @@ from torch.distributed.checkpoint.planner import (
 )
 from torch.distributed.checkpoint.storage import WriteResult
 
-from lockstep.train import catalogue
+from lockstep.train import catalogue, storage
 from lockstep.train.catalogue import Catalogue, Entry, NotStored
 from lockstep.train.state import put_together
+from lockstep.train.storage import Place
 
 Json = dict[str, Any]
 
 RANDOM = "random"
 _LONGEST_REQUEST = 1 << 16
+_PIECE = 8 << 20
 
 
 def stored_key(key: str, rank: int, sharded: bool, replicated: bool) -> str:
@@ -146,16 +149,17 @@ def write(request: Json, memory: Any) -> bool:
     Raises:
         OSError: when it cannot be written.
     """
-    home = Path(request["directory"])
+    home = storage.at(request["directory"])
     books = Catalogue(home)
     step, generation = int(request["step"]), int(request["generation"])
     if any(one.step == step for one in books.entries()):
         return True
     directory = home / f"step-{step:012}-{generation}"
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if isinstance(directory, Path):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = Part(request, memory)
     items, objects = part.items()
-    writer = FileSystemWriter(directory, sync_files=True)
+    writer = _writer(directory)
     plans = writer.prepare_global_plan([*[SavePlan([])] * part.rank, SavePlan(items)])
     results = writer.write_data(plans[part.rank], _Planner(objects)).wait()
     told = {
@@ -169,6 +173,66 @@ def write(request: Json, memory: Any) -> bool:
     return _commit(books, directory, writer, told)
 
 
+def _writer(directory: Place) -> FileSystemWriter:
+    if isinstance(directory, Path):
+        return FileSystemWriter(directory, sync_files=True)
+    # An object is there as a whole once it is closed; nothing is to be flushed here.
+    made = FileSystemWriter(str(directory), sync_files=False)
+    made.fs, made.path = _ObjectStore(), directory
+    return made
+
+
+class _ObjectStore(FileSystem):  # type: ignore[misc]  # torch is untyped here
+    """An object store as torch's writer uses a file system."""
+
+    @contextlib.contextmanager
+    def create_stream(self, path: Any, mode: str) -> Iterator[Any]:
+        import obstore
+
+        stream = _Stream(obstore.open_writer(path.store, path.key))
+        with storage.as_files(path):
+            yield stream
+            stream.end()
+
+    def concat_path(self, path: Any, suffix: str) -> Any:
+        return path / suffix
+
+    def rename(self, path: Any, new_path: Any) -> None:
+        import obstore
+
+        with storage.as_files(path):
+            obstore.rename(path.store, path.key, new_path.key)
+
+    def exists(self, path: Any) -> bool:
+        # What is there is replaced.
+        return False
+
+
+class _Stream(io.RawIOBase):
+    """What is written to one object."""
+
+    def __init__(self, writer: Any) -> None:
+        super().__init__()
+        self._writer, self._at = writer, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        for start in range(0, len(view), _PIECE):
+            self._writer.write(bytes(view[start : start + _PIECE]))
+        self._at += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        return self._at
+
+    def end(self) -> None:
+        """Let the object be there."""
+        self._writer.close()
+
+
 def _paired(
     results: list[WriteResult], items: list[WriteItem]
 ) -> list[tuple[WriteResult, WriteItem]]:
@@ -176,11 +240,9 @@ def _paired(
     return [(one, by_index[one.index]) for one in results]
 
 
-def _told(result: WriteResult, item: WriteItem, directory: Path) -> Json:
+def _told(result: WriteResult, item: WriteItem, directory: Place) -> Json:
     info = result.storage_data
-    with (directory / info.relative_path).open("rb") as file:
-        file.seek(info.offset)
-        crc = zlib.crc32(file.read(info.length))
+    crc = zlib.crc32(storage.read_range(directory / info.relative_path, info.offset, info.length))
     place = {"file": info.relative_path, "start": info.offset, "bytes": info.length, "crc": crc}
     said: Json = {"key": result.index.fqn, "written": result.size_in_bytes, **place}
     if item.tensor_data is not None:
@@ -194,12 +256,12 @@ def _told(result: WriteResult, item: WriteItem, directory: Path) -> Json:
     return said
 
 
-def _commit(books: Catalogue, directory: Path, writer: FileSystemWriter, own: Json) -> bool:
+def _commit(books: Catalogue, directory: Place, writer: FileSystemWriter, own: Json) -> bool:
     """Let the checkpoint count if all its receipts are there; whoever sees the last does it."""
     told, sums = [], []
     for rank in range(own["size"]):
         try:
-            data = (directory / catalogue.receipt_name(rank)).read_bytes()
+            data = storage.read(directory / catalogue.receipt_name(rank))
         except FileNotFoundError:
             return False
         told.append(json.loads(data))

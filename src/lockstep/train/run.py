@@ -23,7 +23,7 @@ from lockstep.train import collecting, preflight
 from lockstep.train import ranks as processes
 from lockstep.train.catalogue import NotStored
 from lockstep.train.evidence import of_ranks
-from lockstep.train.forking import ForkServer
+from lockstep.train.forking import ForkServer, python_of
 from lockstep.train.member import Action, Exit, Member, Start, Stop
 from lockstep.train.memory import Counter, Memory, TooLittleMemory
 from lockstep.train.meters import Meters, suspected
@@ -71,7 +71,7 @@ class Launcher:
         self.place, self.command = place, command
         self.member, self.memory = Member(), Memory()
         self.directory = runtime_directory()
-        self.saving = Saving(os.environ, self.memory)
+        self.saving = Saving(os.environ, self.memory, python_of(self.command, os.environ))
         self.meters = Meters(self.directory)
         self.counter = Counter(self.directory, self.memory, self.saving.save)
         self.bin = processes.torchrun_directory(self.directory)
@@ -210,6 +210,7 @@ class Launcher:
         stored = self._fetched(world)
         if stored is None:
             return
+        self.saving.restarted(int(world.get("restarts", 0)))
         self.saving.seated(processes.seat(self.place, world))
         own = processes.node_variables(self.place, world, self.counter.path)
         path = f"{self.bin}{os.pathsep}{os.environ.get('PATH', os.defpath)}"

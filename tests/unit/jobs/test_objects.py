@@ -162,6 +162,21 @@ def test_a_launcher_stands_before_the_command_where_it_has_use(
     assert ("lockstep-launcher" in mounts) == launched
 
 
+@pytest.mark.parametrize(("image", "brought"), [("pytorch:2", True), ("none", False)])
+def test_an_image_has_the_launcher_brought(image: str, brought: bool) -> None:
+    worker = role()
+    worker["template"]["spec"]["containers"][0]["image"] = image
+    given = job(worker)
+    (first, *_) = everyone = members(given)
+    spec = objects.pod(given, FRAMEWORKS["pytorch"], first, everyone, "lockstep:1")["spec"]
+    main = spec["containers"][0]
+    assert [one["image"] for one in spec.get("initContainers", [])] == ["lockstep:1"] * brought
+    program = "/opt/lockstep-run/bin/lockstep-run" if brought else "lockstep-run"
+    assert main["command"][:2] == [program, "--"]
+    mounts = {mount["mountPath"] for mount in main["volumeMounts"]}
+    assert ("/opt/lockstep-run" in mounts) == brought
+
+
 def test_a_container_without_an_image_stays_on_nodes_that_need_none() -> None:
     bare = role()
     del bare["template"]["spec"]["containers"][0]["image"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import lockstep.train
+from lockstep.train.deliver import main as deliver
 
 HOME = Path(lockstep.train.__file__).parent
 
@@ -41,3 +43,27 @@ def test_outside_a_job_the_command_runs_alone() -> None:
         env={"PATH": "/usr/bin:/bin"},
     )
     assert done.stdout == "here\n"
+
+
+def test_what_is_delivered_runs_with_a_bare_python_and_serves_its_ranks(tmp_path: Path) -> None:
+    assert deliver([str(tmp_path / "run")]) == 0
+    assert deliver([str(tmp_path / "run")]) == 0, "again, after a crash"
+    # A name of the standard library in the program's directory does not stop the launcher.
+    (tmp_path / "queue.py").write_text("raise SystemExit(3)")
+    launcher = tmp_path / "run" / "bin" / "lockstep-run"
+    done = subprocess.run(
+        [str(launcher), "--", "echo", "here"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=tmp_path,
+        env={"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"},
+    )
+    assert done.stdout == "here\n"
+    script = "import lockstep.train, lockstep.api; print(lockstep.train.__file__)"
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / "run" / "lib")}
+    said = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.startswith(str(tmp_path / "run")), "with the rest of the image's own"

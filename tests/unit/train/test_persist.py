@@ -13,7 +13,7 @@ from tests.support.rank_pod import RankPod
 
 from lockstep.train import catalogue
 from lockstep.train.catalogue import KEPT, Catalogue, Entry, NotStored
-from lockstep.train.saving import steps_between
+from lockstep.train.saving import LONGEST, SHORTEST, best_interval, steps_between
 
 if find_spec("torch") is None:
     pytest.skip("needs torch (the train extra)", allow_module_level=True)
@@ -246,3 +246,20 @@ def test_an_index_that_cannot_be_read_says_nothing(tmp_path: Path, index: str) -
 )
 def test_saves_are_a_power_of_two_steps_apart(rate: float, interval: float, expected: int) -> None:
     assert steps_between(rate, interval) == expected
+
+
+@pytest.mark.parametrize(
+    ("cost", "nodes", "seconds", "failures", "expected"),
+    [
+        # The root of twice 10 s and 6,300 h / 1,000 nodes.
+        (10.0, 1000, 0.0, 0, 673.5),
+        (0.01, 1000, 0.0, 0, SHORTEST),
+        (60.0, 2, 0.0, 0, LONGEST),
+        # A job that fails hourly saves more often than its nodes alone would have it.
+        (10.0, 8, 36e4, 99, 792.2),
+    ],
+)
+def test_without_a_stated_interval_it_follows_from_cost_and_failures(
+    cost: float, nodes: int, seconds: float, failures: int, expected: float
+) -> None:
+    assert best_interval(cost, nodes, seconds, failures) == pytest.approx(expected, rel=1e-3)
