@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import signal
 import statistics
@@ -11,19 +10,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bench.figure import Figure, NotMeasured
 
 STATE_BYTES = 512 << 20
 TENSORS = 64
-TIMES = 7
 KILLS = 3
 IDLE_SECONDS = 15.0
+AWAY_SECONDS = 10.0
 SCRIPT = """
 import os, socket, struct, time, torch, torch.distributed as dist
 from lockstep.train import Checkpointer
@@ -54,43 +53,117 @@ def run() -> list[Figure]:
     return [*_snapshot(), _telemetry(), *_recovery()]
 
 
-def _snapshot() -> list[Figure]:
-    import torch
+BUSY = """
+import os, statistics, sys, time, torch
+from lockstep.train import Checkpointer
 
-    from lockstep.train.checkpointer import Checkpointer
+modes, total, tensors = sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3])
+torch.set_num_threads(1)
+params = [torch.nn.Parameter(torch.ones(total // tensors // 4)) for _ in range(tensors)]
+optimizer = torch.optim.SGD(params, lr=0.1)
+class Model:
+    def state_dict(self): return {str(i): p.detach() for i, p in enumerate(params)}
+    def load_state_dict(self, state): raise NotImplementedError
+model = Model()
+ckpt = Checkpointer(model=model, optimizer=optimizer)
+left = torch.randn(512, 512)
+def passes(count):
+    for _ in range(count):
+        left @ left
+begin = time.perf_counter()
+passes(20)
+count = max(1, int(20 / (time.perf_counter() - begin)))
+number, kept = 0, None
+def keep(mode):
+    global number, kept
+    number += 1
+    if mode == "ours":
+        ckpt.step(number)
+    elif mode == "async_save":
+        import torch.distributed.checkpoint as dcp
+        if kept is not None:
+            kept.result()
+        state = {"model": model.state_dict()}
+        kept = dcp.async_save(state, checkpoint_id=f"{os.environ['OUT']}/{number % 2}")
+    elif mode == "save":
+                torch.save(model.state_dict(), io.BytesIO())
+for mode in (*modes, *modes):
+    keep(mode)
+took = {mode: [] for mode in modes}
+for _ in range(5):
+    # In turn, so that what else the machine does falls on all alike.
+    for mode in modes:
+        begin = time.perf_counter()
+        keep(mode)
+        passes(count)
+        optimizer.step()
+        if mode == "async_save":
+            kept.result()
+        took[mode].append(time.perf_counter() - begin)
+copies = [torch.empty_like(p) for p in params]
+rates = []
+for _ in range(3):
+    begin = time.perf_counter()
+    for copy, p in zip(copies, params):
+        copy.copy_(p.detach())
+    rates.append(time.perf_counter() - begin)
+whole = []
+for _ in range(3):
+    begin = time.perf_counter()
+    keep("ours")
+    ckpt._copier.wait()
+    whole.append(time.perf_counter() - begin)
+told = [*(statistics.median(took[mode]) for mode in modes)]
+print(*told, statistics.median(whole), statistics.median(rates))
+"""
+
+
+def _snapshot() -> list[Figure]:
+    """Compare steps of about a second with and without a copy of the state after each."""
+    one = _busy(["nothing", "ours", "async_save", "save"], 1)
+    two = _busy(["nothing", "ours"], 2)
+    limit = 100 * two["memcpy"] / two["nothing"] + 1
+    what = f"training: snapshot of {STATE_BYTES >> 20} MB each step of 1 s"
+    longer = {mode: 100 * (took / one["nothing"] - 1) for mode, took in one.items()}
+    return [
+        Figure(f"{what}: it is longer by", longer["ours"], "%", "lower", 3.0).beside(
+            "dcp.async_save", longer["async_save"]
+        ),
+        Figure(f"{what}: torch.save to memory", longer["save"], "%", "lower"),
+        Figure(f"{what}: one memcpy", 100 * one["memcpy"] / one["nothing"], "%", "lower"),
+        Figure(f"{what}: share of memcpy's rate", one["memcpy"] / one["copy"], "", limit=0.7),
+        Figure(
+            f"{what}, 2 busy ranks (bar: a memcpy of both + 1 %)",
+            100 * (two["ours"] / two["nothing"] - 1),
+            "%",
+            "lower",
+            limit,
+        ),
+    ]
+
+
+def _busy(modes: list[str], ranks: int) -> dict[str, float]:
+    """Return the seconds of a step in each mode, of one copy and of one memcpy, ranks at once."""
     from lockstep.train.memory import Counter, Memory
 
-    torch.set_num_threads(1)
-    size = STATE_BYTES // TENSORS // 4
-    state = {f"weight{i}": torch.ones(size) for i in range(TENSORS)}
-    target = {name: torch.empty_like(tensor) for name, tensor in state.items()}
-
-    def copy_all() -> None:
-        for name, tensor in state.items():
-            target[name].copy_(tensor)
-
+    found = []
     with tempfile.TemporaryDirectory() as directory:
         counter = Counter(Path(directory), Memory())
         threading.Thread(target=counter.serve, daemon=True).start()
-        os.environ["LOCKSTEP_SOCKET"] = counter.path
-        try:
-            ckpt = Checkpointer(model=_Held(state))
-            numbers: Iterator[int] = iter(range(1, 1000))
-            # The first two lay the memory out and touch it.
-            for _ in range(2):
-                ckpt.step(next(numbers))
-            ours = _median(lambda: ckpt.step(next(numbers)))
-        finally:
-            del os.environ["LOCKSTEP_SOCKET"]
-    memcpy = _median(copy_all)
-    pickled = _median(lambda: torch.save(state, io.BytesIO()))
-    what = "training: snapshot of 512 MB, 1 thread"
-    return [
-        Figure(f"{what}: share of memcpy's rate", memcpy / ours, "", limit=0.7),
-        Figure(f"{what}: a step of 1 s is longer by", 100 * ours, "%", "lower", 3.0).beside(
-            "torch.save to memory", 100 * pickled
-        ),
-    ]
+        running = []
+        for rank in range(ranks):
+            out = Path(directory) / f"out-{rank}"
+            out.mkdir()
+            env = {**os.environ, "LOCKSTEP_SOCKET": counter.path, "LOCAL_RANK": str(rank)}
+            env |= {"OUT": str(out), "OMP_NUM_THREADS": "1"}
+            command = [sys.executable, "-c", BUSY, ",".join(modes), str(STATE_BYTES), str(TENSORS)]
+            running.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True))
+        for process in running:
+            said, _ = process.communicate()
+            assert process.returncode == 0
+            found.append([float(word) for word in said.split()[-len(modes) - 2 :]])
+    mean = [statistics.mean(one) for one in zip(*found, strict=True)]
+    return dict(zip([*modes, "copy", "memcpy"], mean, strict=True))
 
 
 STEPS = """
@@ -128,40 +201,19 @@ def _seconds_a_step(variables: dict[str, str]) -> float:
     return float(done.stdout)
 
 
-class _Held:
-    """A state as a module or an optimizer has one."""
-
-    def __init__(self, state: dict[str, Any]) -> None:
-        self._state = state
-
-    def state_dict(self) -> dict[str, Any]:
-        return self._state
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._state = state
-
-
-def _median(action: Callable[[], object]) -> float:
-    seconds = []
-    for _ in range(TIMES):
-        start = time.perf_counter()
-        action()
-        seconds.append(time.perf_counter() - start)
-    return statistics.median(seconds)
-
-
 def _recovery() -> list[Figure]:
     with tempfile.TemporaryDirectory() as directory:
         out = Path(directory)
         (out / "train.py").write_text(SCRIPT)
-        with _control_plane(out):
+        with _control_plane(out) as up:
             _lockstep(
                 out,
                 *("submit", "pytorch", "--name", "bench", "--workers", "2", "--max-restarts", "99"),
                 *("--env", f"OUT={out}", "--env", "OMP_NUM_THREADS=1"),
                 *("--", "python", str(out / "train.py")),
             )
-            figures = [_killed(out), *_launcher(out), _pod_lost(out, 15.0)]
+            figures = [_killed(out), *_launcher(out), *_alone(out, up), _pod_lost(out, 15.0)]
+            figures.append(_frozen(out))
             (out / "stop").touch()
             _lockstep(out, "wait", "bench")
             figures.append(_spared(out))
@@ -196,15 +248,69 @@ def _pod_lost(out: Path, limit: float, how: str = "from the peer's memory") -> F
     return Figure(what, at - killed, "s", "lower", limit)
 
 
+def _frozen(out: Path) -> Figure:
+    """Freeze the launcher of rank 1 and all that it has started; measure to the next step."""
+    before = _step(out, beyond=_step(out, beyond=0).number + 100)
+    launcher = _step(out, beyond=before.number - 1, rank=1).launcher
+    began = time.time()
+    for pid in (launcher, *_below(launcher)):
+        os.kill(pid, signal.SIGSTOP)
+    at = _goes_on(out, before, lost=1)
+    what = "training: pod frozen to next step, from the peer's memory"
+    return Figure(what, at - began, "s", "lower", 30.0)
+
+
+def _alone(out: Path, up: int) -> list[Figure]:
+    """Kill the controllers and hold the API server for 10 s; look at the steps meanwhile."""
+    parts = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in _below(up)}
+    servers = [pid for pid, line in parts.items() if b"\0apiserver\0" in line]
+    controllers = [pid for pid, line in parts.items() if b"\0controllers\0" in line]
+    assert servers, parts
+    first = _step(out, beyond=0)
+    usual = _pace(out, AWAY_SECONDS)
+    for pid in controllers:
+        os.kill(pid, signal.SIGKILL)
+    for pid in servers:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        away = _pace(out, AWAY_SECONDS)
+    finally:
+        for pid in servers:
+            os.kill(pid, signal.SIGCONT)
+    _pace(out, AWAY_SECONDS)
+    last = _step(out, beyond=0)
+    what = "training: controllers killed, API server away 10 s"
+    lost = 0.0 if (last.pid, last.start) == (first.pid, first.start) else float(last.number)
+    return [
+        Figure(f"{what}: steps done again", lost, "", "lower", 0.0),
+        Figure(f"{what}: a step is longer by", 100 * (away / usual - 1), "%", "lower"),
+    ]
+
+
+def _pace(out: Path, seconds: float) -> float:
+    """Return the seconds of a step of rank 0 in the next *seconds*."""
+    before = _step(out, beyond=0)
+    time.sleep(seconds)
+    after = _step(out, beyond=before.number)
+    return (after.at - before.at) / (after.number - before.number)
+
+
+def _below(pid: int) -> list[int]:
+    """Return the processes that *pid* has started, and theirs."""
+    own = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(one) for path in own for one in path.read_text().split()]
+    return [*children, *(one for child in children for one in _below(child))]
+
+
 @contextmanager
-def _control_plane(out: Path) -> Iterator[None]:
+def _control_plane(out: Path) -> Iterator[int]:
     command = [sys.executable, "-m", "lockstep", "up", "--data", str(out / "data"), "--port", "0"]
     with (out / "up.log").open("w") as log:
         up = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     try:
         assert up.stdout is not None
         assert up.stdout.readline().startswith("ready"), (out / "up.log").read_text()
-        yield
+        yield up.pid
     finally:
         up.terminate()
         up.wait(60)
@@ -257,14 +363,16 @@ class _Step(NamedTuple):
     """The step that the process went on from."""
 
 
-def _goes_on(out: Path, before: _Step) -> float:
+def _goes_on(out: Path, before: _Step, lost: int = 0) -> float:
     """Return when rank 0 did its first step beyond *before* in another process.
+
+    Of a step under way *lost* may be done by one rank and not by the other.
 
     Raises:
         AssertionError: where steps were done again, which the time would then hold.
     """
     after = _step(out, beyond=0, other_than=before.pid)
-    if after.start < before.number:
+    if after.start < before.number - lost:
         raise AssertionError(f"went on from step {after.start}, {before.number} were done")
     return _step(out, beyond=before.number, other_than=before.pid).at
 

@@ -351,7 +351,7 @@ class JobController:
             action.name,
             job.metadata.namespace,
             uid=action.uid,
-            grace_seconds=0 if action.force else None,
+            grace_seconds=0 if action.force else action.grace,
             propagation="Background",
         )
 

@@ -24,6 +24,9 @@ FORCE_AFTER: Final = 120.0
 """Seconds past its grace after which a pod whose node does not answer is taken for ended."""
 
 
+_SILENT_GRACE: Final = 1
+
+
 def running(seen: Seen, framework: Framework, roster: Roster, now: float) -> Iterator[Action]:
     """Yield what a job that should run needs: first what has to go, then what has to come.
 
@@ -108,7 +111,9 @@ def removal(seen: Seen, pods: Iterable[Pod], now: float) -> Iterator[Action]:
         if meta.name in seen.silent and pod.spec.node_name in seen.lost:
             yield Delete(PODS, meta.name, meta.uid, force=True)
         elif meta.deletion_timestamp is None:
-            yield Delete(PODS, meta.name, meta.uid)
+            # A launcher that is silent saves nothing: its ranks need not be waited for.
+            grace = _SILENT_GRACE if meta.name in seen.silent else None
+            yield Delete(PODS, meta.name, meta.uid, grace=grace)
         elif now >= timestamp.parse(meta.deletion_timestamp) + FORCE_AFTER:
             yield Delete(PODS, meta.name, meta.uid, force=True)
 

@@ -87,6 +87,8 @@ class Delete:
     uid: str
     force: bool = False
     """Do not wait for the node to confirm the end of a pod."""
+    grace: int | None = None
+    """Seconds that a pod gets to end, where it is not its own number."""
 
 
 Action = Create | Change | Delete

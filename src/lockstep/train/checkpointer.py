@@ -27,6 +27,7 @@ from torch import Tensor
 from lockstep.train import shards, storage
 from lockstep.train.batches import Batches
 from lockstep.train.catalogue import NotStored
+from lockstep.train.copying import Copier, Pairs, owned, pin
 from lockstep.train.memory import ask
 from lockstep.train.segment import PAGE, BadSegment, Segment, Whole, rounded
 from lockstep.train.state import put_together, take_apart
@@ -76,6 +77,7 @@ class Checkpointer:
         self._local = int(os.environ.get("LOCAL_RANK", "0"))
         self._generation = int(os.environ.get("LOCKSTEP_GENERATION", "0"))
         self._room: _Room | None = None
+        self._copier = Copier() if self._socket else None
         self._summed = False
         """Whether the launcher was told a checksum, by which equal ranks are known."""
 
@@ -110,8 +112,9 @@ class Checkpointer:
         for part in self._parts.values():
             if isinstance(part, Batches):
                 part.stepped()
-        if not self._socket:
+        if self._copier is None:
             return
+        self._copier.wait()
         if self._room is not None and not self._room.keeps(number):
             self._room.finished(number)
             return
@@ -121,8 +124,10 @@ class Checkpointer:
         text = json.dumps(plain).encode()
         if self._room is None or not self._room.fits(tensors, len(text)):
             self._room = self._make(tensors, len(text))
-        self._room.write(tensors, text, number, self._generation)
+        free = owned(self._parts.values())
+        self._room.write(tensors, text, number, self._generation, copier=self._copier, free=free)
         if self._room.saves(number):
+            self._copier.wait()
             # Answered once the launcher has a copy of its own: at the disk nobody waits.
             ask(self._socket, {"do": "save", "local": self._local, "step": number})
         if not self._summed:
@@ -299,6 +304,7 @@ class _Room:
             raise BadSegment("the memory handed over is laid out for something else")
         self._segment, self._layout = segment, layout
         memory = memoryview(segment.map)
+        self._pinned = False
         self._views = [self._lay(memory, segment.start(slot)) for slot in (0, 1)]
 
     def _lay(self, memory: memoryview, start: int) -> list[Tensor]:
@@ -337,16 +343,44 @@ class _Room:
         """Note a step that is not copied."""
         self._segment.progress = step
 
-    def write(self, tensors: dict[str, Tensor], plain: bytes, step: int, generation: int) -> None:
-        """Copy everything into the slot that is not the newest, and mark it as whole."""
+    def write(
+        self,
+        tensors: dict[str, Tensor],
+        plain: bytes,
+        step: int,
+        generation: int,
+        *,
+        copier: Copier,
+        free: set[int],
+    ) -> None:
+        """Copy everything into the slot that is not the newest, and mark it as whole.
+
+        What lies where *free* says may be copied beside the next step's passes.
+        """
         segment, layout = self._segment, self._layout
         slot = segment.begin()
         start = segment.start(slot)
+        sources = [shards.local(tensor.detach()) for tensor in tensors.values()]
+        now, later = copier.split(list(zip(self._views[slot], sources)), free)
+        if later:
+            self._pin(later)
         with torch.no_grad():
-            for view, tensor in zip(self._views[slot], tensors.values()):
-                view.copy_(shards.local(tensor))
+            for view, source in now:
+                view.copy_(source)
         at = start + len(layout.table)
         segment.map[start:at] = layout.table
         segment.map[at : at + len(plain)] = plain
         lengths = (len(layout.table), len(plain), layout.data, layout.size - layout.data)
-        segment.end(slot, step, generation, lengths)
+        if later:
+            copier.start(later, lambda: segment.end(slot, step, generation, lengths))
+        else:
+            segment.end(slot, step, generation, lengths)
+
+    def _pin(self, pairs: Pairs) -> None:
+        """Pin the memory once where a GPU copies into it."""
+        if self._pinned or not any(source.is_cuda for _, source in pairs):
+            return
+        self._pinned = True
+        memory = torch.frombuffer(self._segment.map, dtype=torch.uint8)
+        if not pin(memory.data_ptr(), memory.numel()):
+            sys.stderr.write("lockstep: the copies' memory cannot be pinned: they are slower\n")

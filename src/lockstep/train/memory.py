@@ -264,6 +264,10 @@ class Counter:
                 with contextlib.suppress(OSError, ValueError, KeyError):
                     self._answer(connection)
 
+    def close(self) -> None:
+        """Answer no more."""
+        self._socket.close()
+
     def _answer(self, connection: socket.socket) -> None:
         request = json.loads(connection.makefile("rb").readline(_LONGEST_REQUEST))
         local, files = int(request["local"]), []
