@@ -40,7 +40,8 @@ def owned(parts: Iterable[Any]) -> set[int]:
 
 
 def _address(tensor: Tensor) -> int:
-    return shards.local(tensor.detach()).data_ptr()
+    address: int = shards.local(tensor.detach()).data_ptr()
+    return address
 
 
 class Copier:
