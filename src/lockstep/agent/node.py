@@ -49,14 +49,17 @@ class Node:
         self.granter = Granter(settings.shares) if settings.shares else None
         self.accounts = Accounts()
         self.exporter = Exporter(
-            self.watch, lambda: self.pods, settings.node, settings.compat, self._shares
+            self.watch, lambda: self.pods, settings.node, settings.compat, self._more
         )
 
-    def _shares(self) -> bytes:
-        """Return the metrics of shares."""
+    def _more(self) -> bytes:
+        """Return the metrics of network cards, and of shares."""
+        from lockstep.devices.network import counters
+
+        nics = counters.exposition(self.name, self.watch.inventory.ports, self.pods)
         if self.granter is None:
-            return b""
-        return exposition(self.accounts.with_recent(self.granter.uses()))
+            return nics
+        return nics + exposition(self.accounts.with_recent(self.granter.uses()))
 
 
 def _pods(client: Client, node: str) -> Informer[Pod]:

@@ -28,6 +28,18 @@ def install(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what each node is, and change nothing.")
     ] = False,
+    taint: Annotated[
+        bool,
+        typer.Option(
+            "--taint",
+            help="Keep pods that ask for no card off the nodes with cards. The cluster needs the "
+            "admission plugin ExtendedResourceToleration.",
+        ),
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(help="Measure the network between nodes with RDMA, where there are two."),
+    ] = True,
     remove: Annotated[
         bool, typer.Option("--remove", help="Take Lockstep off; its kinds and their objects stay.")
     ] = False,
@@ -45,6 +57,7 @@ def install(
     Examples:
       lockstep cluster install --dry-run
       lockstep cluster install --image registry.example.org/lockstep:1
+      lockstep cluster install --taint --no-check
       lockstep cluster install --remove
     """
     from lockstep.cli import cluster_install as work
@@ -56,10 +69,16 @@ def install(
     if dry_run:
         found = run(target, work.profiles)
     else:
-        found = run(target, lambda session: work.install(session, image))
+        found = run(target, lambda session: work.install(session, image, taint))
+    proven = None if dry_run or not check else run(target, lambda one: work.check(one, found))
     if structured(output):
-        print(encode({name: asdict(one) for name, one in found.items()}, output), end="")
+        told: dict[str, object] = {name: asdict(one) for name, one in found.items()}
+        print(encode(told | ({"network check": proven} if proven else {}), output), end="")
         return
     for name, one in sorted(found.items()):
         rdma = ", RDMA" if one.rdma else ""
         print_lines([f"{name}: {one.kind}{rdma}", *(f"  missing: {w}" for w in one.missing)])
+    if proven:
+        from lockstep.cli.views.network import check_lines
+
+        print_lines(check_lines(proven))

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any, Final
 
-from lockstep.api.core import NODES
+from lockstep.api.core import NODES, Node, Taint
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.permissions import METRICS, PERMISSIONS
+from lockstep.api.wire import to_builtins
 from lockstep.cli.connect import Session
 from lockstep.cli.sending import find_resource
-from lockstep.devices.core.profiles import AGENT_LABEL, PROFILE_LABEL, RDMA_LABEL, Profile, profile
+from lockstep.devices.core.profiles import (
+    AGENT_LABEL,
+    PROFILE_LABEL,
+    RDMA_LABEL,
+    TAINTED,
+    TAINTS,
+    Profile,
+    profile,
+)
 from lockstep.kube.client import Patch
 from lockstep.kube.errors import NotFound
 
@@ -18,6 +28,11 @@ Json = dict[str, Any]
 MANAGER: Final = "lockstep-install"
 AGENT: Final = "lockstep-agent"
 KUBELET: Final = "/var/lib/kubelet"
+FEWEST: Final = 2
+SECONDS: Final = 0.2
+PEERS: Final = 4
+PATIENCE: Final = 30.0
+"""Seconds for an agent that was just installed to answer."""
 
 
 def everything(image: str | None) -> list[Json]:
@@ -95,8 +110,11 @@ def _daemons(image: str) -> Json:
     return {"selector": {"matchLabels": chosen}, "template": template}
 
 
-async def install(session: Session, image: str | None) -> dict[str, Profile]:
-    """Apply everything, label the nodes, and return what each of them is; safe to repeat."""
+async def install(session: Session, image: str | None, taint: bool = False) -> dict[str, Profile]:
+    """Apply everything, label the nodes, and return what each of them is; safe to repeat.
+
+    With *taint* nodes with cards are kept for pods that ask for these.
+    """
     for obj in everything(image):
         res = await find_resource(session, obj["apiVersion"], obj["kind"])
         meta = obj["metadata"]
@@ -113,7 +131,35 @@ async def install(session: Session, image: str | None) -> dict[str, Profile]:
     for name, one in found.items():
         body = {"metadata": {"labels": one.labels}}
         await session.client.patch(NODES, name, body)
+    if taint:
+        for node in (await session.client.list(NODES)).items:
+            kind = found[node.metadata.name].kind if node.metadata.name in found else "cpu"
+            await _keep_off(session, node, TAINTS.get(kind, ""))
     return found
+
+
+async def _keep_off(session: Session, node: Node, key: str) -> bool:
+    """Give a node our taint of *key*, none where that is empty; return whether it had another."""
+    others = [one for one in node.spec.taints if one.value != TAINTED]
+    ours = [Taint(key=key, value=TAINTED, effect="NoSchedule")] if key else []
+    if any(one.key == key for one in others) or [*others, *ours] == node.spec.taints:
+        return False
+    body = {
+        "metadata": {"resourceVersion": node.metadata.resource_version},
+        "spec": {"taints": to_builtins([*others, *ours])},
+    }
+    await session.client.patch(NODES, node.metadata.name, body)
+    return True
+
+
+async def check(session: Session, found: Mapping[str, Profile]) -> Json | None:
+    """Measure the network between the nodes with RDMA; None where there are fewer than two."""
+    from lockstep.cli.network_check import Wish, measured
+
+    names = tuple(sorted(name for name, one in found.items() if one.rdma))
+    if len(names) < FEWEST:
+        return None
+    return await measured(session, Wish(names, (), SECONDS, PEERS, PATIENCE))
 
 
 async def profiles(session: Session) -> dict[str, Profile]:
@@ -144,6 +190,8 @@ async def remove(session: Session) -> list[str]:
         gone.append(f"{obj['kind'].lower()}/{meta['name']}")
     labels = dict.fromkeys((PROFILE_LABEL, RDMA_LABEL, AGENT_LABEL))
     for node in (await session.client.list(NODES)).items:
+        if await _keep_off(session, node, ""):
+            gone.append(f"taint of node/{node.metadata.name}")
         if any(name in node.metadata.labels for name in labels):
             await session.client.patch(NODES, node.metadata.name, {"metadata": {"labels": labels}})
             gone.append(f"labels of node/{node.metadata.name}")

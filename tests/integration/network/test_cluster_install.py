@@ -66,7 +66,18 @@ def test_install_tells_nodes_apart_may_be_repeated_and_removed(
     assert first["spec"]["template"]["spec"]["nodeSelector"] == {"lockstep.dev/agent": "true"}
     lockstep()
     assert daemons()["metadata"]["generation"] == first["metadata"]["generation"]
+
+    def taints() -> list[tuple[str, str]]:
+        spec = json.loads(kubectl("get", "node", "gpu", "-o", "json"))["spec"]
+        return [(one["key"], one["value"]) for one in spec.get("taints", []) if "value" in one]
+
+    assert taints() == []
+    for _ in range(2):
+        lockstep("--taint")
+        assert taints() == [("nvidia.com/gpu", "lockstep")]
     removed = lockstep("--remove")
+    assert taints() == []
+    assert "taint of node/gpu" in removed
     assert "daemonset/lockstep-agent deleted" in removed
     left = kubectl("get", "-n", "lockstep-system", "ds,deploy,sa", "-o", "name")
     assert "lockstep" not in left

@@ -60,7 +60,9 @@ def shares(wanted: Sequence[tuple[str, int]], given: Sequence[int]) -> dict[str,
 
 
 def by_container(
-    containers: Sequence[tuple[str, ResourceRequirements]], given: Sequence[int]
+    containers: Sequence[tuple[str, ResourceRequirements]],
+    given: Sequence[int],
+    resource: str = names.GPU,
 ) -> dict[str, list[int]]:
     """Return the devices of each container of a pod that was given some.
 
@@ -68,21 +70,26 @@ def by_container(
     """
     if any(resources.claims for _, resources in containers):
         return {name: list(given) if one.claims else [] for name, one in containers}
-    return shares([(name, asked(one)) for name, one in containers], given)
+    return shares([(name, asked(one, resource)) for name, one in containers], given)
 
 
-def holders(pods: Iterable[Pod]) -> dict[int, list[Holder]]:
-    """Return the holders of each card by its index; what cannot be read holds nothing."""
+def holders(
+    pods: Iterable[Pod], resource: str = names.GPU, annotation: str = names.GPUS_ANNOTATION
+) -> dict[int, list[Holder]]:
+    """Return the holders of each card by its index; what cannot be read holds nothing.
+
+    Of other devices *resource* is what containers ask for, *annotation* what their pods were given.
+    """
     found: dict[int, list[Holder]] = {}
     for pod in pods:
         if pod.status.phase in OVER:
             continue
         try:
-            given = chosen(pod.metadata.annotations.get(names.GPUS_ANNOTATION, ""))
+            given = chosen(pod.metadata.annotations.get(annotation, ""))
         except NotEnough:
             continue
         wanted = [(one.name, one.resources) for one in pod.spec.containers]
-        for name, indices in by_container(wanted, given).items():
+        for name, indices in by_container(wanted, given, resource).items():
             for index in indices:
                 found.setdefault(index, []).append(_holder(pod, name))
     return found

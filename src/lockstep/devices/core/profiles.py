@@ -23,6 +23,11 @@ _MARKS: Final[Mapping[str, Kind]] = {
     "amd.com/gpu.present": "amd",
 }
 _MELLANOX: Final = "15b3"
+TAINTS: Final[Mapping[Kind, str]] = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
+"""Keys of the taints that keep others off nodes with cards, named after what is handed out there:
+Kubernetes' admission plugin ExtendedResourceToleration lets the pods that ask for it through."""
+TAINTED: Final = "lockstep"
+"""Value of the taints that are ours."""
 _INSTALL: Final[Mapping[str, str]] = {
     "nvidia": "NVIDIA's driver and container toolkit (the GPU operator brings both)",
     "amd": "AMD's driver (amdgpu-dkms) and device plugin",
