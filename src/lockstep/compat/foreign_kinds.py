@@ -14,6 +14,10 @@ Json = dict[str, Any]
 DIALECT_LABEL: Final = "lockstep.dev/dialect"
 """On a CRD that Lockstep installed: its dialect. Objects of such a kind are ours to serve."""
 
+PROTECTED: Final = (".k8s.io", ".kubernetes.io")
+"""Groups whose CRDs a server takes only with a word on who approved them."""
+UNAPPROVED: Final = {"api-approved.kubernetes.io": "unapproved, it keeps what it does not know"}
+
 
 @dataclass(frozen=True, slots=True)
 class ForeignKind:
@@ -62,6 +66,7 @@ class ForeignKind:
             "metadata": {
                 "name": f"{self.plural}.{self.group}",
                 "labels": {DIALECT_LABEL: dialect},
+                **({"annotations": UNAPPROVED} if self.group.endswith(PROTECTED) else {}),
             },
             "spec": {
                 "group": self.group,

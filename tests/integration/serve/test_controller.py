@@ -20,7 +20,12 @@ from lockstep.api.serving import ROUTERS, ROUTES
 from lockstep.api.timestamp import show
 from lockstep.api.wire import to_builtins
 from lockstep.compat import dialects
-from lockstep.compat.kserve.objects import INFERENCE_GRAPHS, INFERENCE_SERVICES, LLM_SERVICES
+from lockstep.compat.kserve.objects import (
+    INFERENCE_GRAPHS,
+    INFERENCE_POOLS,
+    INFERENCE_SERVICES,
+    LLM_SERVICES,
+)
 from lockstep.compat.leaderworkerset.kinds import LEADER_WORKER_SETS
 from lockstep.kube.client import Client
 from lockstep.kube.crds import ensure_foreign
@@ -224,3 +229,37 @@ async def test_route_and_name_of_the_predictor_go_with_the_transformer(client: C
     await eventually(both, WITHIN, "the predictor has a route and a name of its own")
     await client.patch(INFERENCE_SERVICES, "played", {"spec": {"transformer": None}}, "default")
     await eventually(neither, WITHIN, "they are gone")
+
+
+async def test_pods_of_an_inference_pool_become_backends(client: Client) -> None:
+    spec = {"selector": {"matchLabels": {"app": "vllm"}}, "targetPorts": [{"number": 8000}]}
+    await client.create(INFERENCE_POOLS, {"metadata": {"name": "llms"}, "spec": spec}, "default")
+    container = {"name": "c", "image": "none", "command": ["serve"]}
+    body = {
+        "metadata": {"name": "llm-0", "labels": {"app": "vllm"}},
+        "spec": {"containers": [container], "schedulerName": "lockstep"},
+    }
+    await client.create(PODS, body, "default")
+
+    async def chosen() -> bool:
+        pod = await client.get(PODS, "llm-0", "default")
+        route = await client.get(ROUTES, "llms", "default")
+        [backend] = route.spec.backends
+        return pod.metadata.labels.get(REVISION_LABEL) == backend.revision == "llms"
+
+    async def told() -> bool:
+        with contextlib.suppress(NotFound, KeyError, ValueError):
+            status = (await client.get(INFERENCE_POOLS, "llms", "default")).status
+            [parent] = status["parents"]
+            return await chosen() and all(one["status"] == "True" for one in parent["conditions"])
+        return False
+
+    await eventually(told, WITHIN, "the pod is a backend of the pool's route")
+    await client.patch(PODS, "llm-0", {"metadata": {"labels": {"app": "other"}}}, "default")
+
+    async def left() -> bool:
+        return not await chosen()
+
+    await eventually(left, WITHIN, "it is none any more")
+    await client.delete(PODS, "llm-0", "default", grace_seconds=0)
+    await client.delete(INFERENCE_POOLS, "llms", "default", propagation="Background")

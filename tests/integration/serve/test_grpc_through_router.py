@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,9 @@ from lockstep.api.core import Pod, PodStatus
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import REVISION_LABEL
 from lockstep.api.serving import Backend, HoldQueue, Route, RouteSpec
+from lockstep.keys.authority import self_signed
 from lockstep.kube.cache import Change
+from lockstep.serve.router.door import Door
 from lockstep.serve.router.grpc_calls import GrpcCalls, find, model
 from lockstep.serve.router.table import Table
 from lockstep.serve.wire import open_inference_pb2 as wire
@@ -47,6 +50,8 @@ class Router:
     def __init__(self, replica_port: int, port: int) -> None:
         self.table = Table("", lambda lane, urgent: None)
         self.replica_port, self.port = replica_port, port
+        self.trust = b""
+        """The certificate that the router shows; none where it speaks without TLS."""
 
     def route(self, namespace: str = "n", **spec: Any) -> None:
         backend = Backend(revision="r", port=1, grpc_port=self.replica_port)
@@ -61,11 +66,19 @@ class Router:
         status = PodStatus(phase="Running", pod_ip="127.0.0.1", conditions=[ready])
         self.table.on_pod(Change(None, Pod(metadata=meta, status=status)))
 
+    def _channel(self) -> grpc.aio.Channel:
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        address = f"127.0.0.1:{self.port}"
+        if not self.trust:
+            return grpc.aio.insecure_channel(address, options=options)
+        options.append(("grpc.ssl_target_name_override", "localhost"))  # type: ignore[arg-type]
+        credentials = grpc.ssl_channel_credentials(self.trust)
+        return grpc.aio.secure_channel(address, credentials, options=options)
+
     async def call(
         self, method: str, messages: list[bytes], **metadata: str
     ) -> tuple[list[bytes], Any]:
-        options = [("grpc.use_local_subchannel_pool", 1)]
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{self.port}", options=options) as channel:
+        async with self._channel() as channel:
             sent = [(key.replace("_", "-"), value) for key, value in metadata.items()]
 
             async def send() -> AsyncIterator[bytes]:
@@ -77,7 +90,9 @@ class Router:
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Router]:
+async def running(
+    door: Door | None = None, pair: tuple[bytes, bytes] | None = None
+) -> AsyncIterator[Router]:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         free = one.getsockname()[1]
@@ -86,9 +101,10 @@ async def running() -> AsyncIterator[Router]:
     replica.add_insecure_port(f"127.0.0.1:{free}")
     await replica.start()
     router: Router
-    calls = GrpcCalls(lambda stated, name: find(router.table.lanes, stated, name))
-    server, port = await calls.listen("127.0.0.1", 0)
+    calls = GrpcCalls(lambda stated, name: find(router.table.lanes, stated, name), door)
+    server, port = await calls.listen("127.0.0.1", 0, pair)
     router = Router(free, port)
+    router.trust = pair[1] if pair is not None else b""
     try:
         yield router
     finally:
@@ -175,3 +191,29 @@ async def test_the_service_is_stated_or_called_like_the_model() -> None:
 )
 def test_a_models_name_is_the_first_field(message: bytes, name: str) -> None:
     assert model(message) == name
+
+
+@pytest.mark.parametrize(
+    ("token", "code"),
+    [
+        ("", grpc.StatusCode.UNAUTHENTICATED),
+        ("Bearer wrong", grpc.StatusCode.UNAUTHENTICATED),
+        ("Bearer " + "m" * 20, grpc.StatusCode.PERMISSION_DENIED),
+        ("Bearer " + "n" * 20, grpc.StatusCode.OK),
+    ],
+)
+async def test_beyond_loopback_calls_need_tls_and_a_token(
+    tmp_path: Path, token: str, code: grpc.StatusCode
+) -> None:
+    certificate, key = self_signed("localhost")
+    (tmp_path / "tokens").write_text(f"{'n' * 20} n\n{'m' * 20} m\n")
+    async with running(Door(tmp_path / "tokens"), (key, certificate)) as router:
+        router.route()
+        router.replica()
+        shown = {"authorization": token} if token else {}
+        try:
+            found, _ = await router.call("/x/Any", [NAMED], **shown)
+        except grpc.aio.AioRpcError as error:
+            assert error.code() == code
+        else:
+            assert (found, code) == ([NAMED, NAMED], grpc.StatusCode.OK)
