@@ -173,7 +173,7 @@ _SERVICES: Final[Rules] = (
     rule(GROUP, "gangs", "create", "delete", *_FOLLOW),
     rule("", "services", "delete"),
     rule(GROUP, "deviceusages", *_FOLLOW),
-    rule(GROUP, "routers", *_FOLLOW),
+    rule(GROUP, "routers modelversions", *_FOLLOW),
     rule("serving.kserve.io", "inferencegraphs llminferenceservices", *_FOLLOW),
     rule("serving.kserve.io", "inferenceservices", "create", "delete", "patch", *_FOLLOW),
     rule("serving.kserve.io", "inferenceservices/status inferencegraphs/status", "patch"),
@@ -254,10 +254,23 @@ _PIPELINES: Final[Rules] = (
     # Objects that steps may be, beside jobs, pods and ConfigMaps.
     rule("serving.kserve.io", "inferenceservices", "create", "delete", "get", "patch"),
     rule("data.fluid.io", "dataloads", "create", "delete", "get", "patch"),
-    rule("kubeflow.org", "pytorchjobs", "create", "get", "patch"),
+    *(
+        rule(group, plurals, "create", "delete", "get", "patch", *_FOLLOW)
+        for group, plurals in (
+            ("kubeflow.org", "mpijobs pytorchjobs tfjobs xgboostjobs"),
+            ("trainer.kubeflow.org", "trainjobs"),
+            (("batch", "batch.volcano.sh"), "jobs"),
+            ("jobset.x-k8s.io", "jobsets"),
+            ("sparkoperator.k8s.io", "sparkapplications"),
+            ("flink.apache.org", "flinkdeployments"),
+            ("ray.io", "rayjobs"),
+        )
+    ),
     rule("", "configmaps", "delete"),
     rule("argoproj.io", "workflows", "create", "delete", *_FOLLOW),
     rule("argoproj.io", "workflows/status cronworkflows/status", "patch"),
+    rule("kubeflow.org", "scheduledworkflows", *_FOLLOW),
+    rule("kubeflow.org", "scheduledworkflows/status", "patch"),
     rule("argoproj.io", "cronworkflows workflowtemplates clusterworkflowtemplates", *_FOLLOW),
     rule(
         "apiextensions.k8s.io",

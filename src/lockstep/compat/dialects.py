@@ -19,6 +19,7 @@ DIALECTS: Final[tuple[str, ...]] = (
     "jobset",
     "jupyter",
     "kai",
+    "kfp",
     "kserve",
     "kubeflow",
     "kueue",

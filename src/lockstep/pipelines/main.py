@@ -16,6 +16,7 @@ from lockstep.pipelines.controller import RUN_INDEX, PipelineController
 from lockstep.pipelines.core.objects import KINDS
 from lockstep.pipelines.cron_workflows import add_cron_workflows
 from lockstep.pipelines.memory import Memory
+from lockstep.pipelines.recurring_runs import add_recurring_runs
 from lockstep.pipelines.workflows import add_workflows
 
 
@@ -44,6 +45,7 @@ def add_pipelines(manager: Manager) -> None:
     manager.add(controller)
     add_workflows(manager)
     add_cron_workflows(manager)
+    add_recurring_runs(manager)
 
 
 def _noting(shell: PipelineController, resource: Resource[Any]) -> Callable[[Change[Any]], None]:

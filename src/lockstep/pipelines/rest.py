@@ -1,12 +1,10 @@
 """The REST face of Kubeflow Pipelines (v2beta1), for ``kfp.Client``: it keeps nothing, runs do.
 
-An experiment is a label of runs. Pipelines are not kept: a run brings its own.
+An experiment is a label of runs; uploaded pipelines and recurring runs are objects as well.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +20,8 @@ from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError
 from lockstep.pipelines.core.check import problems
 from lockstep.pipelines.core.record import steps_of
+from lockstep.pipelines.rest_kept import Shelf
+from lockstep.pipelines.rest_words import body_of, filtered, slug
 
 Json = dict[str, Any]
 
@@ -60,6 +60,10 @@ class Face:
     defaults: Json
     """Fields of a run's spec that a request does not say: root, storageSecret, queue."""
 
+    @property
+    def _shelf(self) -> Shelf:
+        return Shelf(self.client, self.namespace)
+
     def app(self) -> web.Application:
         """Return the application to serve."""
         app = web.Application(client_max_size=LARGEST, middlewares=[_only_from_here, _errors])
@@ -76,6 +80,8 @@ class Face:
                 web.delete(f"{at}/runs/{{id}}", self._delete),
                 web.post(f"{at}/runs/{{id:[^:]+}}:terminate", self._terminate),
                 web.post(f"{at}/runs/{{id:[^:]+}}:retry", self._retry),
+                web.post(f"{at}/recurringruns", self._schedule),
+                *self._shelf.routes(at),
                 web.route("*", "/{rest:.*}", _not_served),
             ]
         )
@@ -85,7 +91,7 @@ class Face:
         return web.json_response({"multi_user": False})
 
     async def _experiments(self, request: web.Request) -> web.Response:
-        wanted = _filtered(request.query.get("filter", ""))
+        wanted = filtered(request.query.get("filter", ""))
         if wanted is not None:
             # One that no run bears yet is as good as any.
             return web.json_response({"experiments": [_experiment(wanted)], "total_size": 1})
@@ -95,7 +101,7 @@ class Face:
         return web.json_response({"experiments": found, "total_size": len(found)})
 
     async def _experiment_made(self, request: web.Request) -> web.Response:
-        body = await _body(request)
+        body = await body_of(request)
         return web.json_response(_experiment(str(body.get("display_name") or "default")))
 
     async def _experiment(self, request: web.Request) -> web.Response:
@@ -104,26 +110,43 @@ class Face:
     async def _runs(self, request: web.Request) -> web.Response:
         label = ""
         if experiment := request.query.get("experiment_id"):
-            label = f"{EXPERIMENT_LABEL}={_slug(experiment)}"
+            label = f"{EXPERIMENT_LABEL}={slug(experiment)}"
         runs = (await self.client.list(PIPELINE_RUNS, self.namespace, label_selector=label)).items
         ordered = sorted(runs, key=lambda run: run.metadata.creation_timestamp or "", reverse=True)
         found = [_shown(run) for run in ordered]
         return web.json_response({"runs": found, "total_size": len(found)})
 
     async def _start(self, request: web.Request) -> web.Response:
-        body = await _body(request)
+        body = await body_of(request)
+        made = await self.client.create(PIPELINE_RUNS, await self._wanted(body), self.namespace)
+        return web.json_response(_shown(made))
+
+    async def _schedule(self, request: web.Request) -> web.Response:
+        body = await body_of(request)
+        return await self._shelf.schedule(body, await self._wanted(body))
+
+    async def _wanted(self, body: Json) -> Json:
+        """Return the run that a request asks for.
+
+        Raises:
+            Refused: when it names no pipeline, or one that cannot run here.
+        """
         given = body.get("pipeline_spec")
-        if not isinstance(given, dict):
-            raise Refused("pipeline_spec", None, "a run brings its pipeline: none are kept here")
-        tree = given.get("pipeline_spec", given)
-        spec = kfp.translate(tree, given.get("platform_spec") or {})
+        reference = body.get("pipeline_version_reference") or {}
+        if isinstance(given, dict):
+            tree, platform = given.get("pipeline_spec", given), given.get("platform_spec") or {}
+        elif reference:
+            tree, platform = await self._shelf.spec_of(reference)
+        else:
+            words = "a run brings its pipeline, or names one that is kept"
+            raise Refused("pipeline_spec", None, words)
         config = body.get("runtime_config") or {}
         types = kfp.parameters(tree)
         arguments = {
             name: kfp.typed(value, types.get(name))
             for name, value in (config.get("parameters") or {}).items()
         }
-        spec = {**spec, **self.defaults, "arguments": arguments}
+        spec = {**kfp.translate(tree, platform), **self.defaults, "arguments": arguments}
         if config.get("pipeline_root"):
             spec["root"] = config["pipeline_root"]
         if body.get("service_account"):
@@ -132,14 +155,11 @@ class Face:
             raise Refused(found[0].field, found[0].given, found[0].allowed)
         name = str(body.get("display_name") or kfp.name_of(tree))
         meta = {
-            "generateName": f"{_slug(name)[:40]}-",
-            "labels": {EXPERIMENT_LABEL: _slug(str(body.get("experiment_id") or "default"))},
+            "generateName": f"{slug(name)[:40]}-",
+            "labels": {EXPERIMENT_LABEL: slug(str(body.get("experiment_id") or "default"))},
             "annotations": {DISPLAY_ANNOTATION: name},
         }
-        made = await self.client.create(
-            PIPELINE_RUNS, {"metadata": meta, "spec": spec}, self.namespace
-        )
-        return web.json_response(_shown(made))
+        return {"metadata": meta, "spec": spec}
 
     async def _run(self, request: web.Request) -> web.Response:
         found = await self.client.get(PIPELINE_RUNS, request.match_info["id"], self.namespace)
@@ -195,34 +215,8 @@ def _error(status: int, message: str) -> web.Response:
     return web.json_response({"error": message, "message": message, "code": status}, status=status)
 
 
-async def _body(request: web.Request) -> Json:
-    try:
-        found = await request.json()
-    except ValueError as error:
-        raise Refused("body", None, f"is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise Refused("body", None, "must be an object")
-    return found
-
-
-def _filtered(text: str) -> str | None:
-    """Return the name that a filter asks for; None where it asks for none."""
-    try:
-        predicates = json.loads(text)["predicates"] if text else []
-    except (ValueError, KeyError, TypeError):
-        raise Refused("filter", text, "must be JSON with predicates") from None
-    for one in predicates:
-        if one.get("key") in ("display_name", "name"):
-            return str(one.get("stringValue") or one.get("string_value") or "")
-    return None
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60].strip("-") or "default"
-
-
 def _experiment(name: str) -> Json:
-    return {"experiment_id": _slug(name), "display_name": name, "storage_state": "AVAILABLE"}
+    return {"experiment_id": slug(name), "display_name": name, "storage_state": "AVAILABLE"}
 
 
 def _shown(run: PipelineRun, steps: Mapping[str, StepStatus] | None = None) -> Json:

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from lockstep.api.core import PODS, Pod
+from lockstep.api.goodput import spent
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.api.validation import problems
@@ -85,6 +86,26 @@ class AsyncTrainerClient:
     async def get_job(self, name: str) -> TrainingJob:
         """Return a job."""
         return await self._client.get(TRAINING_JOBS, name, self.namespace)
+
+    async def get_job_metrics(self, name: str) -> dict[str, float]:
+        """Return what is measured of a job: pods running and ready, restarts, time by cause.
+
+        ``goodput`` is the share of its time in which it trained; ``seconds_CAUSE`` says what the
+        time went to, up to now. ``step`` is there once ranks have told how far they are.
+        """
+        job = await self.get_job(name)
+        seconds = spent(job.status.goodput, time.time())
+        found = {f"seconds_{cause}": value for cause, value in seconds.items()}
+        total = sum(seconds.values())
+        if total:
+            found["goodput"] = seconds.get("productive", 0.0) / total
+        if job.status.goodput.step >= 0:
+            found["step"] = float(job.status.goodput.step)
+        for state in ("active", "ready", "failed"):
+            counts = job.status.replica_statuses.values()
+            found[f"pods_{state}"] = float(sum(getattr(one, state) for one in counts))
+        found["restarts"] = float(job.status.restarts)
+        return found
 
     async def get_job_logs(self, name: str, *, tail: int | None = None) -> dict[str, str]:
         """Return what each pod of a job has written so far, by pod; of those that have started."""
@@ -207,6 +228,10 @@ class TrainerClient:
     def get_job_logs(self, name: str, *, tail: int | None = None) -> dict[str, str]:
         """As that of the asynchronous client."""
         return self._run(self._inner.get_job_logs(name, tail=tail))
+
+    def get_job_metrics(self, name: str) -> dict[str, float]:
+        """As that of the asynchronous client."""
+        return self._run(self._inner.get_job_metrics(name))
 
     def wait_for_job_status(
         self, name: str, status: Sequence[Status] = ("Succeeded",), timeout: float = 600.0

@@ -12,6 +12,7 @@ from typing import Any, Final
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES
 from lockstep.api.gang import GANGS
 from lockstep.api.merge import difference
+from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.names import ROUTE_LABEL
 from lockstep.api.resource import Resource
 from lockstep.api.serving import ROUTERS, ROUTES
@@ -43,6 +44,7 @@ from lockstep.serve.core.gangs import is_worker
 from lockstep.serve.core.load import Meter, alive
 from lockstep.serve.core.metrics import Pace, at_least, wanted
 from lockstep.serve.core.models import MODEL_LABEL
+from lockstep.serve.core.named_models import with_model
 from lockstep.serve.core.surroundings import peers_of
 from lockstep.serve.core.world import Seen
 from lockstep.serve.readings import Reading, Readings, answer
@@ -170,7 +172,7 @@ class ServingController:
             for res in (PODS, CONTROLLER_REVISIONS, GANGS)
         }
         return Seen(
-            service,
+            with_model(service, self.caches[MODEL_VERSIONS]),
             known(here, self.caches[CLUSTER_SERVING_RUNTIMES]),
             owned[CONTROLLER_REVISIONS],
             owned[PODS],

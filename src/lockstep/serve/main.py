@@ -8,6 +8,7 @@ from typing import Any, Final
 from lockstep.api.core import CONTROLLER_REVISIONS, PODS, SERVICES, AnyObject
 from lockstep.api.device_usage import DEVICE_USAGES
 from lockstep.api.gang import GANGS
+from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.names import ROUTE_LABEL, SYSTEM_NAMESPACE
 from lockstep.api.resource import Resource
 from lockstep.api.serving import ROUTERS, ROUTES, Router
@@ -64,9 +65,11 @@ def add_serving(manager: Manager, *, cached: bool = False) -> None:
     rest: list[Informer[Any]] = [*runtimes.values(), *local.values()]
     for one in rest:
         one.optional = True
+    models = manager.informer(MODEL_VERSIONS)
     caches: dict[Resource[Any], Informer[Any]] = {
         INFERENCE_SERVICES: services,
         ANALYSIS_TEMPLATES: templates,
+        MODEL_VERSIONS: models,
         INFERENCE_GRAPHS: graphs,
         DATASETS: datasets,
         ROUTES: routes,
@@ -97,6 +100,9 @@ def add_serving(manager: Manager, *, cached: bool = False) -> None:
     controller.follow(services)
     controller.follow(
         templates, lambda one: [k for k in _keys(services) if k[0] == one.metadata.namespace]
+    )
+    controller.follow(
+        models, lambda one: [k for k in _keys(services) if k[0] == one.metadata.namespace]
     )
     controller.follow(routes, _key)
     controller.follow(routers, reported)

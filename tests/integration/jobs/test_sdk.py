@@ -38,6 +38,7 @@ async def test_a_function_runs_on_the_cluster(cluster: Cluster) -> None:
             assert [job.metadata.name for job in client.list_jobs()].count(name) == 1
             if not isinstance(cluster.node.server, KubeCluster):
                 assert client.get_job_logs(name)["sdk-worker-1"].strip() == "hello 1"
+                assert client.get_job_metrics(name)["restarts"] == 0
 
     await asyncio.to_thread(ten_lines)
     assert "hello 0" in read_log(cluster.node, "sdk-worker-0", "main")

@@ -42,6 +42,23 @@ def test_the_kfp_client_starts_a_run_and_waits_for_it(world: Pipelines, host: st
     assert world.status(said["id"])["outputs"] == {"Output": 14}
 
 
+def test_the_kfp_client_keeps_pipelines_and_lets_them_recur(world: Pipelines, host: str) -> None:
+    made = build.find()
+    assert made is not None
+    command = [str(made / "bin" / "python"), "-W", "ignore", str(KFP / "kept.py"), host]
+    command += [str(KFP / "squares.yaml"), json.dumps({"rows": 3})]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "found": True,
+        "versions": ["second", "v1"],
+        "state": "SUCCEEDED",
+        "recurred": True,
+        "mode": "DISABLE",
+        "left": 0,
+    }
+
+
 @pytest.mark.parametrize(
     ("path", "headers", "status"),
     [
@@ -49,7 +66,8 @@ def test_the_kfp_client_starts_a_run_and_waits_for_it(world: Pipelines, host: st
         ("/apis/v2beta1/healthz", {"Host": "evil.example:80"}, 403),
         ("/apis/v2beta1/healthz", {"Origin": "http://evil.example"}, 403),
         ("/apis/v2beta1/runs/nope", {}, 404),
-        ("/apis/v2beta1/pipelines", {}, 501),
+        ("/apis/v2beta1/pipelines", {}, 200),
+        ("/apis/v2beta1/tasks", {}, 501),
     ],
 )
 def test_only_programs_of_this_machine_are_answered(

@@ -22,8 +22,8 @@ from lockstep.jobs.validate import problems
 
 Json = dict[str, Any]
 LINES = (Path(__file__).parent / "arena_lines.txt").read_text().splitlines()
-SUBMITS = [line for line in LINES if "submit" in line.split()[:5]]
-REFUSED = {"--rdma": 1, "rayjob": 2, "sparkjob": 1}
+SUBMITS = [line for line in LINES if "submit" in line.split()[:5] and "--help" not in line.split()]
+REFUSED = {"--rdma": 1}
 """What of its documentation is not served, and in how many of its lines."""
 
 
@@ -49,14 +49,16 @@ def test_a_job_of_its_documentation_is_made_or_refused_by_name(line: str, tmp_pa
     assert [str(problem) for job in jobs for problem in problems(job)] == []
 
 
-def test_nine_of_ten_are_made(tmp_path: Path) -> None:
+def test_nineteen_of_twenty_are_made(tmp_path: Path) -> None:
     refused = [line for line in SUBMITS if any(word in line.split() for word in REFUSED)]
     assert len(refused) == sum(REFUSED.values())
-    assert len(refused) <= len(SUBMITS) / 10
+    assert len(refused) <= len(SUBMITS) / 20
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if line not in SUBMITS])
-def test_any_other_line_is_read(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_other_line_is_read(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     done: list[object] = []
     monkeypatch.setattr(commands, "_lockstep", lambda values, *words: done.append(words))
     for name in ("show_list", "show_one", "delete", "prune", "change_size", "show_claims"):
@@ -66,11 +68,11 @@ def test_any_other_line_is_read(line: str, monkeypatch: pytest.MonkeyPatch) -> N
     except BadInput as error:
         assert "--since must be set" in str(error)
         return
-    assert done
+    assert done or capsys.readouterr().out
 
 
 def values(type_: str, *args: str) -> Json:
-    image = ["--image=i"] * (type_ != "volcanojob")
+    image = ["--image=i"] * (type_ not in ("volcanojob", "sparkjob"))
     return parse(["--name=t", *image, *args], TYPES[type_])[0]
 
 

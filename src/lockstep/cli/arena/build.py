@@ -9,7 +9,7 @@ from lockstep.api import duration
 from lockstep.api.core import CONFIG_MAPS
 from lockstep.api.names import GROUP, SCHEDULER_NAME
 from lockstep.api.training import TRAINING_JOBS
-from lockstep.cli.arena import pods
+from lockstep.cli.arena import clusters, pods
 from lockstep.cli.arena.flags import TYPES, Flag
 from lockstep.cli.arena.parse import Values, key
 from lockstep.cli.failure import BadInput
@@ -41,8 +41,10 @@ def objects(type_: str, given: Values, command: str) -> list[Json]:
     spec: Json = {"framework": "plain", "launcher": "None", "roles": []}
     if type_ == "volcanojob":
         spec |= {"roles": _tasks(given), "queue": given["queue"]}
+    elif type_ == "sparkjob":
+        spec |= clusters.spark(given)
     else:
-        if not given.get("image") and type_ != "tfjob":
+        if not given.get("image") and not _has_images(type_, given):
             raise BadInput("--image must be set", "write --image=IMAGE")
         given = {**given, "command": command}
         spec |= _of_type(type_, given)
@@ -63,6 +65,12 @@ def objects(type_: str, given: Values, command: str) -> list[Json]:
     if given.get("tensorboard"):
         found.append(_tensorboard(given, meta))
     return found
+
+
+def _has_images(type_: str, given: Values) -> bool:
+    """Say whether the pods have images of their own; a tfjob's are looked at one by one."""
+    both = given.get("head_image") and given.get("worker_image")
+    return type_ == "tfjob" or (type_ == "rayjob" and bool(both))
 
 
 def _object(meta: Json, spec: Json) -> Json:
@@ -90,6 +98,7 @@ def _common(type_: str, given: Values) -> Json:
     policy: Json = {"cleanPods": given.get("clean_task_policy") or "Running"}
     for flag, field in (
         ("running_timeout", "activeDeadline"),
+        ("active_deadline_seconds", "activeDeadline"),
         ("ttl_after_finished", "timeToLive"),
     ):
         if given.get(flag):
@@ -129,6 +138,8 @@ def _of_type(type_: str, given: Values) -> Json:
         return _pytorch(given)
     if type_ == "tfjob":
         return _tensorflow(given)
+    if type_ == "rayjob":
+        return clusters.ray(given)
     return _launched(type_, given)
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from lockstep.cli.arena.flags import GLOBAL, NAMES, NOT_SERVED, TYPES, Flag
+from lockstep.cli.arena.flags import GLOBAL, NAMES, TYPES, Flag
 from lockstep.cli.arena.parse import HELP, Values, parse
 from lockstep.cli.failure import BadInput
 
@@ -75,10 +75,6 @@ def _submit(args: list[str]) -> None:
             return
         raise BadInput("arena submit needs a type of job", f"one of: {', '.join(TYPES)}")
     given_type, *args = args
-    if given_type in NOT_SERVED:
-        raise BadInput(
-            f"arena submit {given_type} is not served by Lockstep yet", "see arena --help"
-        )
     type_ = NAMES.get(given_type, given_type)
     if type_ not in TYPES:
         raise BadInput(f"unknown type of job: {given_type}", f"there are: {', '.join(TYPES)}")

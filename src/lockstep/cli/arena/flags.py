@@ -180,6 +180,69 @@ _VOLCANO: Final = (
     ),
     Flag("task-port", "number", 2222, also=("taskPort",), becomes="template.containers.ports"),
 )
+_AUTOSCALER: Final = {
+    "cpu": "500m",
+    "memory": "512Mi",
+    "image": "",
+    "image-pull-policy": "IfNotPresent",
+    "idle-timeout-seconds": "60",
+    "upscaling-mode": "Default",
+}
+_RAY: Final = (
+    Flag("worker-replicas", "number", 0, becomes="roles.replicas", help="--workers by default"),
+    Flag("worker-min-replicas", "number", 0, becomes="roles.min"),
+    Flag("worker-max-replicas", "number", 0, becomes="roles.max"),
+    Flag("worker-num-of-hosts", "number", 1),
+    *(
+        flag
+        for role in ("head", "worker")
+        for flag in (
+            Flag(f"{role}-image", becomes="template.containers.image"),
+            Flag(f"{role}-cpu", becomes="template.containers.resources"),
+            Flag(f"{role}-memory", becomes="template.containers.resources"),
+            Flag(f"{role}-gpu", "number", 0, becomes="template.containers.resources"),
+        )
+    ),
+    Flag("head-service-type", default="ClusterIP", becomes="(nothing: a name leads to the head)"),
+    Flag("ray-version", becomes="(nothing: it is that of the image)"),
+    Flag("suspend", "switch", becomes="suspend"),
+    Flag("shutdown-after-finished", "switch", True, becomes="(nothing: the cluster always ends)"),
+    Flag("active-deadline-seconds", "time", becomes="runPolicy.activeDeadline", help="as 2m"),
+    Flag("ttl-after-finished", "time", becomes="runPolicy.timeToLive"),
+    Flag("pre-stop-command", default="ray stop"),
+    Flag("enable-autoscaling", "switch"),
+    *(Flag(f"autoscaler-{name}", default=default) for name, default in _AUTOSCALER.items()),
+    Flag("share-memory", default="", becomes="template.volumes"),
+)
+_SPARK: Final = (
+    Flag("image", default="spark:3.5.0", becomes="template.containers.image"),
+    Flag("replicas", "number", 1, becomes="roles.replicas"),
+    Flag(
+        "main-class",
+        default="org.apache.spark.examples.SparkPi",
+        becomes="template.containers.command",
+    ),
+    Flag(
+        "jar",
+        default="local:///opt/spark/examples/jars/spark-examples_2.12-3.5.0.jar",
+        becomes="template.containers.command",
+    ),
+    Flag("spark-version", becomes="(nothing: it is that of the image)"),
+    Flag("driver-service-account", becomes="template.serviceAccountName"),
+    *(
+        flag
+        for role in ("driver", "executor")
+        for flag in (
+            Flag(f"{role}-cpu-request", "number", 1, becomes="template.containers.resources"),
+            Flag(
+                f"{role}-memory-request",
+                default="500m",
+                becomes="template.containers.resources",
+                help="in Spark's units: 500m, 2g",
+            ),
+        )
+    ),
+)
 _NAMED: Final = tuple(f for f in COMMON if f.name in ("name", "annotation", "label"))
 
 TYPES: Final[dict[str, tuple[Flag, ...]]] = {
@@ -203,6 +266,8 @@ TYPES: Final[dict[str, tuple[Flag, ...]]] = {
     "etjob": (*COMMON, *_ET),
     "deepspeedjob": (*COMMON, *_SIZE, *_LAUNCHED),
     "volcanojob": (*_NAMED, *_VOLCANO),
+    "rayjob": (*COMMON, *_RAY),
+    "sparkjob": (*_NAMED, *_SPARK),
 }
 """Flags of the jobs that ``arena submit`` makes."""
 NAMES: Final[dict[str, str]] = {
@@ -215,6 +280,8 @@ NAMES: Final[dict[str, str]] = {
     "et": "etjob",
     "dp": "deepspeedjob",
     "vj": "volcanojob",
+    "ray": "rayjob",
+    "rj": "rayjob",
+    "spark": "sparkjob",
 }
 """Other names of their types."""
-NOT_SERVED: Final = ("rayjob", "rj", "sparkjob", "spark")

@@ -81,10 +81,13 @@ def provide(uri: str, secret_key: str = "", *, cached: bool = False) -> Provisio
         return Provision([volume], [mount])
     if scheme == "dataset":
         return _shared(uri, rest)
+    if scheme == "model":
+        words = "no ModelVersion of the namespace has that name, and that version or stage"
+        raise Problem(where, uri, words)
     if cached and scheme in CACHED:
         return _cached(uri, secret_key)
     if scheme not in FETCHED:
-        raise Problem(where, uri, f"known are file, pvc, dataset, {', '.join(FETCHED)}")
+        raise Problem(where, uri, f"known are file, pvc, dataset, model, {', '.join(FETCHED)}")
     return Provision(
         [{"name": _VOLUME, "emptyDir": {}}],
         [_mount(read_only=True)],

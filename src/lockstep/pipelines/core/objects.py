@@ -23,6 +23,15 @@ _CONDITION: Final = (
     "has(object.status) && has(object.status.conditions) && object.status.conditions"
     ".exists(c, c.type == '{}' && c.status == 'True')"
 )
+
+
+def _within(path: str, *words: str) -> str:
+    """Return the rule that the field at *path* of an object is there and one of *words*."""
+    parts = path.split(".")
+    there = [f"has(object.{'.'.join(parts[: n + 1])})" for n in range(len(parts))]
+    return " && ".join([*there, f"object.{path} in {list(words)}"])
+
+
 _READY: Final = (
     _CONDITION.format("Ready") + " && (!has(object.status.observedGeneration)"
     " || object.status.observedGeneration == object.metadata.generation)"
@@ -68,6 +77,53 @@ KINDS: Final[tuple[StepKind, ...]] = (
         _CONDITION.format("Failed"),
     ),
     StepKind(_any("serving.kserve.io", "v1beta1", "inferenceservices", "InferenceService"), _READY),
+    *(
+        StepKind(
+            _any("kubeflow.org", version, plural, kind),
+            _CONDITION.format("Succeeded"),
+            _CONDITION.format("Failed"),
+        )
+        for version, plural, kind in (
+            ("v1", "tfjobs", "TFJob"),
+            ("v1", "xgboostjobs", "XGBoostJob"),
+            ("v2beta1", "mpijobs", "MPIJob"),
+        )
+    ),
+    StepKind(
+        _any("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob"),
+        _CONDITION.format("Complete"),
+        _CONDITION.format("Failed"),
+    ),
+    StepKind(
+        _any("batch", "v1", "jobs", "Job"),
+        _CONDITION.format("Complete"),
+        _CONDITION.format("Failed"),
+    ),
+    StepKind(
+        _any("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet"),
+        _CONDITION.format("Completed"),
+        _CONDITION.format("Failed"),
+    ),
+    StepKind(
+        _any("batch.volcano.sh", "v1alpha1", "jobs", "Job"),
+        _within("status.state.phase", "Completed"),
+        _within("status.state.phase", "Failed", "Aborted", "Terminated"),
+    ),
+    StepKind(
+        _any("sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication"),
+        _within("status.applicationState.state", "COMPLETED"),
+        _within("status.applicationState.state", "FAILED"),
+    ),
+    StepKind(
+        _any("flink.apache.org", "v1beta1", "flinkdeployments", "FlinkDeployment"),
+        _within("status.jobStatus.state", "FINISHED"),
+        _within("status.jobStatus.state", "FAILED", "CANCELED"),
+    ),
+    StepKind(
+        _any("ray.io", "v1", "rayjobs", "RayJob"),
+        _within("status.jobStatus", "SUCCEEDED"),
+        _within("status.jobStatus", "FAILED", "STOPPED"),
+    ),
     StepKind(
         _any("data.fluid.io", "v1alpha1", "dataloads", "DataLoad"),
         _PHASE.format("Complete"),
