@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from lockstep.api.node_health import Finding
-from lockstep.health.core.findings import Key, added, finding_of
+from lockstep.health.core.findings import Key, added, findings_of
 from lockstep.health.kernel_log import Source, opened
 from lockstep.health.writing import add, load
 from lockstep.kube.client import Client
@@ -60,10 +60,9 @@ class KernelLogPart:
 
     def _read(self, source: Source) -> None:
         devices = self._devices()
-        for line in source.lines():
-            if (found := finding_of(line, devices)) is not None:
-                log.warning("%s: %s", found.cause, found.evidence)
-                added(self._pending, found)
+        for found in findings_of(source.lines(), devices):
+            log.warning("%s: %s", found.cause, found.evidence)
+            added(self._pending, found)
 
     async def _write(self, source: Source) -> None:
         while True:

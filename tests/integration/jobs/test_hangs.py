@@ -79,7 +79,10 @@ KINDS = {
     "sleep": ("software", r"rank 2 has not come, at train\.py:\d+ in hang"),
     "lock": ("software", r"rank 2 holds the interpreter's lock"),
     "loader": ("storage", r"rank 2 waits for data, at dataloader\.py"),
-    "skip": ("user", r"rank 2 calls all_reduce where the others call something else"),
+    "skip": (
+        "user",
+        r"rank 2 (?:calls all_reduce where|has gone past where) .* something else",
+    ),
 }
 
 

@@ -4,7 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from lockstep.api.node_health import MOST_FINDINGS, Finding
-from lockstep.health.core.findings import added, finding_of, key, merged
+from lockstep.health.core.findings import added, finding_of, findings_of, key, merged
+from lockstep.health.core.signatures import SIGNATURES
 
 DEVICES = {"0000:17:00": "gpu/3", "0000:1a:00": "nic/0"}
 
@@ -50,3 +51,11 @@ def test_what_is_only_observed_gives_way():
     found = merged([bad, *many], [], "t")
     assert len(found) == MOST_FINDINGS
     assert key(bad) in {key(one) for one in found}
+
+
+def test_many_lines_say_the_same_together_as_one_by_one() -> None:
+    some = [one.sample for one in SIGNATURES if one.where == "kernel"]
+    lines = [line for one in some for line in ("usb 1-1: new device", one, "", "x" * 9000)]
+    alone = [found for line in lines if (found := finding_of(line, {})) is not None]
+    assert list(findings_of(lines, {})) == alone
+    assert len(alone) > 20

@@ -100,6 +100,18 @@ def test_all_inside_and_none_ahead_cannot_be_told() -> None:
     assert "cannot tell" in found.cause and "counters of the links" in found.cause
 
 
+def test_one_that_went_past_where_the_others_wait_called_something_else() -> None:
+    """As gloo does with sums of different lengths: the shorter one ends."""
+    ahead = seen(2, [GroupSeen("0", 3, 2)], [Work("0", 3, "all_reduce")])
+    found = verdict({**{r: waits(r) for r in (0, 1, 3)}, 2: ahead}, 4)
+    assert (found.class_, found.place.ranks) == ("user", [2])
+    on_device = {
+        r: seen(r, [GroupSeen("0", 2, 1)], [Work("0", 2, "all_reduce", started=True)])
+        for r in (0, 1, 3)
+    }
+    assert culprits({**on_device, 2: ahead}, 4).ranks == ()
+
+
 def test_a_stack_of_its_own_is_suspect_where_no_rank_waits() -> None:
     alike = [RankSeen(rank=r, frames="a") for r in range(4)]
     assert outliers([*alike, RankSeen(rank=4, frames="b")]) == (4,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from lockstep.api.diagnosis import LONGEST_LINE
 from lockstep.api.node_health import MOST_FINDINGS, Finding
 from lockstep.health.core.signature import Signature
-from lockstep.health.core.signatures import match
+from lockstep.health.core.signatures import fits, match
 
 _PCI: Final = re.compile(r"\b([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})\b")
 _NUMBER: Final = re.compile(r"Xid \([^)]*\): (\d+)")
+AT_ONCE: Final = 16
 LONGEST_SCANNED: Final = 4096
 """Characters of a line that are looked at."""
 
@@ -48,6 +49,27 @@ def finding_of(line: str, devices: Mapping[str, str]) -> Finding | None:
         confidence=signature.confidence,
         evidence=line.strip()[:LONGEST_LINE],
     )
+
+
+def findings_of(lines: Iterable[str], devices: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield what *lines* say is wrong, in order.
+
+    Most lines of a log say nothing: a few at a time are looked at as one text first.
+    """
+    some: list[str] = []
+    for line in lines:
+        some.append(line[:LONGEST_SCANNED] if len(line) > LONGEST_SCANNED else line)
+        if len(some) == AT_ONCE:
+            yield from _of_some(some, devices)
+            some.clear()
+    yield from _of_some(some, devices)
+
+
+def _of_some(lines: list[str], devices: Mapping[str, str]) -> Iterator[Finding]:
+    if lines and fits("\n".join(lines)):
+        for line in lines:
+            if (found := finding_of(line, devices)) is not None:
+                yield found
 
 
 def cause_of(signature: Signature, line: str) -> str:

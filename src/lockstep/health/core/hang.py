@@ -36,7 +36,7 @@ class Culprits:
 
     ranks: tuple[int, ...] = ()
     how: str = ""
-    """absent, missing, mismatch, order, device, link; empty: none found."""
+    """absent, missing, mismatch, past, order, device, link; empty: none found."""
     where: Where = ("", 0)
     op: str = ""
     waiting: int = 0
@@ -244,7 +244,7 @@ def _ends(
     if inside:
         # They have come where all have, and none goes on: it is one of these.
         held = {where: groups.waiting[where] for where in inside if where in groups.waiting}
-        return _inside(held, waits, "")
+        return _past(held, groups, heard, waits) or _inside(held, waits, "")
     if known:
         return _at(known, "absent", awaited[known[0]], groups, waits)
     if ends:
@@ -379,6 +379,27 @@ def _inside(places: Mapping[Where, Mapping[int, Work]], waits: set[int], lost: s
     return Culprits((), how, where, op, len(waits), tuple(sorted(here)), missing)
 
 
+def _past(
+    places: Mapping[Where, Mapping[int, Work]],
+    groups: _Groups,
+    heard: frozenset[int],
+    waits: set[int],
+) -> Culprits | None:
+    """Return the few that have gone past where the others wait: theirs was another call.
+
+    On CPUs alone, where a call ends when its result is there: sums of too few numbers end early.
+    """
+    where = min(places, key=lambda one: one[1])
+    here, there = places[where], groups.enqueued[where[0]]
+    op = next((work.op for work in here.values()), "")
+    if not _comparable(op) or any(work.started is not None for work in here.values()):
+        return None
+    past = tuple(sorted(r for r in heard if r not in here and there.get(r, 0) > where[1]))
+    if not past or len(past) >= len(here):
+        return None
+    return Culprits(past, "past", where, op, len(waits))
+
+
 def _is_behind(
     rank: int, work: Work, where: Where, places: Mapping[Where, Mapping[int, Work]]
 ) -> bool:
@@ -424,6 +445,9 @@ def _judged(found: Culprits, seen: Mapping[int, RankSeen]) -> tuple[Class, Act, 
         return "user", "stop_and_tell_user", 0.92, why
     if found.how == "mismatch":
         return "user", "stop_and_tell_user", 0.7, f"ranks call different collectives{place}"
+    if found.how == "past":
+        why = f"rank {named} has gone past where the others wait: it calls something else{place}"
+        return "user", "stop_and_tell_user", 0.7, why
     if found.how == "order":
         why = f"rank {named} calls collectives in another order than the others{place}"
         return "user", "stop_and_tell_user", 0.85, why

@@ -27,6 +27,19 @@ def _table(kernel: bool) -> tuple[Any, tuple[Signature, ...]]:
     return table, some
 
 
+@cache
+def _any() -> Any:
+    import re2
+
+    some = (one.pattern for one in SIGNATURES if one.where == "kernel")
+    return re2.compile("(?m)" + "|".join(f"(?:{one})" for one in some))
+
+
+def fits(text: str) -> bool:
+    """Say whether any of the lines of *text* may fit a kernel's signature."""
+    return _any().search(text) is not None
+
+
 def match(line: str, kernel: bool = False) -> Signature | None:
     """Return the first signature that *line* fits; with *kernel* of those of a kernel alone."""
     table, some = _table(kernel)
