@@ -54,7 +54,7 @@ def run() -> list[Figure]:
 
 
 BUSY = """
-import os, statistics, sys, time, torch
+import io, os, statistics, sys, time, torch
 from lockstep.train import Checkpointer
 
 modes, total, tensors = sys.argv[1].split(","), int(sys.argv[2]), int(sys.argv[3])
@@ -86,7 +86,7 @@ def keep(mode):
         state = {"model": model.state_dict()}
         kept = dcp.async_save(state, checkpoint_id=f"{os.environ['OUT']}/{number % 2}")
     elif mode == "save":
-                torch.save(model.state_dict(), io.BytesIO())
+        torch.save(model.state_dict(), io.BytesIO())
 for mode in (*modes, *modes):
     keep(mode)
 took = {mode: [] for mode in modes}

@@ -118,10 +118,20 @@ def ranked(framework: str, roles: Sequence[Role]) -> list[Role]:
 
 def launched(job: TrainingJob) -> bool:
     """Say whether launchers hold the ranks of *job*: where each role says what command to run."""
+    return _wants_launchers(job) and not without_command(job)
+
+
+def without_command(job: TrainingJob) -> list[str]:
+    """Return the roles for want of whose command *job* has no launchers."""
+    if not _wants_launchers(job):
+        return []
+    return [
+        role.name for role in job.spec.roles if not (containers(role) or [{}])[0].get("command")
+    ]
+
+
+def _wants_launchers(job: TrainingJob) -> bool:
     if job.spec.framework not in TORCH or job.spec.launcher == "None":
         return False
-    if any(role.name == "launcher" for role in job.spec.roles) and (
-        job.spec.framework == "deepspeed"
-    ):
-        return False
-    return all((containers(role) or [{}])[0].get("command") for role in job.spec.roles)
+    led = any(role.name == "launcher" for role in job.spec.roles)
+    return not (led and job.spec.framework == "deepspeed")

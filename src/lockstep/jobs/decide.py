@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import structs
 
 from lockstep.api import checkpoint, duration, timestamp
-from lockstep.api.roles import launched, place
+from lockstep.api.roles import launched, place, without_command
 from lockstep.api.training import TrainingJob, TrainingJobStatus
 from lockstep.api.validation import Problem
 from lockstep.api.worlds import Report
@@ -38,7 +38,7 @@ from lockstep.jobs.progress import observe
 from lockstep.jobs.reasons import unstarted
 from lockstep.jobs.roster import Roster, counts, finished, is_ready, owns, read
 from lockstep.jobs.validate import problems
-from lockstep.jobs.world import Decision, Seen
+from lockstep.jobs.world import Decision, Note, Seen
 
 TERMINAL: Final = ("Succeeded", "Failed")
 RETRY_REFUSED: Final = 5.0
@@ -130,8 +130,19 @@ def _active(seen: Seen, framework: Framework, status: TrainingJobStatus, now: fl
         tuple(ensure.running(after, framework, roster, now)),
         absent,
         _again(after, roster, now),
-        cond.notes(job.status, status),
+        (*cond.notes(job.status, status), *_unlaunched(job)),
     )
+
+
+def _unlaunched(job: TrainingJob) -> Iterator[Note]:
+    """Yield, when the job is seen for the first time, why it has no launchers."""
+    if job.status.queued_at is None and (roles := without_command(job)):
+        text = (
+            f"no launcher holds the ranks, for the role {roles[0]} has no command: pods restart "
+            "together, and nothing is kept in memory (write the image's command into the "
+            "template, or launcher: None)"
+        )
+        yield Note("NoLauncher", text)
 
 
 def _other_seats(

@@ -368,3 +368,21 @@ def test_a_job_that_is_being_deleted_is_left_alone() -> None:
     assert decision is not None
     assert decision.actions == ()
     assert decision.status.phase == "Deleting"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (job(role(command=None)), 1),
+        (job(), 0),
+        (job(role(command=None), launcher="None"), 0),
+        (job(role(command=None), framework="plain"), 0),
+    ],
+)
+def test_a_job_without_a_command_says_once_that_it_has_no_launcher(
+    given: TrainingJob, said: int
+) -> None:
+    world = FakeCluster(given)
+    world.run()
+    world.settle()
+    assert world.told.count("NoLauncher") == said
