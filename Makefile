@@ -9,7 +9,7 @@ JOBS   ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 # Where Python keeps no bytecode, as in many containers, each process compiles Lockstep anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install install-train native test soak soak-sample frameworks conformance e2e demo lint format bench docs kube helm s3 prometheus clients kfp lock manifests clean
+.PHONY: install install-train native test soak soak-sample gpu frameworks conformance e2e demo lint format bench docs kube helm s3 prometheus clients kfp lock manifests clean
 
 install: $(VENV)/.installed
 
@@ -46,6 +46,10 @@ soak: install-train
 # A few of the long runs, for the gate: acknowledged writes, and the rights that each part uses.
 soak-sample: install-train
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10 -m soak -k "$(SOAK_SAMPLE)"
+
+# What needs a GPU, on a machine that has one: 24 GB of its memory and of the host's.
+gpu: install-train
+	@$(BIN)/python -m pytest -n 0 -m gpu
 
 # Large frameworks, each in an environment of its own (6 GB, ten minutes at first), really train.
 frameworks: install
