@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent
 Json = dict[str, Any]
 
 NAMESPACE = "tour"
-WITHIN = 60.0
+WITHIN = 180.0
 NPU = "huawei.com/Ascend910"
 IRIS = "/tmp/iris"  # noqa: S108 - as the example names it
 FLOWER = [5.1, 3.5, 1.4, 0.2]

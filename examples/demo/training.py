@@ -75,7 +75,7 @@ class Training:
             self._seen = f"step {done} of {last}"
             return done if done * 4 >= last else None
 
-        return await eventually(look, "the job trains", within=70, progress=lambda: self._seen)
+        return await eventually(look, "the job trains", within=240, progress=lambda: self._seen)
 
     async def kill(self, rank: int) -> Pod:
         """Kill a rank's real process with SIGKILL; return its pod as it was."""
@@ -102,7 +102,7 @@ class Training:
             started = START.findall(await self.log(0))
             return int(started[1]) if len(started) == 2 and job.status.restarts else None
 
-        return await eventually(look, "the job comes back", within=45, progress=lambda: self._seen)
+        return await eventually(look, "the job comes back", within=180, progress=lambda: self._seen)
 
     async def finished(self) -> tuple[TrainingJob, float]:
         """Return the finished job and its test accuracy."""
@@ -115,7 +115,7 @@ class Training:
             self._seen = "step {} of {}".format(*steps[-1]) if steps else job.status.phase
             return job if job.status.phase == "Succeeded" else None
 
-        job = await eventually(look, "the job finishes", within=80, progress=lambda: self._seen)
+        job = await eventually(look, "the job finishes", within=300, progress=lambda: self._seen)
         result = RESULT.search(await self.log(0))
         if result is None:
             raise Failed("the job succeeded but its log names no test accuracy")

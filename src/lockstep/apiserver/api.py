@@ -127,6 +127,8 @@ class Api:
         user = self.gate.identify(request)
         request.peer.known = request.peer.known or user is not ANONYMOUS
         route = resource_route(request.path)
+        if "timeout" in request.query and not flag(request.query, "watch"):
+            _require_duration(request.query["timeout"])
         if route is None:
             self.gate.require_path(user, request)
             return self._system(request)
@@ -143,8 +145,6 @@ class Api:
     async def _of_resource(self, request: Request, user: User, route: Route) -> Answer:
         verb = request.verb
         self.gate.require(user, verb, route, _name_by_field(request, verb))
-        if "timeout" in request.query and verb != "watch":
-            _require_duration(request.query["timeout"])
         await read_ahead(request)
         if self._reviews.answers(route):
             return self._reviews.answer(request, route, user)

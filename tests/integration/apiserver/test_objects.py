@@ -191,7 +191,8 @@ def test_strict_requests_name_all_fields_that_are_unknown_or_doubled(api: ApiSer
     [("3m", 200), ("1h2m0.5s", 200), ("0s", 200), ("invalid", 400), ("5", 400)],
 )
 def test_a_time_to_answer_in_is_one(api: ApiServer, timeout: str, status: int) -> None:
-    assert api.request("GET", f"{MAPS}?timeout={timeout}").status == status
+    for path in (MAPS, "/version"):
+        assert api.request("GET", f"{path}?timeout={timeout}").status == status
 
 
 PATCHES = [
