@@ -36,6 +36,7 @@ class Stock:
         self.manifest, self.chunks = manifest, Chunks(manifest)
         self.place = base / version
         self._parts, self._drafts = base / f".parts-{version}", base / ".drafts"
+        self._place, self._draft = str(self.place), str(self._drafts)
         for one in (self.place, self._parts, self._drafts):
             one.mkdir(exist_ok=True)
         path = base / f".state-{version}"
@@ -61,11 +62,11 @@ class Stock:
         self._drafts.mkdir()
         for index, entry in enumerate(self.manifest.entries):
             numbers = self.chunks.all_of(index)
-            if _is_file(self.place / entry.path, entry.size):
+            if _is_file(self._name(index), entry.size):
                 for one in numbers:
                     if not self._state[one]:
                         self._state[one] = PRESENT
-            elif len(numbers) == 1 or not _is_file(self._part(index), entry.size):
+            elif len(numbers) == 1 or not _is_file(str(self._part(index)), entry.size):
                 self._state[numbers.start : numbers.stop] = 0
             self._count(index)
             if self._whole[index] and len(numbers) > 1 and not self.path(index).exists():
@@ -123,6 +124,10 @@ class Stock:
         """Return where the file *index* lies, or will."""
         return self.place / self.manifest.entries[index].path
 
+    def _name(self, index: int) -> str:
+        """Return the same as text: a path's own object costs as much as a small file's write."""
+        return f"{self._place}/{self.manifest.entries[index].path}"
+
     # --- bytes ---
 
     def read(self, index: int, start: int, end: int) -> bytes | None:
@@ -145,7 +150,7 @@ class Stock:
 
     def open(self, index: int) -> int | None:
         """Open the file *index* as far as it is here; none when nothing of it is."""
-        places = (self.path(index), self._part(index))
+        places = (self._name(index), str(self._part(index)))
         for path in places if self._whole[index] else reversed(places):
             with contextlib.suppress(OSError):
                 return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -190,17 +195,17 @@ class Stock:
 
     def _put_file(self, index: int, data: Any) -> None:
         entry = self.manifest.entries[index]
-        draft = self._drafts / f"{index}"
+        draft = f"{self._draft}/{index}"
         fd = os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o444)
         try:
             _write(fd, data, 0)
             os.utime(fd, (entry.mtime, entry.mtime))
         except OSError:
-            draft.unlink(missing_ok=True)
+            Path(draft).unlink(missing_ok=True)
             raise
         finally:
             os.close(fd)
-        _move(draft, self.place / entry.path)
+        _move(draft, self._name(index))
 
     def _put_part(self, index: int, chunk: int, data: Any) -> None:
         path, entry = self._part(index), self.manifest.entries[index]
@@ -215,7 +220,7 @@ class Stock:
     def _finish(self, index: int) -> None:
         entry, part = self.manifest.entries[index], self._part(index)
         os.utime(part, (entry.mtime, entry.mtime))
-        _move(part, self.place / entry.path)
+        _move(str(part), self._name(index))
 
     def evict(self, index: int) -> int:
         """Let go of the file *index*; return the blocks that are free then.
@@ -247,9 +252,9 @@ def forget(base: Path, version: str) -> None:
         shutil.rmtree(one, ignore_errors=True)
 
 
-def _is_file(path: Path, size: int) -> bool:
+def _is_file(path: str, size: int) -> bool:
     try:
-        seen = path.lstat()
+        seen = os.lstat(path)
     except (OSError, ValueError):
         return False
     return stat.S_ISREG(seen.st_mode) and seen.st_size == size
@@ -262,9 +267,9 @@ def _write(fd: int, data: Any, offset: int) -> None:
         view, offset = view[written:], offset + written
 
 
-def _move(draft: Path, target: Path) -> None:
+def _move(draft: str, target: str) -> None:
     try:
-        draft.replace(target)
+        os.replace(draft, target)  # noqa: PTH105  texts, see Stock._name
     except FileNotFoundError:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        draft.replace(target)
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        os.replace(draft, target)  # noqa: PTH105
