@@ -121,3 +121,6 @@ async def test_what_becomes_services_comes_wherever_the_controller_ends(
     furnished_arena: Arena,
 ) -> None:
     await furnished_arena.endures(Scenario(in_process(serving), told, outcome))
+    # Others share the server, and their controllers would serve what is left.
+    async with furnished_arena.server.client() as client:
+        await _clear(client)
