@@ -130,7 +130,7 @@ async def test_the_view_is_as_a_directory_of_the_same_files(
         view, plain = Path(told.view), tmp_path
 
     few = settings(
-        max_examples=20,
+        max_examples=10,
         stateful_step_count=30,
         deadline=None,
         derandomize=True,

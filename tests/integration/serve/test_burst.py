@@ -82,6 +82,7 @@ def submit(plane: ControlPlane, *objects: Json) -> None:
     plane.ok("submit", "-f", "-", stdin="\n---\n".join(map(json.dumps, objects)))
 
 
+@pytest.mark.soak
 def test_a_burst_takes_gpus_from_training_and_gives_them_back(plane: ControlPlane) -> None:
     submit(plane, queue("training", 0), queue("serving", 16))
     submit(plane, *map(training, range(4)))
