@@ -127,6 +127,11 @@ class Kubelet:
         for name in ("kubelet", "cni/bin", "cni/conf", "manifests"):
             (self.data / name).mkdir(parents=True, exist_ok=True)
         text = CONTAINERD.format(data=self.data, image=IMAGE)
+        if self.has_cdi:
+            known = '[plugins."io.containerd.grpc.v1.cri"]\n'
+            text = text.replace(
+                known, f'{known}  enable_cdi = true\n  cdi_spec_dirs = ["{self.cdi}"]\n', 1
+            )
         (self.data / "containerd.toml").write_text(text)
         for name in ("nothing", "loopback"):
             file = self.data / "cni/bin" / name

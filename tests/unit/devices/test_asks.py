@@ -25,6 +25,9 @@ ASKS: list[tuple[dict[str, Any], dict[str, str], Ask | None]] = [
     ({COMPUTE: 30}, {"lockstep.dev/gpu-policy": "burst"}, Ask(0, 30, "burst")),
     ({COMPUTE: 30}, {"lockstep.dev/gpu-class": "offline"}, Ask(0, 30, offline=True)),
     ({COMPUTE: 30}, {"lockstep.dev/gpu-isolation": "lease"}, Ask(0, 30)),
+    ({COMPUTE: 30}, {"lockstep.dev/gpu-isolation": "mps"}, Ask(0, 30, isolation="mps")),
+    ({COMPUTE: 30}, {"lockstep.dev/gpu-isolation": "timeslice"}, Ask(0, 30, isolation="timeslice")),
+    ({COMPUTE: 30}, {"lockstep.dev/gpu-isolation": "whole"}, None),
 ]
 
 
@@ -38,7 +41,8 @@ def test_a_share_is_read(
 BAD: list[tuple[dict[str, Any], dict[str, str], str]] = [
     ({COMPUTE: 120}, {}, "given 120; a container takes at most 100"),
     ({COMPUTE: 30}, {"lockstep.dev/gpu-policy": "soft"}, "one of fixed, burst, none"),
-    ({COMPUTE: 30}, {"lockstep.dev/gpu-isolation": "mig"}, "given 'mig'"),
+    ({COMPUTE: 30}, {"lockstep.dev/gpu-isolation": "mig"}, "nvidia.com/mig-1g.18gb"),
+    ({COMPUTE: 30}, {"lockstep.dev/gpu-isolation": "soft"}, "one of lease, mps, timeslice, whole"),
 ]
 
 

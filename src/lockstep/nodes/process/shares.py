@@ -6,6 +6,7 @@ it was granted. Where the front is missing it is not started: its limits would n
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +22,12 @@ from lockstep.devices.sharing.shelf import Grant, Shelf
 from lockstep.nodes.process.environment import Command, ConfigError
 from lockstep.nodes.process.spec import Container, Pod
 
+PIPES: Final = "CUDA_MPS_PIPE_DIRECTORY"
+MPS: Final = Path("/tmp/nvidia-mps")  # noqa: S108 - where NVIDIA's daemon has its pipes
+_NOT_HELD: Final = (
+    f"{names.GPU_ISOLATION_ANNOTATION} is timeslice: the driver shares the card's time between "
+    "processes; neither memory nor compute is held"
+)
 PLACE: Final = Path("/run/lockstep")
 """Where a container sees the front and its share."""
 
@@ -34,14 +41,17 @@ class Entered:
     mounts: tuple[Orders, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
     libraries: str = ""
+    remark: str = ""
+    """What of the share is not held, for the pod's events."""
 
     def joined(self, command: Command) -> Command:
         """Return *command* with these variables, the front before all other libraries."""
         if not self.variables:
             return command
-        before = command.env.get("LD_LIBRARY_PATH", "")
-        path = f"{self.libraries}:{before}" if before else self.libraries
-        env = {**command.env, **dict(self.variables), "LD_LIBRARY_PATH": path}
+        env = {**command.env, **dict(self.variables)}
+        if self.libraries:
+            before = command.env.get("LD_LIBRARY_PATH", "")
+            env["LD_LIBRARY_PATH"] = f"{self.libraries}:{before}" if before else self.libraries
         return replace(command, env=env)
 
 
@@ -62,6 +72,10 @@ class Shares:
         ask = _asked(pod, container)
         if ask is None or not gpus:
             return Entered()
+        if ask.isolation == "timeslice":
+            return Entered(remark=_NOT_HELD)
+        if ask.isolation == "mps":
+            return self._mps(container.name, ask, len(gpus))
         found = front.find()
         uuids = {card.index: card.uuid for card in self._cards}
         meta = pod.metadata
@@ -86,6 +100,27 @@ class Shares:
             pod=_sum(pod)[0],
         )
         return replace(entered, variables=(*entered.variables, *told.items()))
+
+    def _mps(self, container: str, ask: Ask, cards: int) -> Entered:
+        """Return what makes a container a client of this node's MPS daemon, within its share."""
+        pipes = Path(os.environ.get(PIPES, MPS))
+        if not (pipes / "control").exists():
+            raise ConfigError(
+                f"container {container}: {names.GPU_ISOLATION_ANNOTATION}: given 'mps'; no MPS "
+                f"daemon has its pipes in {pipes}; start nvidia-cuda-mps-control -d on the node "
+                "before it joins, or use lease"
+            )
+        seen = PLACE / "mps" if self._mounts else pipes
+        told = {PIPES: str(seen)}
+        if ask.compute:
+            told["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] = str(ask.compute)
+        if ask.memory:
+            limit = -(-ask.memory // MIB)
+            told["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = ",".join(
+                f"{number}={limit}M" for number in range(cards)
+            )
+        mounts = (_mount(pipes, seen),) if self._mounts else ()
+        return Entered(mounts, tuple(told.items()))
 
     def drop(self, uid: str) -> None:
         """Remove the shares of a pod."""
@@ -121,7 +156,7 @@ def taken(pod: Pod, others: Iterable[tuple[Pod, list[int]]], cards: Sequence[Car
         for index in gpus:
             memory, compute = used.get(index, (0, 0))
             used[index] = (memory + theirs[0], compute + theirs[1])
-            if not any(theirs) or not any(mine):
+            if not any(theirs) or not any(mine) or _held_by(other) != _held_by(pod):
                 full.add(index)
     room = {card.index: card.memory for card in cards}
     for index, (memory, compute) in used.items():
@@ -139,10 +174,16 @@ def _sum(pod: Pod) -> tuple[int, int]:
 
 
 def _lenient(pod: Pod, container: Container) -> Ask | None:
+    """Return what a container asks for, whatever is wrong with how; whole cards are no share."""
+    whole = _held_by(pod) == "whole"
     try:
-        return asked(container.resources, {})
+        return None if whole else asked(container.resources, {})
     except BadAsk:
         return None
+
+
+def _held_by(pod: Pod) -> str:
+    return pod.metadata.annotations.get(names.GPU_ISOLATION_ANNOTATION, "lease")
 
 
 def _asked(pod: Pod, container: Container) -> Ask | None:

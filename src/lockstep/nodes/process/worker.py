@@ -273,6 +273,8 @@ class Worker:
         wanted = command(container, around, base, image)
         share = self.node.shares.enter(self.pod, container, granted, user["uid"])
         wanted = share.joined(wanted)
+        if share.remark:
+            self._remark("ShareNotHeld", f"container {container.name}: {share.remark}")
         membership = self.node.groups.enter(
             self.pod.metadata.uid,
             container.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from lockstep.api import names, quantity
 from lockstep.api.core import ResourceRequirements
@@ -14,7 +14,9 @@ MIB: Final = 1 << 20
 BYTES_FROM: Final = 1 << 20
 """Amounts of memory from here on are bytes: no GPU has as many MiB."""
 POLICIES: Final[tuple[Policy, ...]] = get_args(Policy)
-ISOLATION: Final = "lease"
+Isolation = Literal["lease", "mps", "timeslice", "whole"]
+"""By what a share is held: our front, NVIDIA's MPS, nothing, or the whole card for one pod."""
+ISOLATIONS: Final[tuple[Isolation, ...]] = get_args(Isolation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,7 @@ class Ask:
     """Hundredths."""
     policy: Policy = "fixed"
     offline: bool = False
+    isolation: Isolation = "lease"
 
 
 class BadAsk(Exception):
@@ -34,7 +37,7 @@ class BadAsk(Exception):
 
 
 def asked(resources: ResourceRequirements, annotations: Mapping[str, str]) -> Ask | None:
-    """Return the share that a container asks for; none when it asks for none.
+    """Return the share that a container asks for; none when it asks for none, or has it ``whole``.
 
     Raises:
         BadAsk: when it cannot be held.
@@ -49,21 +52,38 @@ def asked(resources: ResourceRequirements, annotations: Mapping[str, str]) -> As
             f"{names.GPU_COMPUTE}: given {compute}; a container takes at most 100 hundredths of a "
             f"card; take more cards with {names.GPU_CARDS}"
         )
+    isolation = isolation_of(annotations)
+    if isolation == "whole":
+        return None
     return Ask(
         memory=memory * MIB if memory < BYTES_FROM else memory,
         compute=compute,
         policy=_policy(annotations),
         offline=annotations.get(names.GPU_CLASS_ANNOTATION) == "offline",
+        isolation=isolation,
     )
 
 
-def _policy(annotations: Mapping[str, str]) -> Policy:
-    isolation = annotations.get(names.GPU_ISOLATION_ANNOTATION, ISOLATION)
-    if isolation != ISOLATION:
-        raise BadAsk(
-            f"{names.GPU_ISOLATION_ANNOTATION}: given {isolation!r}; this node holds shares by "
-            f"{ISOLATION} alone"
+def isolation_of(annotations: Mapping[str, str]) -> Isolation:
+    """Return by what a pod's shares are held.
+
+    Raises:
+        BadAsk: when it is nothing that there is.
+    """
+    given = annotations.get(names.GPU_ISOLATION_ANNOTATION, "lease")
+    for isolation in ISOLATIONS:
+        if given == isolation:
+            return isolation
+    remedy = f"it is one of {', '.join(ISOLATIONS)}"
+    if given == "mig":
+        remedy = (
+            "shares are not cut by MIG: ask for a MIG device by its name, such as "
+            f"nvidia.com/mig-1g.18gb, or use one of {', '.join(ISOLATIONS)}"
         )
+    raise BadAsk(f"{names.GPU_ISOLATION_ANNOTATION}: given {given!r}; {remedy}")
+
+
+def _policy(annotations: Mapping[str, str]) -> Policy:
     given = annotations.get(names.GPU_POLICY_ANNOTATION, "fixed")
     for policy in POLICIES:
         if given == policy:

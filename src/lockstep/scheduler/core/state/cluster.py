@@ -21,6 +21,7 @@ from lockstep.scheduler.core.model.node_table import NodeTable
 from lockstep.scheduler.core.model.pod_shape import Shapes
 from lockstep.scheduler.core.model.reservation import Reservations
 from lockstep.scheduler.core.model.topology import Topologies
+from lockstep.scheduler.core.model.whole_cards import with_whole_cards
 from lockstep.scheduler.core.model.workload import Member, PodKey, Workload, WorkloadKey
 from lockstep.scheduler.core.quota.account import Amounts, CardKind
 from lockstep.scheduler.core.quota.cluster_capacity import ClusterCapacity
@@ -138,7 +139,8 @@ class Cluster:
 
         A placement that the API server does not show yet outlives updates of the same pod.
         """
-        spec = self.device_claims.spec(pod, with_data_wishes(pod))
+        wanted = with_whole_cards(pod, with_data_wishes(pod))
+        spec = self.device_claims.spec(pod, wanted)
         shape = self.shapes.of(spec, pod.metadata.annotations)
         member = Member.of(pod, shape, self.names)
         if spec.resource_claims:
