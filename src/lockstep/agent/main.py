@@ -86,6 +86,13 @@ async def _hand_out(node: Node) -> None:
     await handing.run()
 
 
+async def _device_files(node: Node) -> None:
+    from lockstep.devices.kubelet.device_files import DeviceFiles
+
+    assert node.settings.kubelet is not None  # noqa: S101 - the part is not wanted without
+    await DeviceFiles(node.client, node.name, node.settings.kubelet).run()
+
+
 async def _kernel_log(node: Node) -> None:
     from lockstep.health.agent import KernelLogPart
 
@@ -164,6 +171,7 @@ PARTS: Final = (
     Part("network", _network),
     Part("rails", _rails, lambda _: os.geteuid() == 0),
     Part("device-plugin", _hand_out, lambda node: node.settings.kubelet is not None),
+    Part("device-files", _device_files, lambda node: node.settings.kubelet is not None),
 )
 """Everything that the agent does. A capability adds its line here."""
 

@@ -468,7 +468,7 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule("", "nodes", "get", "patch", *_FOLLOW),
             rule("", "nodes/status", "patch"),
             rule("", "pods", "patch", *_FOLLOW),
-            rule("resource.k8s.io", "resourceslices", "create", "delete", "patch"),
+            rule("resource.k8s.io", "resourceslices", "create", "delete", "patch", *_FOLLOW),
             rule("resource.k8s.io", "deviceclasses", "create"),
             rule("resource.k8s.io", "resourceclaims", "get"),
             rule(GROUP, "deviceusages", "create", "patch"),
@@ -477,6 +477,9 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             rule(GROUP, "networkchecks/status", "patch"),
             _RECORD_EVENTS,
         ),
+        namespaced={
+            SYSTEM_NAMESPACE: (rule("", "configmaps", *_FOLLOW, names="lockstep-device-files"),)
+        },
         serves=True,
     ),
 }

@@ -6,13 +6,15 @@ import asyncio
 import contextlib
 import logging
 
-from lockstep.api.claims import DEVICE_CLASSES, DRA_GROUP, RESOURCE_SLICES
+from lockstep.api.claims import DEVICE_CLASSES, DRA_GROUP, RESOURCE_SLICES, ResourceSlice
 from lockstep.api.core import NODES
 from lockstep.devices.core import slices
 from lockstep.devices.core.model import Inventory
 from lockstep.devices.watching import Watch
+from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
+from lockstep.kube.informer import Informer
 
 log = logging.getLogger(__name__)
 
@@ -22,22 +24,41 @@ LOOK_AGAIN = 60.0
 
 
 class SliceWriter:
-    """Keeps the slice true to the inventory: at each change, and again when a write failed."""
+    """Keeps the slice true to the inventory: at each change, and again when a write failed.
+
+    A kubelet that starts, or has not heard of the driver for a while, deletes the slices of its
+    node: the slice is followed, and written again when it is gone.
+    """
 
     def __init__(self, client: Client, node: str, watch: Watch) -> None:
         self._client, self._node, self._watch = client, node, watch
         self._due = asyncio.Event()
         self._due.set()
         watch.subscribe(self._due.set)
+        self._informer: Informer[ResourceSlice] = Informer(
+            client,
+            RESOURCE_SLICES,
+            field_selector=f"metadata.name={slices.slice_name(node)}",
+        )
 
     async def run(self) -> None:
         """Write until cancelled."""
         served = False
-        while True:
-            served = served or await self._served()
+        while not served:
+            served = await self._served()
             if not served:
                 await asyncio.sleep(LOOK_AGAIN)
-                continue
+        self._informer.subscribe(self._followed)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._informer.run())
+            group.create_task(self._keep())
+
+    def _followed(self, change: Change[ResourceSlice]) -> None:
+        if change.new is None:
+            self._due.set()
+
+    async def _keep(self) -> None:
+        while True:
             await self._due.wait()
             self._due.clear()
             try:

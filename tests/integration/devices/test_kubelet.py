@@ -56,14 +56,16 @@ class Place:
         except grpc.aio.AioRpcError:
             return set()
 
-    def create(self, name: str, *, node: str = "") -> None:
-        script = "env | grep VISIBLE; ls /dev | grep nvidia; echo end; sleep 3600"
+    def create(
+        self, name: str, *, node: str = "", resource: str = GPU, look: str = "nvidia"
+    ) -> None:
+        script = f"env | grep VISIBLE; ls /dev | grep {look}; echo end; sleep 3600"
         main = {
             "name": "main",
             "image": IMAGE,
             "imagePullPolicy": "Never",
             "command": ["sh", "-c", script.replace("| grep", "| busybox grep")],
-            "resources": {"limits": {GPU: "1"}},
+            "resources": {"limits": {resource: "1"}},
         }
         spec = {
             "hostNetwork": True,
@@ -220,6 +222,41 @@ def test_grants_survive_restarts_of_kubelet_and_agent(place: Place) -> None:
         assert (FIRST, SECOND)[1 - int(index)] in place.output(name)
         place.delete(name)
     place.delete("lasting")
+
+
+@pytest.fixture
+def fpga() -> Iterator[Path]:
+    """A device file that there is nowhere else."""
+    if os.geteuid() != 0:
+        pytest.skip("to make a device file takes root")
+    file = Path("/dev/lockstep-test-fpga0")
+    os.mknod(file, 0o20666, os.makedev(1, 3))
+    yield file
+    file.unlink()
+
+
+def test_a_file_that_a_config_map_names_is_handed_out(place: Place, fpga: Path) -> None:
+    name, where = "lockstep-device-files", "/api/v1/namespaces/lockstep-system"
+    whole = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "lockstep-system"}}
+    place.cluster.request("POST", "/api/v1/namespaces", whole)
+    text = "- {resource: example.com/fpga, files: [/dev/lockstep-test-fpga*, /dev/disk*]}"
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name},
+        "data": {"devices.yaml": text},
+    }
+    answer = place.cluster.request("POST", f"{where}/configmaps", config)
+    assert answer.status == 201, answer.body
+
+    def offered() -> bool:
+        amounts = place.node().get("status", {}).get("allocatable", {})
+        return bool(amounts.get("example.com/fpga") == "1")
+
+    eventually_sync(offered, 90, "kubelet counts the file")
+    place.create("fpga", resource="example.com/fpga", look="lockstep-test")
+    assert fpga.name in place.output("fpga")
+    place.delete("fpga")
 
 
 def test_a_claim_is_prepared_and_its_card_is_no_other_pods(place: Place) -> None:

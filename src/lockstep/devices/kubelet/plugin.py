@@ -6,14 +6,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import grpc
 
 from lockstep.compat.vendors import VENDORS
-from lockstep.devices.core.model import Card
+from lockstep.devices.core.model import Card, Inventory
 from lockstep.devices.kubelet.wire import deviceplugin_pb2 as wire
-from lockstep.devices.watching import Watch
 
 log = logging.getLogger(__name__)
 
@@ -25,12 +24,25 @@ LOOK_EVERY = 1.0
 Prefer = Callable[[Collection[str], Sequence[str], int], Awaitable[list[str]]]
 
 
+class Devices(Protocol):
+    """What a plugin offers, and who is told when it changes."""
+
+    @property
+    def inventory(self) -> Inventory:
+        """Return what there is now."""
+        ...
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call *listener* whenever it changed."""
+        ...
+
+
 class Plugin:
     """Offers the cards of one resource to kubelet, and registers anew when kubelet restarted."""
 
     def __init__(
         self,
-        watch: Watch,
+        watch: Devices,
         resource: str,
         kubelet: Path,
         prefer: Prefer,
@@ -60,6 +72,11 @@ class Plugin:
             finally:
                 self.registered.clear()
                 await server.stop(0)
+
+    @property
+    def was_here(self) -> bool:
+        """Return whether this plugin has been on this node before: it left its socket."""
+        return self._socket.exists()
 
     async def _until_restart(self, before: tuple[int, int]) -> None:
         """Wait until kubelet is another: it then removed our socket and made its own anew."""
@@ -196,11 +213,12 @@ def _device(card: Card) -> wire.Device:
 
 def _grant(cards: Sequence[Card]) -> wire.ContainerAllocateResponse:
     """Return what a container gets: the cards' device files and the variable that names them."""
-    vendor = next(one for one in VENDORS if one.name == cards[0].vendor)
-    files = [*(node for card in cards for node in card.nodes), *vendor.shared]
+    vendor = next((one for one in VENDORS if one.name == cards[0].vendor), None)
+    files = [node for card in cards for node in card.nodes]
+    files += vendor.shared if vendor else ()
     named = ",".join(card.uuid for card in cards)
-    variables = {vendor.visible: named} if vendor.visible else {}
-    if vendor.name == "nvidia":
+    variables = {vendor.visible: named} if vendor and vendor.visible else {}
+    if vendor and vendor.name == "nvidia":
         variables["CUDA_VISIBLE_DEVICES"] = named
     return wire.ContainerAllocateResponse(
         envs=variables,
