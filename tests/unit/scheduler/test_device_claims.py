@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 from tests.support.device_claims import (
     DRIVER,
@@ -181,3 +182,16 @@ def test_a_claim_that_appears_lets_its_pod_go_on():
     assert world.decide() == {}
     world.claims("late")
     assert world.decide() == {"late": ("a", "0")}
+
+
+def test_a_slice_that_cannot_be_read_is_not_there():
+    world = World()
+    add_node(world.cluster, "a", 1)
+    world.claims("c")
+    world.add(pod_with("p", "c"))
+    odd = slice_of(DRIVER, "a", [device("gpu-0", {"memory": "much"}, index=0)])
+    with pytest.raises(ValueError, match="'much' is not a quantity"):
+        world.cluster.device_claims.set_slice(odd)
+    assert world.decide() == {}
+    world.cluster.device_claims.set_slice(slice_of(DRIVER, "a", cards(1)))
+    assert world.decide() == {"p": ("a", "0")}

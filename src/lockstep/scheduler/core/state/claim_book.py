@@ -37,9 +37,15 @@ class ClaimBook:
     # What there is.
 
     def set_slice(self, one: ResourceSlice) -> None:
-        """Take in a slice."""
-        self.claims.devices.set(one)
-        self._everything()
+        """Take in a slice.
+
+        Raises:
+            ValueError: when it cannot be read; it counts as not there.
+        """
+        try:
+            self.claims.devices.set(one)
+        finally:
+            self._everything()
 
     def remove_slice(self, name: str) -> None:
         """Forget a slice."""

@@ -42,9 +42,6 @@ from lockstep.scheduler.core.resources.claim_allocation import (
     expressions,
     options,
 )
-from lockstep.scheduler.core.resources.device_selectors import (
-    SelectorError,
-)
 from lockstep.scheduler.core.state.claim_results import result, shown
 from lockstep.scheduler.core.state.claim_wishes import on_node, with_amounts
 from lockstep.scheduler.core.state.device_use import (
@@ -126,7 +123,7 @@ class DeviceClaims:
         try:
             found = self._claims_of(pod)
             amounts, held = self._amounts(pod, found), self._home(pod, found)
-        except (ClaimError, SelectorError) as error:
+        except ValueError as error:
             gates = [*spec.scheduling_gates, SchedulingGate(name=str(error))]
             return msgspec.structs.replace(spec, scheduling_gates=gates)
         return with_amounts(spec, amounts, held)
@@ -324,7 +321,7 @@ class DeviceClaims:
                 for pick in picks:
                     if not pick.ask.admin_access:
                         use.add(pick.device, pick.amounts)
-        except (ClaimError, SelectorError):
+        except ValueError:
             return 0
         return count
 
@@ -371,7 +368,7 @@ class DeviceClaims:
                 self.use.take_back(use, one, taken)
             ids = {one.id for one in stock.devices if card_of(one) & liked}
             picks = allocate(fresh, stock, use, self._classes, liked=ids) if fresh else []
-        except (ClaimError, SelectorError):
+        except ValueError:
             return None
         if picks is None:
             self._refused.add((self._wish(fresh).column, node))
@@ -406,8 +403,7 @@ class DeviceClaims:
 
     def assume(self, key: PodKey, written: list[Written]) -> None:
         """Count what was decided for a pod until its claims say so."""
-        self.use.decided[key] = written
-        self.use.changed()
+        self.use.decide(key, written)
 
     def decided(self, key: PodKey) -> list[Written]:
         """Return what is to be written for a pod before it is bound."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from fractions import Fraction
 from typing import Final, NamedTuple
 
 from lockstep.api.claims import DRIVER, INDEX, Allocation, ResourceClaim
@@ -43,23 +44,37 @@ class DeviceUse:
         self._total = None
 
     def of(self, stock: Stock, taken: int) -> Use:
-        """Return what is given of a node's devices, cards granted by annotation among it."""
-        given = self._whole()
-        use = Use(dict(given.held), dict(given.capacity), dict(given.counters))
+        """Return what is given of a node's devices; *taken* is the mask of our cards that are."""
+        whole, use = self._whole(), Use()
         for one in stock.devices:
             if one.driver == DRIVER:
                 use.held[one.id] = int(bool(card_of(one) & taken))
+            elif one.id in whole.held:
+                use.held[one.id] = whole.held[one.id]
+            for name in one.capacity if one.shared else ():
+                key = one.id, name
+                use.capacity[key] = whole.capacity.get(key, Fraction())
+        use.counters = {at: amount for at, amount in whole.counters.items() if at in stock.counters}
         return use
+
+    def decide(self, pod: PodKey, written: list[Written]) -> None:
+        """Count what was decided for a pod, until its claims say so."""
+        again = pod in self.decided or any(
+            self.claims.get(_key(one.claim), one.claim).status.allocation for one in written
+        )
+        self.decided[pod] = written
+        if again:
+            self.changed()
+        elif self._total is not None:
+            for one in written:
+                if one.allocation is not None:
+                    self._count(self._total, one.allocation)
 
     def _whole(self) -> Use:
         if self._total is None:
             self._total = Use()
             decided = [one for many in self.decided.values() for one in many]
-            fresh = {
-                (one.claim.metadata.namespace, one.claim.metadata.name): one.allocation
-                for one in decided
-                if one.allocation
-            }
+            fresh = {_key(one.claim): one.allocation for one in decided if one.allocation}
             for key, claim in self.claims.items():
                 if key not in fresh and claim.status.allocation is not None:
                     self._count(self._total, claim.status.allocation)
@@ -88,6 +103,10 @@ class DeviceUse:
                 amounts = {qualified(k, one.driver): parse(str(v)) for k, v in given}
                 if use.held.get(device.id):
                     use.add(device, amounts, -1)
+
+
+def _key(claim: ResourceClaim) -> PodKey:
+    return claim.metadata.namespace, claim.metadata.name
 
 
 def card_of(device: Candidate) -> int:
