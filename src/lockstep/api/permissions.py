@@ -410,7 +410,8 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
         cluster=(
             rule(GROUP, "kernels", "create", "delete", "patch", *_FOLLOW),
             rule(GROUP, "environments", *_FOLLOW),
-            rule("kubeflow.org", "notebooks", *_FOLLOW),
+            # It notes when a page is looked at, and wakes one that sleeps.
+            rule("kubeflow.org", "notebooks", "patch", *_FOLLOW),
             rule("", "pods", *_FOLLOW),
             *METRICS,
             _OWN_KINDS,

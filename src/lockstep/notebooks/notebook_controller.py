@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from lockstep.kube.controller import Key
 from lockstep.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
-from lockstep.notebooks.core import notebook_pod
+from lockstep.notebooks.core import dozing, notebook_pod
 from lockstep.notebooks.core.world import Json, Settings
 from lockstep.notebooks.installed import Installed
 from lockstep.notebooks.master import Master
@@ -37,6 +38,7 @@ class NotebookController:
     master: Master
     settings: Settings
     installed: Installed
+    clock: Callable[[], float] = time.time
 
     async def reconcile(self, key: Key) -> float | None:
         """Take the next step for the notebook at *key*; return when to look again.
@@ -63,6 +65,7 @@ class NotebookController:
             elif pod.status.phase in ("Succeeded", "Failed"):
                 # A StatefulSet's pod comes back, whatever it ended with.
                 await self._end(pod)
+            return await self._doze(notebook)
         except (Conflict, NotFound) as error:
             log.debug("%s: %s", key, error)
             return 0.1
@@ -71,6 +74,20 @@ class NotebookController:
                 raise
             self.recorder.event(notebook, "Warning", "Refused", str(error)[:1000])
             return RETRY_SECONDS
+        return None
+
+    async def _doze(self, notebook: Notebook) -> float | None:
+        """Let a page sleep that was not looked at for long; return when to look again."""
+        left = dozing.left(notebook, self.clock()) if self.settings.gateway else None
+        if left is None or left > 0:
+            return left
+        about = notebook.metadata
+        # Against the version that was seen: a request that has come meanwhile keeps it awake.
+        change = {"annotations": {STOPPED: dozing.ASLEEP}}
+        body = {"metadata": {**change, "resourceVersion": about.resource_version}}
+        await self.client.patch(NOTEBOOKS, about.name, body, about.namespace)
+        text = "it was not looked at for long: it wakes when its page is opened"
+        self.recorder.event(notebook, "Normal", "Asleep", text)
         return None
 
     async def _make(self, notebook: Notebook) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from tests.support.apiserver import ApiServer
 from tests.support.control_plane import ControlPlane
 from tests.support.waiting import eventually_sync
 
@@ -22,6 +23,7 @@ websocket = pytest.importorskip("websocket", reason="needs websocket-client")
 
 KERNELS = "apis/lockstep.dev/v1alpha1/namespaces/default/kernels"
 PODS = "api/v1/namespaces/default/pods"
+NOTEBOOK = "apis/kubeflow.org/v1/namespaces/default/notebooks/tensorboard"
 
 
 @pytest.fixture(scope="module")
@@ -169,9 +171,35 @@ def test_tensorboard_shows_the_events_of_a_directory(plane: ControlPlane, projec
         ["curl", "-sS", "-b", cookie, tags], capture_output=True, text=True, check=True
     )
     assert list(json.loads(shown.stdout)["."]) == ["loss"]
+    _sleeps_and_wakes(plane, ["curl", "-sS", "-b", cookie, tags])
     wrong = plane.run("tensorboard", str(project / "nothing"))
     assert (wrong.returncode, "no such directory" in wrong.stderr) == (2, True)
     plane.ok("dev", "delete", "tensorboard")
+
+
+def _sleeps_and_wakes(plane: ControlPlane, ask: list[str]) -> None:
+    """Let the TensorBoard sleep by its annotation, and look at it again."""
+    server = ApiServer(plane.data, int(plane.ready_line.split()[1].rpartition(":")[2]))
+
+    def patience(said: str) -> None:
+        change = json.dumps({"metadata": {"annotations": {"lockstep.dev/sleep-after": said}}})
+        kind = "application/merge-patch+json"
+        done = server.request("PATCH", f"/{NOTEBOOK}", change.encode(), content_type=kind)
+        assert done.status == 200, done.body
+
+    def there() -> bool:
+        return "tensorboard-0" in [one["metadata"]["name"] for one in plane.read(PODS)["items"]]
+
+    patience("1s")
+    eventually_sync(lambda: not there(), 60, "it sleeps")
+    assert plane.read(NOTEBOOK)["metadata"]["annotations"]["kubeflow-resource-stopped"] == "asleep"
+    patience("never")
+
+    def shown() -> bool:
+        answer = subprocess.run(ask, capture_output=True, text=True, check=True)
+        return answer.stdout.startswith("{") and list(json.loads(answer.stdout)["."]) == ["loss"]
+
+    eventually_sync(shown, 90, "it wakes as it is looked at")
 
 
 def test_stopped_place_ends_and_comes_back(plane: ControlPlane, link: str) -> None:

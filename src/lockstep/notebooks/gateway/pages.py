@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import html
+import logging
+import time
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,11 +16,14 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from lockstep.api.core import Pod
-from lockstep.compat.kubeflow.notebook import PORT, Notebook
+from lockstep.compat.kubeflow.notebook import NOTEBOOKS, PORT, Notebook
+from lockstep.kube.errors import ApiError
 from lockstep.kube.informer import Informer
-from lockstep.notebooks.core import notebook_pod
+from lockstep.notebooks.core import dozing, notebook_pod
 from lockstep.notebooks.gateway.access import Access
 from lockstep.notebooks.inside.main import MOST, PING_SECONDS
+
+log = logging.getLogger(__name__)
 
 COOKIE: Final = "lockstep-notebook"
 _OF_THIS_HOP: Final = frozenset(
@@ -60,7 +66,10 @@ class Pages:
             raise web.HTTPForbidden(text="open the link that `lockstep dev open` prints\n")
         if given:
             return self._entered(request, given)
+        await self._note(notebook)
         pod = self.pods.get(space, notebook_pod.pod_name(notebook))
+        if dozing.is_page(notebook) and not (pod is not None and _ready(pod)):
+            return _waking(notebook)
         if pod is None or pod.status.phase != "Running" or not pod.status.pod_ip:
             raise web.HTTPServiceUnavailable(text=_why_not(notebook, pod))
         target = f"http://{pod.status.pod_ip}:{PORT}{request.raw_path}"
@@ -68,6 +77,18 @@ class Pages:
         if request.headers.get("Upgrade", "").lower() == "websocket":
             return await self._socket(request, target, headers)
         return await self._plain(request, target, headers)
+
+    async def _note(self, notebook: Notebook) -> None:
+        """Note that a page is looked at, and wake it if it sleeps."""
+        change = dozing.noted(notebook, time.time())
+        if not change:
+            return
+        about = notebook.metadata
+        try:
+            body = {"metadata": {"annotations": change}}
+            await self.access.client.patch(NOTEBOOKS, about.name, body, about.namespace)
+        except ApiError as error:
+            log.warning("notebook %s/%s is not noted: %s", about.namespace, about.name, error)
 
     @staticmethod
     def _entered(request: web.Request, token: str) -> web.StreamResponse:
@@ -160,6 +181,17 @@ def _headers(request: web.Request, token: str) -> CIMultiDict[str]:
         kept["Cookie"] = "; ".join(cookies)
     kept["Authorization"] = f"token {token}"
     return kept
+
+
+def _ready(pod: Pod) -> bool:
+    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
+
+
+def _waking(notebook: Notebook) -> web.Response:
+    """Return a page that looks again until the real one is there."""
+    name = html.escape(notebook.metadata.name)
+    text = f'<!doctype html><meta http-equiv="refresh" content="2"><p>{name} wakes up ...'
+    return web.Response(status=503, text=text, content_type="text/html")
 
 
 def _why_not(notebook: Notebook, pod: Pod | None) -> str:
