@@ -144,6 +144,10 @@ def controllers(
             "separated by commas."
         ),
     ] = "",
+    closed_days: Annotated[
+        Path | None,
+        typer.Option(help="With --records: folder into which days that are over go as Parquet."),
+    ] = None,
     records: Annotated[
         Path | None,
         typer.Option(help="Record in this SQLite file who used which GPU; not at all without it."),
@@ -193,6 +197,7 @@ def controllers(
             ports=Ports(metrics_port, probe_port, secure_metrics_port, metrics_certificate),
             install_dialects=wanted,
             records=records,
+            closed_days=closed_days,
             gateway=gateway,
             environments=environments,
             pool_commands=pool_commands,

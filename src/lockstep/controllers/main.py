@@ -47,6 +47,7 @@ async def run(
     ports: Ports | None = None,
     install_dialects: Sequence[str] = (),
     records: Path | None = None,
+    closed_days: Path | None = None,
     gateway: str = "",
     environments: str = "",
     pool_commands: Path | None = None,
@@ -56,7 +57,8 @@ async def run(
     """Run all controllers until SIGINT or SIGTERM; call *ready* once they are synced.
 
     *install_dialects* are the dialects whose CRDs are created where they are missing. Usage is
-    recorded in the file *records*, if one is named. *gateway* is the URL at which servers of
+    recorded in the file *records*, if one is named, and written as Parquet into the folder
+    *closed_days* day by day, if one is named. *gateway* is the URL at which servers of
     notebooks reach the gateway of kernels, *environments* the directory of each node in which
     packages are built. Node pools may name programs in the directory
     *pool_commands*. With *node_lifecycle* nodes that fall silent are taken care of, and workloads
@@ -89,7 +91,7 @@ async def run(
         if node_lifecycle:
             add_lifecycle(manager)
             add_workloads(manager)
-        add_history(manager, records)
+        add_history(manager, records, closed_days)
         await manager.run(ready)
 
 

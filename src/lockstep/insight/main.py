@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import sqlite3
+import time
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +19,7 @@ from lockstep.api.queue import QUEUES
 from lockstep.api.team import TEAMS
 from lockstep.insight.budget_hold import BudgetHold
 from lockstep.insight.budget_watch import BudgetWatch
+from lockstep.insight.history import days
 from lockstep.insight.history.recorder import GANG_INDEX, Recorder, Releaser
 from lockstep.insight.history.store import Store
 from lockstep.insight.metrics import AdviceMetrics
@@ -30,10 +36,17 @@ def add_advice(manager: Manager) -> None:
     manager.metrics.registry.register(waiting)
 
 
-def add_history(manager: Manager, records: Path | None) -> None:
+log = logging.getLogger(__name__)
+
+CLOSING_SECONDS = 600.0
+"""How often it is looked for days to write."""
+
+
+def add_history(manager: Manager, records: Path | None, closed: Path | None = None) -> None:
     """Record usage in the file *records* while *manager* leads.
 
-    Without a file, gangs that an earlier recorder holds are let go after an hour.
+    Days that are over are written as Parquet into the folder *closed*, if one is named. Without a
+    file, gangs that an earlier recorder holds are let go after an hour.
 
     Raises:
         sqlite3.Error: when the file cannot be used.
@@ -52,12 +65,27 @@ def add_history(manager: Manager, records: Path | None) -> None:
     manager.add(usage.follow(gangs).follow(pods, _keys))
     manager.add(Controller("node-history", shell.note_node, workers=1).follow(nodes))
     manager.add_task(shell.sweep)
+    if closed is not None:
+        manager.add_task(partial(_close_days, store, closed))
     lists, teams = manager.informer(PRICE_LISTS), manager.informer(TEAMS)
     budgets = BudgetWatch(lists, store, teams=teams)
     manager.metrics.registry.register(budgets)
     manager.add_task(budgets.watch)
     hold = BudgetHold(manager.client, gangs, budgets)
     manager.add(Controller("budget", hold.reconcile, workers=2).follow(gangs))
+
+
+async def _close_days(store: Store, folder: Path) -> None:
+    """Write days that are over, again and again."""
+    while True:
+        try:
+            for start in await asyncio.to_thread(
+                lambda: list(days.due(store, folder, time.time()))
+            ):
+                await asyncio.to_thread(days.close, store, folder, start)
+        except (sqlite3.Error, OSError, days.DuckDbMissing) as error:
+            log.error("days cannot be written to %s: %s", folder, error)
+        await asyncio.sleep(CLOSING_SECONDS)
 
 
 def _keys(pod: Any) -> Iterable[Key]:

@@ -106,6 +106,15 @@ class Store:
         """Return the claims that last some time within *start* and *end*."""
         return self._claims("WHERE start < ? AND (end IS NULL OR end > ?)", (end, start))
 
+    def first(self) -> float | None:
+        """Return when the oldest record begins; None where there is none."""
+        with self._lock:
+            found = self._db.execute(
+                "SELECT min(start) FROM (SELECT min(start) AS start FROM claims "
+                "UNION ALL SELECT min(start) FROM nodes)"
+            ).fetchone()[0]
+        return None if found is None else float(found)
+
     def open_nodes(self) -> list[NodeSpan]:
         """Return the nodes that are there, as far as is on record."""
         return self._nodes("WHERE end IS NULL", ())
