@@ -60,7 +60,8 @@ def _bills() -> list[Figure]:
 
 def _used(node: NodeSpan, dice: random.Random) -> list[Claim]:
     """Return what is held on a node: cards whole or in shares, with gaps."""
-    found, end = [], START + DAYS * DAY
+    found: list[Claim] = []
+    end = START + DAYS * DAY
     for gpu in range(node.gpus):
         at = node.start
         while at < end:
@@ -92,13 +93,13 @@ def _asked() -> list[Figure]:
         database.execute("SET threads = 2")
         folder, first = Path(place), datetime(2026, 1, 1, tzinfo=UTC)
         for day in range(YEAR):
-            name, start = first + timedelta(days=day), first.timestamp() + day * DAY
+            named, start = first + timedelta(days=day), first.timestamp() + day * DAY
             database.execute(
                 f"COPY (SELECT 'pod-' || i AS pod_uid, 'running' AS purpose, "  # noqa: S608
                 f"'q' || (hash(i) % {QUEUES}) AS queue, (i % 8) AS gpu, 1.0 AS share, "
                 f'{start} + (i % 20) * 3600.0 AS start, {start} + (i % 20 + 3) * 3600.0 AS "end" '
                 f"FROM range({RECORDS // YEAR}) t(i)) "
-                f"TO '{folder / name.strftime('%Y-%m-%d')}.parquet' (FORMAT parquet)"
+                f"TO '{folder / named.strftime('%Y-%m-%d')}.parquet' (FORMAT parquet)"
             )
         query = (
             'SELECT queue, purpose, sum(("end" - "start") / 3600 * share) '

@@ -108,6 +108,8 @@ def test_a_user_signs_in_over_tls_and_sees_jobs(any_server: ApiServer, console: 
         return [row["name"] for row in json.loads(text)["items"]]
 
     eventually_sync(lambda: "shown" in names(), what="the job is listed")
+    # Nodes are read by the console's own account, and are not this user's to see.
+    assert ask(console, "GET", "/api/csv/nodes", cookie=cookie.partition(";")[0])[0] == 403
 
 
 POLICIES = "/apis/admissionregistration.k8s.io/v1"
