@@ -8,8 +8,8 @@ import sys
 import time
 from typing import Any
 
-from lockstep.api.core import CONFIG_MAPS
-from lockstep.api.pipeline import KEPT_LABEL, PIPELINE_RUNS, PipelineRun, StepStatus
+from lockstep.api.core import CONFIG_MAPS, PODS
+from lockstep.api.pipeline import KEPT_LABEL, PIPELINE_RUNS, RUN_LABEL, PipelineRun, StepStatus
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.output import print_lines
@@ -61,7 +61,10 @@ async def _get(session: Session, name: str) -> PipelineRun:
 async def describe(session: Session, name: str) -> None:
     """Print the graph of a run."""
     found = await _get(session, name)
-    print_lines(pipelines.describe(found, _steps(found), time.time()))
+    label = f"{RUN_LABEL}={found.metadata.name}"
+    pods = (await session.client.list(PODS, session.namespace, label_selector=label)).items
+    now = time.time()
+    print_lines(pipelines.describe(found, _steps(found), now, pipelines.waited(pods, now)))
 
 
 def _steps(run: PipelineRun) -> dict[str, StepStatus]:

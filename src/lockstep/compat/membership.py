@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Final
+
+import msgspec
 
 from lockstep.api.names import GANG_LABEL, QUEUE_LABEL
 from lockstep.compat.pods import local_queue
+
+
+class _TaskGroup(msgspec.Struct, rename="camel"):
+    """A task group of YuniKorn."""
+
+    min_member: Annotated[int, msgspec.Meta(ge=0)] = 0
+
 
 _GANG_LABELS: Final = (
     GANG_LABEL,
     "scheduling.x-k8s.io/pod-group",
     "pod-group.scheduling.sigs.k8s.io",
+    "kueue.x-k8s.io/pod-group-name",
 )
 _GANG_ANNOTATIONS: Final = (
     "scheduling.k8s.io/group-name",
     "scheduling.volcano.sh/group-name",
     "pod-group-name",
     "gang.scheduling.koordinator.sh/name",
+)
+_TASK_GROUP: Final = "yunikorn.apache.org/task-group-name"
+_TASK_GROUPS: Final = "yunikorn.apache.org/task-groups"
+_SIZES: Final = (
+    "kueue.x-k8s.io/pod-group-total-count",
+    "gang.scheduling.koordinator.sh/min-available",
 )
 _QUEUE_LABELS: Final = (
     "kai.scheduler/queue",
@@ -40,7 +56,28 @@ def gang_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
     for name in _GANG_ANNOTATIONS:
         if found := annotations.get(name):
             return found
+    if _TASK_GROUP in annotations:
+        app = labels.get("applicationId") or labels.get("yunikorn.apache.org/app-id")
+        return app or annotations.get("yunikorn.apache.org/app-id", "")
     return ""
+
+
+def members_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> int:
+    """Return how many pods of its gang a pod says that start together; 0 where it does not say.
+
+    Kueue's and Koordinator's pods give a number, YuniKorn's a list of groups, each with its own.
+    """
+    for name in _SIZES:
+        text = annotations.get(name, "")
+        if text.isdecimal():
+            return int(text)
+    if _TASK_GROUP not in annotations:
+        return 0
+    try:
+        groups = msgspec.json.decode(annotations.get(_TASK_GROUPS, "[]"), type=list[_TaskGroup])
+    except msgspec.DecodeError:
+        return 0
+    return sum(one.min_member for one in groups)
 
 
 def queue_of_pod(labels: Mapping[str, str], annotations: Mapping[str, str], namespace: str) -> str:

@@ -38,6 +38,7 @@ from lockstep.compat.translation import (
     Source,
     resource_of,
 )
+from lockstep.jobs.implied_gangs import add_implied_gangs
 from lockstep.kube.client import Client
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound
@@ -283,6 +284,7 @@ def add_foreign(manager: Manager) -> None:
         for informer in natives.values():
             controller.follow(informer, _made_of(source))
         manager.add(controller)
+    add_implied_gangs(manager)
 
 
 def _all_of(objects: Informer[AnyObject]) -> Callable[[AnyObject], Iterable[Key]]:

@@ -13,7 +13,7 @@ import pytest
 from tests.support import foreign
 from tests.support.foreign import template, true
 from tests.support.kube_cluster import KubeCluster
-from tests.support.process_node import needs_root, read_log
+from tests.support.process_node import needs_mounts, needs_root, read_log
 from tests.support.training import Cluster
 from tests.support.waiting import eventually
 
@@ -379,3 +379,57 @@ async def test_pods_of_a_group_start_together(cluster: Cluster, name: str) -> No
     await foreign.says(cluster, version, "PodGroup", name, lambda s: s.get("running") == 2)
     for index in (0, 1):
         await cluster.client.delete(PODS, f"{name}-{index}", "default")
+
+
+IMPLIED: dict[str, Json] = {
+    "kueue-group": {
+        "labels": {"kueue.x-k8s.io/pod-group-name": "kueue-group"},
+        "annotations": {"kueue.x-k8s.io/pod-group-total-count": "2"},
+    },
+    "koordinator-gang": {
+        "annotations": {
+            "gang.scheduling.koordinator.sh/name": "koordinator-gang",
+            "gang.scheduling.koordinator.sh/min-available": "2",
+        }
+    },
+    "yunikorn-app": {
+        "labels": {"applicationId": "yunikorn-app"},
+        "annotations": {
+            "yunikorn.apache.org/task-group-name": "all",
+            "yunikorn.apache.org/task-groups": '[{"name": "all", "minMember": 2}]',
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("name", IMPLIED)
+async def test_pods_that_say_their_gang_themselves_start_together(
+    cluster: Cluster, name: str
+) -> None:
+    async def pod(index: int) -> None:
+        spec = {**template("sleep", "300")["spec"], "schedulerName": "lockstep"}
+        meta = {"name": f"{name}-{index}", "namespace": "default", **IMPLIED[name]}
+        await cluster.client.create(PODS, {"metadata": meta, "spec": spec})
+
+    async def gang(members: int, phase: str) -> bool:
+        try:
+            found = await cluster.client.get(GANGS, name, "default")
+        except NotFound:
+            return False
+        return found.status.members == members and found.status.phase == phase
+
+    needs_mounts()
+    await pod(0)
+    await eventually(lambda: gang(1, "Pending"), 60, "the first pod to wait for the second")
+    assert not (await cluster.client.get(PODS, f"{name}-0", "default")).spec.node_name
+    await pod(1)
+    await eventually(lambda: gang(2, "Running"), 60, "both to run")
+    for index in (0, 1):
+        await cluster.client.delete(PODS, f"{name}-{index}", "default", grace_seconds=0)
+
+    async def gone() -> bool:
+        return name not in {
+            one.metadata.name for one in (await cluster.client.list(GANGS, "default")).items
+        }
+
+    await eventually(gone, 60, "the gang to go with its pods")

@@ -11,6 +11,17 @@ from lockstep.compat.argo.translate import spec
 from lockstep.compat.translation import Refused
 from lockstep.pipelines.core.values import evaluate, render
 
+
+def test_an_exit_hook_is_the_exit_handler() -> None:
+    main = {"name": "main", "suspend": {}}
+    end = {"name": "end", "suspend": {"duration": "1"}}
+    plain: dict[str, Any] = {"entrypoint": "main", "templates": [main, end]}
+    hooked = spec({**plain, "hooks": {"exit": {"template": "end"}}})
+    assert hooked == spec({**plain, "onExit": "end"})
+    with pytest.raises(Refused, match=r"spec\.hooks\.running"):
+        spec({**plain, "hooks": {"running": {"template": "end", "expression": "true"}}})
+
+
 SEEN: dict[str, Any] = {
     "inputs": {"n": "7", "word": "a b", "yes": "true"},
     "tasks": {"a": {"state": "Failed", "outputs": {"result": "heads"}}, "b": {"state": "Skipped"}},

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lockstep.api.core import ConfigMap
+from lockstep.api.core import ConfigMap, Pod
 from lockstep.api.pipeline import PipelineRun, StepStatus
 from lockstep.cli.views.table import NAMESPACE, Column, Table, cell, plain, table
 from lockstep.cli.views.times import ago, between
@@ -29,8 +29,26 @@ def _row(run: PipelineRun, now: float) -> tuple[object, ...]:
     return meta.namespace, meta.name, status.phase, status.progress, took, age, status.message
 
 
-def describe(run: PipelineRun, steps: Mapping[str, StepStatus], now: float) -> Iterator[str]:
-    """Yield the lines of a page about *run*: what it is, its graph, its results."""
+def waited(pods: Iterable[Pod], now: float) -> dict[str, str]:
+    """Return by pod how long it waited for its place, or waits by now."""
+    found = {}
+    for pod in pods:
+        placed = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
+        there = placed is not None and placed.status == "True"
+        since = placed.last_transition_time if placed is not None and there else None
+        began = pod.metadata.creation_timestamp
+        if began:
+            found[pod.metadata.name] = between(began, since or pod.status.start_time, now)
+    return found
+
+
+def describe(
+    run: PipelineRun, steps: Mapping[str, StepStatus], now: float, waits: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the lines of a page about *run*: what it is, its graph, its results.
+
+    *waits* says how long each pod waited for its place.
+    """
     status = run.status
     yield f"Name:     {cell(run.metadata.name)}"
     yield f"Phase:    {status.phase}" + (f" ({status.progress} steps)" if status.progress else "")
@@ -41,7 +59,7 @@ def describe(run: PipelineRun, steps: Mapping[str, StepStatus], now: float) -> I
     yield f"Queue:    {cell(run.spec.queue)}"
     if steps:
         yield ""
-        yield plain(graph(steps, now))
+        yield plain(graph(steps, now, waits))
     if status.outputs:
         yield ""
         yield "Outputs:"
@@ -49,16 +67,17 @@ def describe(run: PipelineRun, steps: Mapping[str, StepStatus], now: float) -> I
             yield f"  {cell(name)} = {cell(json.dumps(value, ensure_ascii=False))}"
 
 
-def graph(steps: Mapping[str, StepStatus], now: float) -> Table:
+def graph(steps: Mapping[str, StepStatus], now: float, waits: Mapping[str, str]) -> Table:
     """Return the steps as a tree, each under the graph or the loop that it is part of."""
-    columns = ("Step", "State", "After", "Time", "Tries", "Runs as", Column("Message", text=True))
+    said = Column("Message", text=True)
+    columns = ("Step", "State", "After", "Waited", "Time", "Tries", "Runs as", said)
     tree = list(_tree(steps))
     rows: list[tuple[str, ...]] = [
-        (*head, *map(cell, _step(steps[place], now))) for place, head in tree[:MOST]
+        (*head, *map(cell, _step(steps[place], now, waits))) for place, head in tree[:MOST]
     ]
     shown = table(columns, (row[1:] for row in rows))
     if len(tree) > MOST:
-        rows.append(("", f"... {len(tree) - MOST} more", *[""] * 6))
+        rows.append(("", f"... {len(tree) - MOST} more", *[""] * 7))
         shown = table(columns, (row[1:] for row in rows))
     # The branches of the tree begin with spaces, which a cell has none of.
     drawn = (row[0] for row in rows)
@@ -66,13 +85,14 @@ def graph(steps: Mapping[str, StepStatus], now: float) -> Table:
     return Table(shown.columns, tuple((head + row[0], *row[1:]) for head, row in lines))
 
 
-def _step(one: StepStatus, now: float) -> tuple[object, ...]:
+def _step(one: StepStatus, now: float, waits: Mapping[str, str]) -> tuple[object, ...]:
     took = between(one.started_at, one.finished_at, now) if one.started_at else ""
     state = "Kept" if one.kept_from else one.phase
     words = f"from {one.kept_from}" if one.kept_from else one.message
     after = ", ".join(place.rpartition(".")[2] for place in one.after)
     runs = one.object or ("" if one.kind in ("Pod", "Object") else one.kind.lower())
-    return state, after, took, one.attempt + 1 if one.object else "", runs, words
+    waited_for = waits.get(one.object, "")
+    return state, after, waited_for, took, one.attempt + 1 if one.object else "", runs, words
 
 
 def _tree(steps: Mapping[str, StepStatus]) -> Iterator[tuple[str, tuple[str, str]]]:

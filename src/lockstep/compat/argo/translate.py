@@ -23,9 +23,18 @@ STORE_ANNOTATION: Final = "lockstep.dev/artifact-secret"
 """On a Workflow: the Secret with the variables of that store."""
 _WORKFLOW: Final = frozenset(
     {"activeDeadlineSeconds", "affinity", "arguments", "automountServiceAccountToken"}
-    | {"entrypoint", "hostAliases", "hostNetwork", "imagePullSecrets", "nodeSelector", "onExit"}
-    | {"parallelism", "podMetadata", "podPriorityClassName", "priority", "schedulerName"}
-    | {"securityContext", "serviceAccountName", "shutdown", "suspend", "templates"}
+    | {
+        "entrypoint",
+        "hooks",
+        "hostAliases",
+        "hostNetwork",
+        "imagePullSecrets",
+        "nodeSelector",
+        "onExit",
+    }
+    | {"onExit", "parallelism", "podMetadata", "podPriorityClassName", "priority"}
+    | {"schedulerName", "securityContext", "serviceAccountName", "shutdown", "suspend"}
+    | {"templates"}
     | {"tolerations", "ttlStrategy", "volumes", "workflowTemplateRef", "retryStrategy"}
     | {"dnsPolicy", "dnsConfig", "workflowMetadata"}
 )
@@ -122,7 +131,7 @@ class _Workflow:
         arguments = parameters(given.get("arguments"), "spec.arguments")
         missing = [name for name, value in arguments.items() if value is None]
         tasks = [self._call("main", entry, "spec.entrypoint")]
-        if on_exit := given.get("onExit"):
+        if on_exit := _exit_of(given):
             self._template(on_exit, "spec.onExit")
             call = self._call("exit", on_exit, "spec.onExit")
             tasks.append({**call, "after": ["main"], "exit": True})
@@ -271,6 +280,21 @@ class _Workflow:
             if memoize.get("maxAge"):
                 found["keep"]["longest"] = _duration(memoize["maxAge"])
         return found
+
+
+def _exit_of(given: Json) -> str:
+    """Return the template that runs at the end of a workflow, whatever it came to.
+
+    Raises:
+        Refused: for a hook of another time, or one that runs under a condition.
+    """
+    hooks = given.get("hooks") or {}
+    for name, hook in hooks.items():
+        if name != "exit" or set(hook) != {"template"}:
+            raise Refused(f"spec.hooks.{name}", None, "only exit with a template is served")
+    if hooks and given.get("onExit"):
+        raise Refused("spec.hooks.exit", None, "leave it or spec.onExit out")
+    return str(hooks["exit"]["template"] if hooks else given.get("onExit") or "")
 
 
 def _steps(template: Json) -> list[Json]:
