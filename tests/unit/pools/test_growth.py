@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.drawn import add, draw, draw_gang, places, queue
-from tests.support.pooled import bought, pool
+from tests.support.drawn import add, draw, draw_gang, node, places, queue
+from tests.support.pooled import bought, node_pool, pool
 
 from lockstep.pools.core.growth import grow
+from lockstep.pools.core.pool import seen
 from lockstep.scheduler.core.state.cluster import Cluster
 
 NOW = 1_000_000.0
@@ -148,3 +149,14 @@ def test_a_simulated_node_helps_no_gang_that_did_not_ask_for_one() -> None:
     assert not bought(grow(cluster, [simulated], NOW))
     assert node.metadata.labels["lockstep.dev/node"] == "simulated"
     assert [taint.key for taint in node.spec.taints] == ["lockstep.dev/simulated"]
+
+
+@pytest.mark.parametrize(
+    ("taint", "ready"),
+    [("", True), ("node.kubernetes.io/not-ready", False), ("lockstep.dev/held", True)],
+)
+def test_a_node_is_on_its_way_until_pods_may_come(taint: str, ready: bool) -> None:
+    labels = {"lockstep.dev/pool-slot": "0"}
+    there = node("p-0", labels=labels, taints=[taint] if taint else [])
+    found = seen(node_pool("p: 8x8", status={"requests": [request([0], "a")]}), [there], None)
+    assert (found.ready, found.coming) == (({0}, set()) if ready else (set(), {0}))

@@ -23,6 +23,14 @@ BACK_OFF_LIMIT = 16.0
 """Times as long as at first that a pool is left alone at most."""
 CPUS_PER_GPU = 12.0
 """CPUs that count as much as a GPU where pools without prices are compared."""
+STARTING = frozenset(
+    {
+        "node.kubernetes.io/not-ready",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "karpenter.sh/unregistered",
+    }
+)
+"""Keys of taints that a new node bears for a moment, some of them after it has said it is ready."""
 DEVICES_ANNOTATIONS = (names.DEVICES_ANNOTATION, names.NUMA_NODES_ANNOTATION)
 
 
@@ -186,8 +194,12 @@ def _leaves(node: Node) -> bool:
 
 
 def is_ready(node: Node) -> bool:
-    """Return whether a node says that it is ready."""
-    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+    """Return whether a node says that it is ready, and pods may come.
+
+    Until then it counts as on its way: what waits for it gets no other.
+    """
+    says_so = any(c.type == "Ready" and c.status == "True" for c in node.status.conditions)
+    return says_so and not any(taint.key in STARTING for taint in node.spec.taints)
 
 
 def key_of(holder: PoolHolder) -> WorkloadKey:
