@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,32 +23,12 @@ import numpy as np
 
 from lockstep.api.node_health import CheckResult
 
-PATIENCE: Final = 120.0
-"""Seconds that all checks may take; a device that hangs is no good one."""
 _SIZE: Final = 512
 _REPEATS: Final = 4
 _MOST_MEMORY: Final = 256 << 20
 _DISK: Final = 16 << 20
 _PATTERNS: Final = (0x00, 0xFF, 0x55, 0xAA)
 _GPU_SIZE: Final = 4096
-
-
-def run(names: Sequence[str], directory: Path, patience: float = PATIENCE) -> list[CheckResult]:
-    """Return the results of checks in a child; one that does not end in time has failed."""
-    command = [sys.executable, "-P", "-m", __name__, *names, "--directory", str(directory)]
-    try:
-        done = subprocess.run(  # noqa: S603 - our own module
-            command, capture_output=True, timeout=patience, check=False
-        )
-    except subprocess.TimeoutExpired:
-        words = f"no answer within {patience:.0f} s"
-        return [CheckResult(name=one, state="failed", evidence=words) for one in names]
-    try:
-        return msgspec.json.decode(done.stdout, type=list[CheckResult])
-    except msgspec.DecodeError:
-        last = (done.stderr.decode(errors="replace").strip().splitlines() or [""])[-1]
-        words = f"the checks ended with {done.returncode}: {last}"[:512]
-        return [CheckResult(name=one, state="failed", evidence=words) for one in names]
 
 
 def matmul(multiply: Callable[[Any, Any], Any] = np.matmul) -> str:

@@ -21,7 +21,7 @@ from lockstep.api.node_health import (
 )
 from lockstep.api.timestamp import show
 from lockstep.api.wire import to_builtins
-from lockstep.health import checks
+from lockstep.health import checking
 from lockstep.health.core.findings import merged
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError, Conflict
@@ -86,7 +86,7 @@ class ReturnPart:
     async def _check(self, names: Sequence[str]) -> list[CheckResult]:
         # What nodes measure with each other is asked of all of them by remediation.
         local = [one for one in names if one != "network"]
-        return await asyncio.to_thread(checks.run, local, DIRECTORY) if local else []
+        return await asyncio.to_thread(checking.run, local, DIRECTORY) if local else []
 
     async def _reset(self, wanted: Reset) -> dict[str, str]:
         """Run the hook for each device; return why it failed for some."""

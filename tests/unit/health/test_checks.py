@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lockstep.health.checks import Wrong, disk, matmul, memory, run
+from lockstep.health.checking import run
+from lockstep.health.checks import Wrong, disk, matmul, memory
 
 
 def test_sound_machines_pass_in_a_child(tmp_path: Path) -> None:
