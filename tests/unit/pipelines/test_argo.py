@@ -22,6 +22,12 @@ def test_an_exit_hook_is_the_exit_handler() -> None:
         spec({**plain, "hooks": {"running": {"template": "end", "expression": "true"}}})
 
 
+def test_a_time_out_that_is_an_expression_is_refused_by_name() -> None:
+    main = {"name": "main", "container": {"image": "x"}, "timeout": "{{inputs.parameters.t}}"}
+    with pytest.raises(Refused, match="timeout"):
+        spec({"entrypoint": "main", "templates": [main]})
+
+
 SEEN: dict[str, Any] = {
     "inputs": {"n": "7", "word": "a b", "yes": "true"},
     "tasks": {"a": {"state": "Failed", "outputs": {"result": "heads"}}, "b": {"state": "Skipped"}},

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from lockstep.api import duration
 from lockstep.compat.argo import expressions
 from lockstep.compat.argo.expressions import quote
 from lockstep.compat.argo.pods import pod_step
@@ -178,7 +179,9 @@ class _Workflow:
             found["outputs"] = _graph_outputs(outputs, where)
         elif "suspend" in source:
             pause = (source["suspend"] or {}).get("duration")
-            found["suspend"] = {"duration": _duration(pause)} if pause else {}
+            found["suspend"] = (
+                {"duration": _duration(pause, f"{where}.suspend.duration")} if pause else {}
+            )
         elif "resource" in source:
             found["object"] = _resource(source["resource"], f"{where}.resource")
             found["outputs"] = _resource_outputs(outputs, where)
@@ -273,12 +276,12 @@ class _Workflow:
             found["retry"] = _retry(strategy, f"{at}.retryStrategy")
         limit = source.get("timeout") or source.get("activeDeadlineSeconds")
         if limit:
-            found["timeout"] = _duration(limit)
+            found["timeout"] = _duration(limit, f"{at}.timeout")
         if memoize := source.get("memoize"):
             key = expressions.text(str(memoize["key"]), f"{at}.memoize.key")
             found["keep"] = {"key": f"{source['name']}/{key}"}
             if memoize.get("maxAge"):
-                found["keep"]["longest"] = _duration(memoize["maxAge"])
+                found["keep"]["longest"] = _duration(memoize["maxAge"], f"{at}.memoize.maxAge")
         return found
 
 
@@ -447,10 +450,18 @@ def _resource_outputs(outputs: Json, at: str) -> Json:
     return found
 
 
-def _duration(given: Any) -> str:
-    """Return a duration of Argo, seconds where no unit stands, in our words."""
-    text = str(given)
-    return f"{text}s" if text.isdigit() else text
+def _duration(given: Any, at: str) -> str:
+    """Return a duration of Argo, seconds where no unit stands, in our words.
+
+    Raises:
+        Refused: when it is none, as where it is an expression.
+    """
+    text = f"{given}s" if str(given).isdigit() else str(given)
+    try:
+        duration.parse(text)
+    except ValueError:
+        raise Refused(at, given, "must be a duration such as 30s, not an expression") from None
+    return text
 
 
 def _retry(strategy: Json, at: str) -> Json:
@@ -462,11 +473,11 @@ def _retry(strategy: Json, at: str) -> Json:
     found: Json = {"limit": min(limit, 1000)}
     backoff = strategy.get("backoff") or {}
     if backoff.get("duration"):
-        found["backoff"] = _duration(backoff["duration"])
+        found["backoff"] = _duration(backoff["duration"], f"{at}.backoff.duration")
     if backoff.get("factor"):
         found["factor"] = int(backoff["factor"])
     if backoff.get("cap"):
-        found["longest"] = _duration(backoff["cap"])
+        found["longest"] = _duration(backoff["cap"], f"{at}.backoff.cap")
     if strategy.get("expression"):
         found["when"] = expressions.expression(strategy["expression"], f"{at}.expression")
     return found
@@ -478,7 +489,7 @@ def _run_fields(given: Json) -> Json:
     if given.get("parallelism"):
         found["parallelism"] = int(given["parallelism"])
     if given.get("activeDeadlineSeconds"):
-        found["timeout"] = _duration(given["activeDeadlineSeconds"])
+        found["timeout"] = _duration(given["activeDeadlineSeconds"], "spec.activeDeadlineSeconds")
     if given.get("podPriorityClassName"):
         found["priorityClassName"] = given["podPriorityClassName"]
     if given.get("serviceAccountName"):
