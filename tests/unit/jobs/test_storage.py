@@ -17,7 +17,9 @@ NOW = parse("2026-01-01T00:10:00Z")
 
 def seen(ago: float, action: str = "pause_job") -> Seen:
     finding = Finding(cause="x", class_="storage", action=action, last=show(NOW - ago))
-    job = TrainingJob(metadata=ObjectMeta(name="j"), spec=TrainingJobSpec(roles=[]))
+    job = TrainingJob(
+        metadata=ObjectMeta(name="j"), spec=TrainingJobSpec(framework="pytorch", roles=[])
+    )
     return Seen(job, findings={"n1": [finding]})
 
 
