@@ -58,16 +58,9 @@ class RequeueWait:
 
     def _leave(self, victims: Iterable[Member]) -> None:
         for member in victims:
-            workload = (
-                self._cluster.workloads.get(member.workload)
-                if member.workload is not None
-                else None
-            )
-            if (
-                workload is not None
-                and workload.gang is not None
-                and controller_of(workload.gang.metadata)
-            ):
+            workload = self._cluster.workload_of(member)
+            gang = workload.gang if workload is not None else None
+            if workload is not None and gang is not None and controller_of(gang.metadata):
                 one = self._away.setdefault(workload.key, _Absence(_pods(workload), set()))
                 one.gone.add(member.uid)
 

@@ -126,6 +126,11 @@ class Member:
         return self.namespace, self.name
 
     @property
+    def owner(self) -> WorkloadKey:
+        """Return the workload that it counts for: a pod that nobody here places is its own."""
+        return self.workload or WorkloadKey("Pod", self.namespace, self.name)
+
+    @property
     def gpus(self) -> int:
         """Return the mask of its GPUs."""
         return self.grant.gpus

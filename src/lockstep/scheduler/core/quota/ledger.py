@@ -207,7 +207,7 @@ class Ledger:
         """
         account = self.account(queue)
         charged = self.charged(member.shape, card)
-        key = member.workload or WorkloadKey("Pod", member.namespace, member.name)
+        key = member.owner
         new = key not in account.holding
         account.holding.setdefault(key, {})[member.key] = member
         self.moved.add((account.name, key))
@@ -217,7 +217,7 @@ class Ledger:
 
     def rank(self, account: Account, member: Member, priority: int) -> None:
         """State how important the workload of a pod just counted is."""
-        key = member.workload or WorkloadKey("Pod", member.namespace, member.name)
+        key = member.owner
         account.priorities[key] = priority
         account.standing[priority] += 1
 
@@ -226,7 +226,7 @@ class Ledger:
         if member.account is None:
             return
         account = self.counted_in(member)
-        key = member.workload or WorkloadKey("Pod", member.namespace, member.name)
+        key = member.owner
         self.moved.add((account.name, key))
         there = account.holding[key]
         del there[member.key]
@@ -240,7 +240,7 @@ class Ledger:
         """Let a newer view of a pod stand for the older one."""
         if old.account is not None:
             new.account, new.charged, old.account = old.account, old.charged, None
-            key = new.workload or WorkloadKey("Pod", new.namespace, new.name)
+            key = new.owner
             self.counted_in(new).holding[key][new.key] = new
             self.moved.add((new.account, key))
 

@@ -140,7 +140,7 @@ class ReservationBook:
 
     def _make_up_for(self, searches: SearchLimit, now: float) -> None:
         """Look for the time of workloads that were put off and have not been tried since."""
-        for key in searches.due(now, self._cluster.freed):
+        for key in searches.due(now, self._cluster.freed) if searches.waiting else ():
             workload = self._waiting(key)
             problem = self._asked(workload) if workload is not None else None
             if workload is not None and problem is not None and any(q.need for q in problem.needs):
@@ -151,15 +151,17 @@ class ReservationBook:
     def wake_at(self) -> float | None:
         """Return when to look again at what is in the book, even if nothing happens."""
         room, quota = self._book.room, self._book.quota
-        due = [self._quota_searches.wake_at, *(held.at + 2 * GRACE for held in quota.values())]
+        due = [held.at + 2 * GRACE for held in quota.values()]
+        if self._quota_searches.waiting:
+            due.append(self._quota_searches.open_at)
         if quota and (end := self._quota.next_end) is not None:
             due.append(end + 2 * GRACE)
         if room is None:
-            due.append(self._room_searches.wake_at)
+            due += [self._room_searches.open_at] if self._room_searches.waiting else []
         else:
             next_end = room.at if self._next_end is None else self._next_end
             due.append(min(room.at, next_end) + 2 * GRACE)
-        return min((time for time in due if time is not None), default=None)
+        return min(due, default=None)
 
     # Whether a reservation is valid.
 

@@ -1,4 +1,4 @@
-"""Who need not heed what is kept for a workload that waits."""
+"""Which workloads need not heed what is held for a reservation, and the world as they see it."""
 
 from __future__ import annotations
 
@@ -50,6 +50,8 @@ class Bypass:
         self._cluster = cluster
         self._quota = quota
         self._problem_of = problem_of
+        self._nothing = Heeded(cluster.ledger)
+        """The world while there is no reservation."""
         self._last: tuple[tuple[object, ...], list[Reservation]] = (), []
         """The workload, time and version last asked for, and whose quota it had to leave alone."""
 
@@ -75,7 +77,7 @@ class Bypass:
         """Let a workload use what is held for reservations that it need not heed."""
         cluster, book = self._cluster, self._cluster.reservations
         if not book:
-            return Heeded(cluster.ledger)
+            return self._nothing
         exempt, there = self.exempt(workload, now), self._quota.around(workload.queue)
         quota = self._heeded_quota(workload, there, now) if there else []
         world = Heeded(cluster.ledger, exempt=exempt, quota=quota)

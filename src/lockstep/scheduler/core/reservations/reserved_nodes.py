@@ -64,7 +64,7 @@ def end_of(cluster: Cluster, member: Member) -> float | None:
 
 def runtime_of(cluster: Cluster, member: Member) -> float | None:
     """Return the seconds that a pod is expected to run: its gang's, else its own."""
-    workload = cluster.workloads.get(member.workload) if member.workload is not None else None
+    workload = cluster.workload_of(member)
     return workload.runtime if workload is not None and workload.is_gang else member.runtime
 
 

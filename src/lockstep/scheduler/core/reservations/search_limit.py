@@ -21,12 +21,12 @@ class SearchLimit:
         self._most = most
         self._in_vain: dict[WorkloadKey, float] = {}
         """By workload when its last search in vain was, the latest last."""
-        self._put_off: dict[WorkloadKey, int] = {}
+        self.waiting: dict[WorkloadKey, int] = {}
         """Workloads that are put off, and what was free then; nothing else may happen that would
         have them tried again."""
 
     @property
-    def _next(self) -> float:
+    def open_at(self) -> float:
         """Return when one more search is allowed; minus infinity where it always was."""
         return next(islice(reversed(self._in_vain.values()), self._most - 1, None), -inf) + (
             RETRY_SECONDS
@@ -34,7 +34,7 @@ class SearchLimit:
 
     def allows(self, now: float) -> bool:
         """Return whether one more search is allowed now."""
-        return now >= self._next
+        return now >= self.open_at
 
     def hopeless(self, key: WorkloadKey, now: float) -> bool:
         """Return whether a search for a workload was in vain a short time ago."""
@@ -57,21 +57,16 @@ class SearchLimit:
 
     def put_off(self, key: WorkloadKey, freed: int) -> None:
         """Have a workload looked at later, unless more than *freed* becomes free before."""
-        self._put_off[key] = freed
+        self.waiting[key] = freed
 
     def put_off_first(self, key: WorkloadKey, freed: int, now: float) -> None:
         """Put a workload off if it is the first one to ask since the moment of the last search."""
-        if not self._put_off and now > self._next - RETRY_SECONDS:
-            self._put_off[key] = freed
-
-    @property
-    def wake_at(self) -> float | None:
-        """Return when the workloads that are put off are due; None where there are none."""
-        return self._next if self._put_off else None
+        if not self.waiting and now > self.open_at - RETRY_SECONDS:
+            self.waiting[key] = freed
 
     def due(self, now: float, freed: int) -> list[WorkloadKey]:
         """Return the workloads put off that are due, unless all are tried again anyhow."""
-        if not self._put_off or now < self._next:
+        if now < self.open_at:
             return []
-        found, self._put_off = [key for key, was in self._put_off.items() if was == freed], {}
+        found, self.waiting = [key for key, was in self.waiting.items() if was == freed], {}
         return found

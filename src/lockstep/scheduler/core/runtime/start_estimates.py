@@ -147,12 +147,12 @@ class StartEstimates:
             if member.terminating:
                 cluster.remove_pod(*member.key)
                 continue
-            if member.assumed and (workload := cluster.workloads.get(_key(member))) is not None:
+            if member.assumed and (workload := cluster.workloads.get(member.owner)) is not None:
                 workload.confirm()
             if member.key in condemned:
                 self._send_back(member)
             elif member.ours or member.runtime is not None:
-                self._runs.setdefault(_key(member), []).append(member)
+                self._runs.setdefault(member.owner, []).append(member)
         for key in self._runs:
             end = self._end_of(key)
             if end is not None and end <= self._began:
@@ -237,12 +237,12 @@ class StartEstimates:
 
     def _lose(self, members: Iterable[Member]) -> None:
         gone = list(members)
-        for key in dict.fromkeys(map(_key, gone)):
+        for key in dict.fromkeys(member.owner for member in gone):
             there = {member.key for member in self._runs.get(key, ())}
             if there <= {member.key for member in gone}:
                 self._fall_back(key)
         for member in gone:
-            key = _key(member)
+            key = member.owner
             left = [m for m in self._runs.get(key, ()) if m.key != member.key]
             self._runs[key] = left
             if not left:
@@ -252,7 +252,7 @@ class StartEstimates:
 
     def _send_back(self, member: Member) -> None:
         """Let a pod of a gang wait again, as its successor will; one of its own is gone."""
-        workload = self._cluster.workloads.get(_key(member))
+        workload = self._cluster.workloads.get(member.owner)
         if workload is None or workload.gang is None:
             self._cluster.remove_pod(*member.key)
             return
@@ -298,7 +298,3 @@ class StartEstimates:
         if unknown:
             return f"{wording.listing(parts)} {'have' if plural else 'has'} no expected run time"
         return f"{wording.listing(parts)} {'run' if plural else 'runs'} longer than expected"
-
-
-def _key(member: Member) -> WorkloadKey:
-    return member.workload or WorkloadKey("Pod", member.namespace, member.name)

@@ -146,7 +146,7 @@ class Cluster:
         if spec.resource_claims:
             member.gates = tuple(gate.name for gate in spec.scheduling_gates)
             member.grant = self.device_claims.grant(pod, member.grant)
-        workload = self.workloads.get(member.workload) if member.workload is not None else None
+        workload = self.workload_of(member)
         if workload is not None and workload.aligns and not member.aligns:
             member.shape = self.shapes.aligned(shape, workload.alignment_for(member))
         self.table.open_for(member.shape)
@@ -169,8 +169,7 @@ class Cluster:
     def _confirm(self, member: Member, version: int) -> bool:
         """Let an assumption be one no more; its room is counted, and its account knows it."""
         member.version, member.assumed = version, False
-        key = member.workload
-        workload = self.workloads.get(key) if key is not None else None
+        workload = self.workload_of(member)
         if workload is None:
             return False
         if not workload.is_gang:
@@ -180,6 +179,10 @@ class Cluster:
         if last:
             self.touched.add(workload.key)
         return last
+
+    def workload_of(self, member: Member) -> Workload | None:
+        """Return the workload of a pod; None where it has none, or none any more."""
+        return self.workloads.get(member.workload) if member.workload is not None else None
 
     def remove_pod(self, namespace: str, name: str) -> None:
         """Forget a pod and give back what it held."""
@@ -311,8 +314,7 @@ class Cluster:
             self.ledger.rebuild(held, self._count)
 
     def _queue(self, member: Member) -> str:
-        key = member.workload
-        workload = self.workloads.get(key) if key is not None else None
+        workload = self.workload_of(member)
         return workload.gang.spec.queue if workload is not None and workload.gang else member.queue
 
     def _count(self, member: Member) -> None:
@@ -323,8 +325,7 @@ class Cluster:
             self.ledger.rank(account, member, self._importance(member))
 
     def _importance(self, member: Member) -> int:
-        key = member.workload
-        workload = self.workloads.get(key) if key is not None else None
+        workload = self.workload_of(member)
         named = self.priorities.stated(workload) if workload is not None else None
         if named is not None:
             return named
@@ -389,15 +390,14 @@ class Cluster:
         return workload
 
     def _quit_unit(self, member: Member, successor: Member | None) -> None:
-        key = member.workload
-        workload = self.workloads.get(key) if key else None
-        if workload is None or key is None:
+        workload = self.workload_of(member)
+        if workload is None:
             return
         workload.members.pop(member.name, None)
-        if successor is None or successor.workload != key:
+        if successor is None or successor.workload != workload.key:
             workload.changed()
         self._drop_if_empty(workload)
-        self.touched.add(key)
+        self.touched.add(workload.key)
 
     def _drop_if_empty(self, workload: Workload) -> None:
         if not workload.members and workload.gang is None:
@@ -410,8 +410,7 @@ class Cluster:
                 self.touched.add(key)
 
     def _touch(self, member: Member) -> None:
-        key = member.workload
-        workload = self.workloads.get(key) if key else None
+        workload = self.workload_of(member)
         if workload is not None:
             workload.changed()
             self.touched.add(workload.key)
