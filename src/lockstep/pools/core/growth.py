@@ -9,7 +9,7 @@ room, quota and budget are given out once.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lockstep.api import duration, timestamp
 from lockstep.pools.core.budgets import QueueBudgets
@@ -21,7 +21,6 @@ from lockstep.scheduler.core.cycle.pending_queue import PendingQueue, equivalenc
 from lockstep.scheduler.core.cycle.queue_order import QueueOrder
 from lockstep.scheduler.core.model.decisions import Placement
 from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
-from lockstep.scheduler.core.packing.packing import Quota
 from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem, ProblemCache
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -144,10 +143,9 @@ class _Planner:
         problem = self._problems.of(workload)
         if problem is None or workload.key in self._busy or self._served_otherwise(workload):
             return True
-        needs = [Quota(quota.need, quota.need) for quota in problem.needs]
-        if not any(quota.need for quota in needs):
+        if not any(quota.need for quota in problem.needs):
             return True
-        problem = replace(problem, needs=needs)
+        problem = problem.least
         placement = self._place(workload, problem)
         if placement is not None:
             self._settle(workload, placement)

@@ -15,7 +15,6 @@ from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
 from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.preemption.reclaim_claims import on_models, unused
-from lockstep.scheduler.core.preemption.takeover import least
 from lockstep.scheduler.core.quota.account import Account, Amounts
 from lockstep.scheduler.core.quota.dominant_share import DominantShare, dominant_share
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -94,7 +93,7 @@ class QueueOrder:
         problem = self._problem_of(self._cluster.workloads[key]) if account.models() else None
         if problem is None:
             return False
-        found = on_models(self._cluster, least(problem), unused(self._cluster, account))
+        found = on_models(self._cluster, problem.least, unused(self._cluster, account))
         return found is not None and claims(account, found.asked, leaf)
 
     def _asked(self, key: WorkloadKey, kind: EquivalenceClass) -> Amounts:

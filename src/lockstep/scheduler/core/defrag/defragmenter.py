@@ -30,6 +30,7 @@ from lockstep.scheduler.core.model.decisions import Note
 from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
 from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem
+from lockstep.scheduler.core.preemption.nominated_placement import nominated
 from lockstep.scheduler.core.preemption.preemptor import Preemptor
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.state.nominations import Nomination
@@ -277,21 +278,13 @@ class Defragmenter:
         return None
 
     def _begin(self, workload: Workload, plan: MovePlan, request: str, now: float) -> Rearrangement:
-        placed = plan.placement.assignments
-        nodes = {one.member.name: one.spot.node for one in placed}
-        place = Nomination(
-            workload.key,
-            nodes,
-            {one.member.name: one.member.shape for one in placed},
-            workload.queue,
-            admission.counted(self._cluster, plan.placement),
-            {one.member.name: one.spot.grant for one in placed},
-            purpose="Defragmenting",
+        place = nominated(
+            self._cluster, plan.placement, workload.queue, purpose="Defragmenting", victims=()
         )
         places = [place, *(kept_for(self._cluster, move) for move in plan.moves)]
         for one in places:
             self._preemptor.keep(one)
-        found = begin(plan, nodes, request, now)
+        found = begin(plan, place.nodes, request, now)
         self._follow(found)
         self._show(workload.key, found.shown(messages.progress(found)))
         return found

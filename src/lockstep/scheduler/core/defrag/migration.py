@@ -16,6 +16,7 @@ from lockstep.scheduler.core.defrag.planner import Move, MovePlan
 from lockstep.scheduler.core.model.decisions import Eviction
 from lockstep.scheduler.core.model.workload import Member, PodKey, Workload, WorkloadKey
 from lockstep.scheduler.core.placement import admission
+from lockstep.scheduler.core.preemption.nominated_placement import nominated
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.state.nominations import Nomination
 
@@ -158,16 +159,9 @@ def resume(gang: Gang, shown: Defragmentation) -> Rearrangement:
 
 def kept_for(cluster: Cluster, move: Move) -> Nomination:
     """Return the new place of a gang that is about to move."""
-    placed = move.placement.assignments
-    return Nomination(
-        move.mover.key,
-        {one.member.name: one.spot.node for one in placed},
-        {one.member.name: one.member.shape for one in placed},
-        move.mover.workload.queue,
-        admission.counted(cluster, move.placement),
-        {one.member.name: one.spot.grant for one in placed},
-        {member.key: member.uid for member in move.mover.members},
-        purpose="Moving",
+    mover = move.mover
+    return nominated(
+        cluster, move.placement, mover.workload.queue, purpose="Moving", victims=mover.members
     )
 
 

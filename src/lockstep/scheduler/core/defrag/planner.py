@@ -20,7 +20,6 @@ from math import inf
 from lockstep.scheduler.core.defrag.candidates import MoveCandidate, together
 from lockstep.scheduler.core.model.decisions import Placement
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
-from lockstep.scheduler.core.packing.packing import Quota
 from lockstep.scheduler.core.placement.problem import Problem, problem_of
 from lockstep.scheduler.core.placement.what_if import WhatIf
 from lockstep.scheduler.core.preemption.victim_search import VictimSearch
@@ -76,7 +75,7 @@ class MovePlanner:
         self._cluster = cluster
         self._workload = workload
         # Nobody has to move for members that the gang can do without.
-        self._problem = replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
+        self._problem = problem.least
         self._leaving = leaving
         self._problems: dict[tuple[WorkloadKey, tuple[str, ...]], Problem] = {}
 

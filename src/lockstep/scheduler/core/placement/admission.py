@@ -223,7 +223,7 @@ def in_the_way(cluster: Cluster, workload: Workload, problem: Problem) -> OverQu
     account = limited(cluster, workload)
     if account is None or over_quota(cluster, workload, problem) is not None:
         return None
-    problem = replace(problem, needs=[Quota(quota.need, quota.need) for quota in problem.needs])
+    problem = problem.least
     known = headrooms(cluster, account, problem)
     if not known or _search(cluster, workload, problem, None, known) is not None:
         return None

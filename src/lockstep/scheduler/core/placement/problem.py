@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -105,6 +105,13 @@ class Problem:
     def elastic(self) -> bool:
         """Return whether more members are wanted than needed."""
         return self.needs != self.wants
+
+    @property
+    def least(self) -> Problem:
+        """Return the same without the members that the workload can do without."""
+        if not self.elastic:
+            return self
+        return replace(self, needs=[Quota(one.need, one.need) for one in self.needs])
 
     @cached_property
     def signature(self) -> tuple[object, ...]:

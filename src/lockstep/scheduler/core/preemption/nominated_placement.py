@@ -6,15 +6,16 @@ A place chosen anew when the first victims have gone would depend on who of them
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from itertools import chain
 
 from lockstep.scheduler.core.model.decisions import Assignment, Placement
-from lockstep.scheduler.core.model.workload import Workload
+from lockstep.scheduler.core.model.workload import Member, Workload
 from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.resources.device_allocation import NOTHING, Spot
 from lockstep.scheduler.core.state.cluster import Cluster
-from lockstep.scheduler.core.state.nominations import Nomination
+from lockstep.scheduler.core.state.nominations import Nomination, Purpose
 
 VICTIM_SECONDS = 1.0
 """Seconds for which a workload waits for its victims before it stands wherever else there is
@@ -88,3 +89,25 @@ def _allowed(cluster: Cluster, workload: Workload, placement: Placement) -> bool
         return True
     asked = admission.counted(cluster, placement)
     return cluster.ledger.lacking(account, asked, cluster.capacity()) is None
+
+
+def nominated(
+    cluster: Cluster,
+    placement: Placement,
+    queue: str,
+    *,
+    purpose: Purpose,
+    victims: Iterable[Member],
+) -> Nomination:
+    """Return the nomination of a queue's workload for the place that was found for it."""
+    placed = placement.assignments
+    return Nomination(
+        placement.workload,
+        {one.member.name: one.spot.node for one in placed},
+        {one.member.name: one.member.shape for one in placed},
+        queue,
+        admission.counted(cluster, placement),
+        {one.member.name: one.spot.grant for one in placed},
+        {member.key: member.uid for member in victims},
+        purpose=purpose,
+    )

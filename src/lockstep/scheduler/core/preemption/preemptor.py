@@ -12,7 +12,7 @@ from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.preemption import nominated_placement
 from lockstep.scheduler.core.preemption.planner import PreemptionPlan, PreemptionPlanner
 from lockstep.scheduler.core.preemption.reclaim_claims import claims
-from lockstep.scheduler.core.preemption.takeover import Takeover, least, place_after, weaker
+from lockstep.scheduler.core.preemption.takeover import Takeover, place_after, weaker
 from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.state.disruption_budgets import in_words
@@ -159,7 +159,7 @@ class Preemptor:
         """Yield who plans for a workload, by what it may claim; nobody has to go for members
         that it can do without.
         """
-        for claim in claims(self._cluster, workload, least(problem)):
+        for claim in claims(self._cluster, workload, problem.least):
             yield PreemptionPlanner(self._cluster, workload, claim, leaving=leaving, now=now)
 
     def keep(self, nomination: Nomination) -> None:
@@ -175,25 +175,13 @@ class Preemptor:
         now: float,
         instead_of: tuple[WorkloadKey, ...] = (),
     ) -> Eviction:
-        placed = plan.placement.assignments
-        nodes = {one.member.name: one.spot.node for one in placed}
         victims = tuple(member for member in plan.victims if not member.tentative)
-        self.keep(
-            Nomination(
-                workload.key,
-                nodes,
-                {one.member.name: one.member.shape for one in placed},
-                workload.queue,
-                admission.counted(self._cluster, plan.placement),
-                {one.member.name: one.spot.grant for one in placed},
-                {member.key: member.uid for member in victims},
-                violates=plan.violates,
-                instead_of=instead_of,
-                since=now,
-                version=self._cluster.table.version,
-                signature=problem.signature,
-            )
+        found = nominated_placement.nominated(
+            self._cluster, plan.placement, workload.queue, purpose="Preempting", victims=victims
         )
+        found.violates, found.instead_of, found.since = plan.violates, instead_of, now
+        found.version, found.signature = self._cluster.table.version, problem.signature
+        self.keep(found)
         told = _told(workload, self._cluster.priorities.of(workload))
         if plan.violates:
             told += (
@@ -201,7 +189,7 @@ class Preemptor:
             )
         taken_back = tuple(member for member in plan.victims if member.tentative)
         return Eviction(
-            workload.key, nodes, victims, told, instead_of=instead_of, taken_back=taken_back
+            workload.key, found.nodes, victims, told, instead_of=instead_of, taken_back=taken_back
         )
 
     def adopt(self, workload: Workload, problem: Problem | None, *, moot: bool = False) -> None:
@@ -234,7 +222,7 @@ class Preemptor:
             return False
         rows = self.nominations.rows(found)
         leaving = self.leaving()
-        return place_after(self._cluster, workload, least(problem), leaving, rows) is None
+        return place_after(self._cluster, workload, problem.least, leaving, rows) is None
 
     def stand(
         self, workload: Workload, problem: Problem, now: float
@@ -279,7 +267,7 @@ class Preemptor:
             placement = admission.place(self._cluster, workload, problem)
         if placement is not None:
             return placement, False
-        later = place_after(self._cluster, workload, least(problem), self.leaving(), rows)
+        later = place_after(self._cluster, workload, problem.least, self.leaving(), rows)
         return None, later is not None
 
 

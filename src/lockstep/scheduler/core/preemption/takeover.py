@@ -8,12 +8,10 @@ workload must be secured at least as deep in the tree as the one whose place it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 
 from lockstep.scheduler.core.model.decisions import Placement
 from lockstep.scheduler.core.model.workload import Member, Workload, WorkloadKey
-from lockstep.scheduler.core.packing.packing import Quota
 from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.placement.what_if import WhatIf
@@ -46,13 +44,6 @@ def weaker(cluster: Cluster, workload: Workload) -> list[Nomination]:
     return [nomination for _, _, nomination in sorted(found, key=lambda one: one[:2])]
 
 
-def least(problem: Problem) -> Problem:
-    """Return a problem without the members that the workload can do without."""
-    if not problem.elastic:
-        return problem
-    return replace(problem, needs=[Quota(q.need, q.need) for q in problem.needs])
-
-
 def place_after(
     cluster: Cluster,
     workload: Workload,
@@ -73,7 +64,7 @@ class Takeover:
     def __init__(self, cluster: Cluster, workload: Workload, problem: Problem) -> None:
         self._cluster = cluster
         self._workload = workload
-        self._problem = least(problem)
+        self._problem = problem.least
         self._account = cluster.ledger.account(workload.queue)
 
     def find(self, leaving: Sequence[Member]) -> tuple[list[Nomination], Placement] | None:

@@ -17,7 +17,6 @@ import numpy as np
 from lockstep.scheduler.core.model.decisions import Placement
 from lockstep.scheduler.core.model.reservation import Reservation
 from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
-from lockstep.scheduler.core.packing.packing import Quota
 from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem
 from lockstep.scheduler.core.quota.account import OverQuota
@@ -236,11 +235,10 @@ class ReservationBook:
 
     def _enter_quota(self, workload: Workload, problem: Problem, now: float) -> bool:
         """Reserve quota alone; return whether a time was found."""
-        least = replace(problem, needs=[Quota(one.need, one.need) for one in problem.needs])
         later = self._quota.later(workload, now)
         if later is None:
             return False
-        found = earliest_start_by_quota(self._cluster, workload, least, now, later)
+        found = earliest_start_by_quota(self._cluster, workload, problem.least, now, later)
         if found is None:
             return False
         held = replace(reserved(self._cluster, workload, found.at, found.place), wanted={})
