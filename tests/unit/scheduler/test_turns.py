@@ -9,6 +9,7 @@ from tests.support.running import Running
 
 from lockstep.scheduler.core.cycle.result import CycleResult
 from lockstep.scheduler.core.cycle.tentative_placements import TentativePlacements
+from lockstep.scheduler.core.cycle.timers import Timers
 from lockstep.scheduler.core.model.decisions import Placement
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -112,7 +113,7 @@ def test_what_was_placed_is_told_only_where_its_pods_and_nodes_are_still_there(g
 
 def test_a_start_is_not_put_off_for_longer_than_a_second():
     placement = Placement(WorkloadKey("Gang", "default", "x"), ())
-    starts = TentativePlacements(Cluster())
+    starts = TentativePlacements(Cluster(), Timers())
     starts.hold(placement, 10.0)
     early, late = CycleResult(), CycleResult()
     starts.hand_out(early, 10.9, settled=False)

@@ -374,9 +374,8 @@ class Cluster:
 
     def _join_unit(self, member: Member) -> None:
         key = member.workload
-        if key is None:
-            return
-        if key.kind == "Pod" and (member.over or (member.holds and not member.assumed)):
+        bound = member.over or (member.holds and not member.assumed)
+        if key is None or (key.kind == "Pod" and bound):
             return  # a pod of its own is done with once it is bound
         workload = self._workload(key)
         workload.members[member.name] = member
