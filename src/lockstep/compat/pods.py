@@ -43,6 +43,11 @@ def template(given: Json, at: str, *, main: str = "", schedulers: tuple[str, ...
     # When and how often pods are started anew is said by the job.
     spec.pop("restartPolicy", None)
     meta = found.get("metadata") or {}
+    for name in ("", "labels", "annotations"):
+        part = meta.get(name) if name else meta
+        if part and not isinstance(part, dict):
+            where = f"{at}.metadata.{name}" if name else f"{at}.metadata"
+            raise Refused(where, part, "must be an object")
     kept = {key: meta[key] for key in ("labels", "annotations") if meta.get(key)}
     return {"metadata": kept, "spec": spec} if kept else {"spec": spec}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from lockstep.api.validation import Problem
 from lockstep.api.wire import Wire, convert
 from lockstep.compat.foreign_kinds import ForeignKind
 from lockstep.compat.kubeflow.notebook import Notebook
+
+log = logging.getLogger(__name__)
 
 Json = dict[str, Any]
 Native = TrainingJob | Queue | Gang | Notebook | Environment | Kernel
@@ -131,6 +134,11 @@ def translating_with(translate: Callable[[AnyObject, Look], Translation]) -> ToN
             return translate(obj, look)
         except Refused as refused:
             return Translation(refusals=(refused.problem,))
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            # No rule looked at the part; it is told all the same, and nothing is made by halves.
+            log.warning("%s %s: %r", obj.kind, obj.metadata.name, error, exc_info=error)
+            words = f"a part of it has a value of a wrong type: {error}"
+            return Translation(refusals=(Problem("spec", None, words),))
 
     return translated
 
