@@ -198,16 +198,16 @@ async def test_a_process_runs_a_pod_over_a_dataset(client: Client) -> None:
     spec = {"dataset": where, "processor": {"job": job}}
     await client.create(DATA_PROCESSES, {"metadata": {"name": name}, "spec": spec}, SPACE)
 
-    async def pods() -> list[str]:
-        made = (await client.list(PODS, SPACE)).items
-        return [one.metadata.name for one in made if name in one.metadata.name]
+    async def complete() -> bool:
+        for one in (await client.list(PODS, SPACE)).items:
+            if name in one.metadata.name:
+                done = {"status": {"phase": "Succeeded"}}
+                with contextlib.suppress(NotFound):
+                    await client.patch(PODS, one.metadata.name, done, SPACE, subresource="status")
+        return (await client.get(DATA_PROCESSES, name, SPACE)).status.phase == "Complete"
 
-    (pod,) = await eventually(pods, WITHIN, "its pod")
-    done = {"status": {"phase": "Succeeded"}}
-    await client.patch(PODS, pod, done, SPACE, subresource="status")
-    await phase(client, DATA_PROCESSES, name, "Complete")
-    await client.delete(DATA_PROCESSES, name, SPACE)
-    await client.delete(PODS, pod, SPACE, grace_seconds=0)
+    await eventually(complete, WITHIN, "its pod has succeeded, and so it is complete")
+    await client.delete(DATA_PROCESSES, name, SPACE, propagation="Background")
     await client.delete(DATASETS, name, SPACE)
     await gone(client, DATASETS, name, SPACE)
     await client.delete(kind, name, SPACE)

@@ -96,7 +96,7 @@ def object_steps() -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return tasks that make, change, read and delete one object of each kind."""
     tasks: list[dict[str, Any]] = []
     templates: dict[str, Any] = {}
-    for kind in KINDS:
+    for number, kind in enumerate(KINDS):
         resource = kind.resource
         body = {"data": {"a": "1"}} if resource.kind == "ConfigMap" else {}
         if resource.kind in SPECS:
@@ -105,7 +105,7 @@ def object_steps() -> tuple[list[dict[str, Any]], dict[str, Any]]:
         tree = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta, **body}
         before: list[str] = []
         for action in ("Create", "Apply", "Get", "Delete"):
-            name = f"{resource.kind}-{action}"
+            name = f"{resource.kind}-{number}-{action}"
             step = {"action": action, "object": tree, "success": "true", "failure": "false"}
             templates[name] = {"object": step}
             tasks.append({"name": name, "template": name, "after": before})
