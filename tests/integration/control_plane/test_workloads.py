@@ -260,8 +260,10 @@ async def test_a_cron_job_makes_up_for_the_newest_run_that_it_missed(server: Api
 
 async def test_an_orphan_is_adopted_and_one_that_differs_is_let_go(server: ApiServer) -> None:
     async with ours(server) as client:
+        # Should the set not have seen it in time, the pod made in its place is what goes.
+        costly = {"controller.kubernetes.io/pod-deletion-cost": "100"}
         lonely = {
-            "metadata": {"name": "lonely", "labels": {"app": "web"}},
+            "metadata": {"name": "lonely", "labels": {"app": "web"}, "annotations": costly},
             "spec": {"containers": [{"name": "main", "image": "one"}]},
         }
         await client.create(PODS, lonely, "default")
