@@ -93,11 +93,13 @@ async def end(client: Client, name: str) -> PipelineRun:
 
 
 def object_steps() -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return tasks that make, change, read and delete one object of each kind."""
+    """Return tasks that make, change, read and delete one object of each kind in ``SPECS``."""
     tasks: list[dict[str, Any]] = []
     templates: dict[str, Any] = {}
     for number, kind in enumerate(KINDS):
         resource = kind.resource
+        if resource.kind not in (*SPECS, "ConfigMap"):
+            continue  # kinds of dialects that are not installed here
         body = {"data": {"a": "1"}} if resource.kind == "ConfigMap" else {}
         if resource.kind in SPECS:
             body = {"spec": SPECS[resource.kind]}
