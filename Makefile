@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # Tests wait for processes more than they compute.
-SOAK_SAMPLE ?= test_durability or test_rights
+SOAK_SAMPLE ?= test_durability
 JOBS   ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 
 # Where Python keeps no bytecode, as in many containers, each process compiles Lockstep anew.
