@@ -107,8 +107,8 @@ TABLE = {
         PATCHED, _copies(22), "accumulated size increase of copy", 413, JSON_PATCH, "PATCH"
     ),
     "pattern": Bomb(BOMBS, _body(pattern="a" * 40 + "!"), "should match", 422),
-    "pattern of many states": Bomb(BOMBS, _body(states=_MIXED), "cost budget", 422),
-    "CEL loops": Bomb(BOMBS, _body(numbers=list(range(1000))), "cost budget", 422),
+    "pattern of many states": Bomb(BOMBS, _body(states=_MIXED), "cost exceeds limit", 422),
+    "CEL loops": Bomb(BOMBS, _body(numbers=list(range(1000))), "cost exceeds limit", 422),
     "CEL growth": Bomb(BOMBS, _body(grown="a" * 2000), "longer than", 422),
-    "CEL pattern": Bomb(BOMBS, _body(matched=_MIXED), "cost budget", 422),
+    "CEL pattern": Bomb(BOMBS, _body(matched=_MIXED), "cost exceeds limit", 422),
 }
