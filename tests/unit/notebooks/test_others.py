@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from lockstep.notebooks.inside.keeper import Keeper
 from lockstep.notebooks.inside.others import Others
 
-MARK = "LOCKSTEP_KERNEL_TOKEN=of-this-test"
+MARK = f"LOCKSTEP_KERNEL_TOKEN=of-test-{os.getpid()}"  # tests beside this one see it, too
 SCRIPT = """
 import sys, time
 print("there", flush=True)
