@@ -45,8 +45,10 @@ class Server:
 
     def __init__(self, path: str) -> None:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.bind(path)
+        # The name is there once the server listens, and not before.
+        self._listener.bind(f"{path}.new")
         self._listener.listen(64)
+        os.rename(f"{path}.new", path)  # noqa: PTH104  nothing is imported that need not be
         self._clients: dict[int, socket.socket | None] = {}
         """By process, the connection on which its end is told; None where that is closed."""
         self._wake, self._woken = os.pipe()
