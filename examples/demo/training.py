@@ -33,9 +33,13 @@ def manifest() -> dict[str, Any]:
 
 
 def child_of(pid: int) -> int:
-    """Return the process that *pid* has started: under a launcher, its rank."""
+    """Return the rank that the launcher *pid* has started.
+
+    Beside it stands the process from which a rank that starts anew is forked.
+    """
     tasks = Path(f"/proc/{pid}/task")
-    found = [c for task in tasks.iterdir() for c in (task / "children").read_text().split()]
+    children = [c for task in tasks.iterdir() for c in (task / "children").read_text().split()]
+    found = [c for c in children if b"forkserver.py" not in Path(f"/proc/{c}/cmdline").read_bytes()]
     if len(found) != 1:
         raise Failed(f"the launcher {pid} has {len(found)} ranks instead of one")
     return int(found[0])

@@ -153,6 +153,8 @@ class Launcher:
     def _import_ahead(self) -> None:
         if not self.forks.started:
             env = {**os.environ, **self._observing()}
+            # The pod's own variable would make the server a rank that tells its steps.
+            env.pop("RANK", None)
             self.forks.start(env, self.place.processes)
 
     def _on_ended(self, generation: int, local: int, code: int, line: str) -> None:
