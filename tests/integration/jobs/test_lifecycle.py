@@ -111,7 +111,7 @@ async def test_a_suspended_job_gives_its_place_back_and_goes_on_when_resumed(
         return not await cluster.pods("sleeper")
 
     await eventually(empty, 90, "the end of the pods")
-    assert await gone(cluster, GANGS, "sleeper")
+    await eventually(lambda: gone(cluster, GANGS, "sleeper"), 90, "the end of the gang")
     await cluster.edit("sleeper", suspend=False)
     status = await cluster.reaches("sleeper", "Running")
     assert (status.restarts, status.queued_at) == (0, before.queued_at)

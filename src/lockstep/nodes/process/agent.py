@@ -70,8 +70,8 @@ class Agent:
         await self._taken_up.wait()
 
     def find(self, namespace: str, name: str) -> Worker | None:
-        """Return the pod of that name, when it is here."""
-        for worker in self.workers.values():
+        """Return the pod of that name, when it is here; the latest, while one before it ends."""
+        for worker in reversed(self.workers.values()):
             meta = worker.pod.metadata
             if (meta.namespace, meta.name) == (namespace, name):
                 return worker
