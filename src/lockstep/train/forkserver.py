@@ -103,12 +103,15 @@ class Server:
         return None
 
     def _fork(self) -> int:
+        server = os.getpid()
         with warnings.catch_warnings():
             # Libraries may have threads that wait for work; they see to forks themselves.
             warnings.simplefilter("ignore")
             pid = os.fork()
         if pid == 0:
             ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGKILL)
+            if os.getppid() != server:
+                os._exit(1)  # it had ended before that was said
             os.setpgid(0, 0)
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
