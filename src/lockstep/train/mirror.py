@@ -39,7 +39,7 @@ class Other:
 
 
 def other(place: Place, world: Mapping[str, Any]) -> Other | None:
-    """Return whose ranks' states the launcher at *place* keeps in *world*; None for nobody's."""
+    """Return whose ranks' states the launcher at *place* keeps in *world*; None for no rank's."""
     peers = world.get("peers", [])
     if world["phase"] != "Run" or len(peers) < 2 or not is_seated(place, world):
         return None

@@ -287,6 +287,7 @@ class _Losses:
 
     def note(self, tensor: Any) -> None:
         """Keep the value of a loss, or begin to copy it from its device."""
+        # Whatever is wrong here, the user's step goes on; its loss is then not known.
         with contextlib.suppress(Exception):
             if tensor.numel() != 1 or tensor.device.type not in ("cpu", "cuda"):
                 return

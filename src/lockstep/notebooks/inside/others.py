@@ -2,7 +2,7 @@
 
 Their processes are told from the kernel's by a variable: what is started there from outside has
 the pod's own variables, which the keeper takes away from the kernel. They are at work when one of
-them is new, when together they compute, or when somebody types into one of their terminals; an
+them is new, when together they compute, or when a user types into one of their terminals; an
 editor that is merely open is not.
 """
 

@@ -75,7 +75,7 @@ def emptying(
 ) -> Emptying | None:
     """Return the node that is emptied next; None where none is to be.
 
-    *pods* returns namespace and name of what runs on a node, whoever placed it; *needed* are nodes
+    *pods* returns namespace and name of what runs on a node, of any scheduler; *needed* are nodes
     that are kept for what waits.
     """
     if not in_use(cluster) or not _quiet(cluster, pools):

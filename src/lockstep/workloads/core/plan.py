@@ -38,7 +38,7 @@ class World:
     revisions: Sequence[ControllerRevision] = ()
     nodes: Sequence[Node] = ()
     names: frozenset[str] = frozenset()
-    """Names of all pods of the namespace, whoever they belong to."""
+    """Names of all pods of the namespace, those of other owners as well."""
 
 
 @dataclass(frozen=True, slots=True)

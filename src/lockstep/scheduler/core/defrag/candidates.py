@@ -119,7 +119,7 @@ def candidate_sets(
             continue
         found.append(whole)
         if spare := dispensable(workload):
-            # Nobody waits for those that do no work.
+            # No gang waits for those that do no work.
             idle = {m.key for group in workload.pod_groups for m in group.standing_by}
             works = any(m.key not in idle for m in spare)
             pause = costs.pause() * whole.gpus if works else 0.0

@@ -127,7 +127,7 @@ class Member:
 
     @property
     def owner(self) -> WorkloadKey:
-        """Return the workload that it counts for: a pod that nobody here places is its own."""
+        """Return the workload that it counts for: a pod of another scheduler is its own."""
         return self.workload or WorkloadKey("Pod", self.namespace, self.name)
 
     @property

@@ -307,7 +307,7 @@ class ReservationBook:
             return False
         self._quota.follow(now)
         for held in [one for one in there if one.workload == workload.key and self._stands(one)]:
-            self._strike(held)  # what was held for it is what it uses: nobody gets more by that
+            self._strike(held)  # it uses what was held for it, so no other gang gets more
         ignored = [one for one in there if all(one is not other for other in heeded.quota)]
         for held in (one for one in ignored if not ends_by_then(workload, one, now)):
             if held is self._book.room and held.workload != workload.key:

@@ -114,7 +114,7 @@ def _recorded(cluster: Cluster, workload: Workload) -> Iterator[Reservation]:
         return
     at = timestamp.read(record.time)
     if at is None:
-        return  # nobody can keep what nobody can read; it is made anew
+        return  # a reservation that cannot be read cannot be kept; it is made anew
     waiting = {
         member.name: member for pod_group in workload.pod_groups for member in pod_group.pending
     }
