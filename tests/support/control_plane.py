@@ -68,7 +68,7 @@ class ControlPlane:
         self.process.wait()
 
     def run(
-        self, *arguments: str, stdin: str = "", timeout: float = 60
+        self, *arguments: str, stdin: str = "", timeout: float = 200
     ) -> subprocess.CompletedProcess[str]:
         """Run a command against it."""
         return subprocess.run(

@@ -78,7 +78,8 @@ class Pipelines:
         """Run a pipeline to its end, which must be a good one; return the run's name."""
         where = ("--root", "s3://runs/p", "--storage-secret", "store")
         waiting = ("--wait", "--timeout", str(wait))
-        said = self.plane.run("pipeline", "run", str(file), *where, *waiting, *arguments)
+        words = ("pipeline", "run", str(file), *where, *waiting, *arguments)
+        said = self.plane.run(*words, timeout=wait + 60)
         name = said.stdout.split()[0].partition("/")[2] if said.stdout else "-"
         if said.returncode:
             about = self.plane.run("pipeline", "describe", name).stdout
