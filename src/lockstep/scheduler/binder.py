@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 CONCURRENCY = 64
 MOMENT = 5.0
-"""Seconds for which nobody needs to be told how far bindings are."""
+"""Seconds for which how far bindings are is not told."""
 FIRST_DELAY, LONGEST_DELAY = 0.5, 30.0
 """Seconds for which a workload rests after a binding of it failed, doubled each time."""
 
@@ -37,7 +37,7 @@ class Outcome(Enum):
 
     BOUND = "bound"
     LOST = "lost"
-    """The pod is gone or somebody else has bound it: there is nothing left to do."""
+    """The pod is gone or another scheduler has bound it: there is nothing left to do."""
     REFUSED = "refused"
     """The pod is still without a node."""
 
@@ -140,7 +140,7 @@ class Binder:
         self._wake()
 
     async def _bind_surely(self, assignment: Assignment) -> Outcome:
-        """Bind one pod; what nobody expected concerns that pod alone, and not the others."""
+        """Bind one pod; an unexpected error concerns that pod alone, and not the others."""
         member = assignment.member
         try:
             return await self._bind(assignment)
@@ -172,7 +172,7 @@ class Binder:
                 log.warning("bind %s/%s to %s: %s", member.namespace, member.name, spot.node, error)
                 if isinstance(error, Conflict) or (lost and _refuses(error)):
                     outcome, conflicts = await self._find_out(assignment), conflicts + 1
-                    # Let go of, a place that was freed for a pod would be anybody's.
+                    # Let go of, a place that was freed for a pod would be open to all.
                     if outcome is not Outcome.REFUSED or conflicts == CONFLICTS:
                         return outcome
                 elif _refuses(error):
@@ -184,7 +184,7 @@ class Binder:
             delay = min(LONGEST_DELAY, delay * 2)
 
     async def _find_out(self, assignment: Assignment) -> Outcome:
-        """Ask what became of a pod, until somebody knows."""
+        """Ask what became of a pod, until the API server answers."""
         member, delay = assignment.member, FIRST_DELAY
         while True:
             try:

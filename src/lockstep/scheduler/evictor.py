@@ -1,4 +1,4 @@
-"""Ending pods whose place somebody else gets."""
+"""Ending pods whose place another workload gets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Evictor:
 
     First it is written down where the workload is to stand; a leader that finds that written goes
     on from there. Then it is written on the victims' gangs which of their pods end: a pod may be
-    gone before anybody has seen why. Only then the victims are told, and ended, gracefully."""
+    gone before its owner has seen why. Only then the victims are told, and ended, gracefully."""
 
     def __init__(self, client: Client, cluster: Cluster, recorder: Recorder) -> None:
         self._client = client
@@ -45,7 +45,7 @@ class Evictor:
         self._ending: set[str] = set()
         """Uids of pods that have been taken on to be ended; their ends come as events."""
         self._news: asyncio.Event | None = None
-        """Where anybody waits for it: set when anything new is known of any object."""
+        """Where a task waits for it: set when anything new is known of any object."""
 
     def note(self) -> None:
         """Take note that something new is known."""

@@ -34,12 +34,12 @@ PATIENCE = 5.0
 SPARING = 10
 """Times as long as a look took until the next one: it costs at most a tenth of a processor."""
 LONGEST_LOOK = 30.0
-"""Seconds after which a look is broken off; who is further back in line is told no more than how
+"""Seconds after which a look is broken off; a workload further back in line learns only how
 far it came."""
 TOO_FAR = "looking further ahead takes too long"
 STUCK = LONGEST_LOOK + 15.0
 """Seconds after which a look is ended from outside: it was forked beside threads, and one of them
-may have held a lock that nobody holds there."""
+may have held a lock that no thread releases there."""
 NICE = 19
 RETRY = 30.0
 """Seconds after which it is looked again, at the earliest, if a look came to no good end."""
@@ -81,7 +81,7 @@ class Forecaster:
                 continue
             started, now = loop.time(), time.time()
             workloads = self._decider.cluster.workloads
-            # The line is brought up to date by decisions: somebody in it may have gone since.
+            # The line is brought up to date by decisions: a workload in it may have gone since.
             waiting = {
                 key: workloads[key].uid
                 for key in self._decider.pending_queue.all()
@@ -131,7 +131,7 @@ class Forecaster:
         try:
             async with asyncio.timeout(STUCK):
                 text = await _read(reading)
-                # Taking its memory apart may take it a while, for which nobody is to wait.
+                # Taking its memory apart may take it a while, and nothing waits for that.
                 while (code := _exit_code(pid)) is None:  # noqa: ASYNC110 - no event tells it
                     await asyncio.sleep(PACE)
         except TimeoutError:

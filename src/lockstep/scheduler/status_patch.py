@@ -1,4 +1,4 @@
-"""Writing into the status of a gang what nobody newer has written over."""
+"""Writing into the status of a gang what no newer writer has written over."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ from lockstep.scheduler.core.reservations.bypass import Heeded
 from lockstep.scheduler.core.state.cluster import Cluster
 
 PLANS_PER_ROUND = 4
-"""Workloads for which one round looks for whom to evict; the others follow in the next."""
+"""Workloads for which one round looks for victims; the others follow in the next."""
 
 
 class Decider:
@@ -283,7 +283,7 @@ class Decider:
         return eviction is not None or again
 
     def _make_way(self, eviction: Eviction, result: CycleResult) -> None:
-        """Have those leave who have started; who was about to has not, and waits again."""
+        """Have those leave that have started; what was about to start waits again."""
         self.tentative_placements.take_back(eviction.taken_back)
         if eviction.victims:
             result.evictions.append(eviction)
@@ -386,13 +386,13 @@ class Decider:
 
     def _commit(self, placement: Placement, now: float) -> None:
         decided = [(a.member.key, a.spot) for a in placement.assignments]
-        # Strictly later than whoever came before: equals in importance are told apart by it.
+        # Strictly later than what came before: equals in importance are told apart by it.
         self._last = max(now, self._last + 1e-6)
         for one in placement.assignments:
             one.member.since = self._last
         try:
             self.cluster.assume(decided)
-            # Nobody else has touched it: the next round need not look again.
+            # Nothing else has touched it: the next round need not look again.
             self.cluster.touched.discard(placement.workload)
             if placement.workload.kind == "Pod":
                 self.pending_queue.drop(placement.workload)  # there is nothing left of it to place

@@ -1,4 +1,4 @@
-"""Whose turn it is that others move for it: who was asked for first, then who is due by policy."""
+"""The gang that others move for next: first one asked for, then one due by policy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Chance:
 
     look: Look
     policy: DefragmentationPolicy | None
-    """The policy by which it is due; None where somebody asked for it."""
+    """The policy by which it is due; None where a user asked for it."""
 
 
 class DefragStep:

@@ -1,7 +1,7 @@
 """Whose turn it is: part by part of the tree of queues, what is guaranteed before what is borrowed.
 
 Whatever takes the place of others because it is guaranteed is tried before those others could have
-taken that place themselves: nobody starts to be sent away at the same moment.
+taken that place themselves: no pod starts to be evicted at the same moment.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class QueueOrder:
         return path
 
     def __iter__(self) -> Iterator[WorkloadKey]:
-        """Yield the workloads to try; whoever iterates shuts or updates each before the next."""
+        """Yield the workloads to try; the caller shuts or updates each before the next."""
         if len(self._lanes) == 1:
             (lane,) = self._lanes.values()
             while found := lane.head(self._pending_queue.live):

@@ -1,6 +1,6 @@
-"""Who has made room and comes back: gangs whose owner makes their pods again once these have ended.
+"""Gangs that have made room and come back: their owner makes the pods again once these ended.
 
-Until they are back in line, whoever stands behind them would take what is free before their turn,
+Until they are back in line, workloads behind them would take what is free before their turn,
 to be evicted when they are there. Why it is waited for them, and for how long, is told in ADR 78.
 """
 
@@ -35,7 +35,7 @@ class RequeueWait:
         self._away: dict[WorkloadKey, _Absence] = {}
 
     def until(self, now: float) -> float | None:
-        """Return the Unix time until which to wait for somebody; None where nobody is away."""
+        """Return the Unix time until which to wait for a gang; None where none is away."""
         self._away = {key: one for key, one in self._away.items() if self._misses(key, one)}
         until = self._timers.until(REQUEUE, now) if self._away else None
         if until is None:
@@ -53,7 +53,7 @@ class RequeueWait:
             self._leave(eviction.victims)
 
     def cease(self) -> None:
-        """Wait for none of those who are away: nobody makes their pods on this clock."""
+        """Wait for none of those that are away: nothing makes their pods on this clock."""
         self._away.clear()
 
     def _leave(self, victims: Iterable[Member]) -> None:

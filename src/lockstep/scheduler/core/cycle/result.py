@@ -1,4 +1,4 @@
-"""What one decision round hands to those who carry it out."""
+"""What one decision round hands to the binder and the evictor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class CycleResult:
     placements: list[Placement] = field(default_factory=list)
     rollbacks: list[Rollback] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
-    """Whose place somebody else gets; it is kept free from now on."""
+    """Pods whose place another workload gets; it is kept free from now on."""
     rearrangements: list[Rearrangement] = field(default_factory=list)
     """Gangs for which others move; all new places are kept from now on."""
     notes: list[Note] = field(default_factory=list)

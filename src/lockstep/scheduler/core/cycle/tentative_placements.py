@@ -1,7 +1,7 @@
-"""Starts that are decided on, and held back until nobody more has to leave at that moment.
+"""Starts that are decided on, and held back until no further pod has to leave at that moment.
 
-Who is placed counts as placed at once, but nobody is told before the decisions have settled. Until
-then its place can be taken back for whoever may take it: it has not started, so nobody is evicted.
+What is placed counts as placed at once, but is not told so before the decisions have settled. Until
+then its place can go to a workload that may take it: it has not started, so no pod is evicted.
 Why that comes to an end is told in ADR 0075.
 """
 
@@ -18,7 +18,7 @@ from lockstep.scheduler.core.state.cluster import Cluster
 
 
 class TentativePlacements:
-    """The placements that nobody has been told of yet."""
+    """The placements that have not been told yet."""
 
     def __init__(self, cluster: Cluster, timers: Timers) -> None:
         self._cluster = cluster
@@ -64,7 +64,7 @@ class TentativePlacements:
         )
 
     def take_back(self, members: Iterable[Member]) -> None:
-        """Let members wait again whose place somebody else gets."""
+        """Let members wait again whose place another workload gets."""
         gone: dict[WorkloadKey | None, set[Member]] = {}
         for member in members:
             gone.setdefault(member.workload, set()).add(member)
@@ -85,9 +85,9 @@ class TentativePlacements:
     def hand_out(
         self, result: CycleResult, now: float, *, settled: bool, waits: float | None = None
     ) -> None:
-        """Put what is held back into a round's result, unless somebody may still lose it.
+        """Put what is held back into a round's result, unless a workload may still lose it.
 
-        That may be until the decisions have *settled*, or while those who come back are waited for
+        That may be until the decisions have *settled*, or while gangs that come back are waited for
         (until the Unix time *waits*): what is theirs may be among it.
         """
         settled, self._grows = settled and not self._grows, False

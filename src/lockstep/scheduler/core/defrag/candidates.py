@@ -1,9 +1,9 @@
 """Which gangs may be moved for another, and what moving each of them costs.
 
-Only who says that it can be moved is: a gang that saves its work (``spec.checkpoint``, or a time of
-its last save) or that is elastic, and behind which stands a controller that makes its pods again.
-Nobody more important than the one that waits moves for it, and nobody whose queue guarantees its
-place moves for one that is beyond what is guaranteed.
+Only a gang that says that it can be moved is: one that saves its work (``spec.checkpoint``, or a
+time of its last save) or that is elastic, and whose pods a controller makes again. No gang more
+important than the one that waits moves for it, and none whose queue guarantees its place moves for
+one that is beyond what is guaranteed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class MoveCandidate:
 
     @property
     def key(self) -> WorkloadKey:
-        """Return whose it is."""
+        """Return the key of the workload."""
         return self.workload.key
 
     @property
@@ -109,8 +109,8 @@ def candidate_sets(
     those allow either some gangs or others. On the cheapest they are spent in the first.
 
     An elastic gang that has members above its minimum is there twice: with these alone, and as a
-    whole. Who got its place less than *rest* seconds ago is left alone, and so is who stands on one
-    of the nodes *spared*.
+    whole. A gang that got its place less than *rest* seconds ago is left alone, and so is one on
+    the nodes *spared*.
     """
     found = []
     for workload in _lower(cluster, wanted, problem):

@@ -1,8 +1,8 @@
 """Defragmentation step by step: asked for or due, planned, kept, waited for, told.
 
 One rearrangement is carried out at a time. The place of the waiting gang and the new place of each
-gang that moves are kept from the moment of the decision; whoever comes back first stands first. A
-gang that loses its new place on the way, or whose pods nobody makes again, is back in line.
+gang that moves are kept from the moment of the decision; what comes back first stands first. A
+gang that loses its new place on the way, or whose pods are not made again, is back in line.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Look:
     problem: Problem
     now: float
     spared: Collection[str] = ()
-    """Nodes from which nobody moves, because a reservation counts on who ends there."""
+    """Nodes from which no pod moves, because a reservation counts on what ends there."""
 
 
 class Defragmenter:
@@ -214,7 +214,7 @@ class Defragmenter:
         return "" if shown is not None and shown.request == asked else asked
 
     def requested(self) -> Iterator[Workload]:
-        """Yield the gangs for which somebody has asked that others move."""
+        """Yield the gangs for which a user has asked that others move."""
         for key in sorted(self._requested):
             workload = self._cluster.workloads.get(key)
             if workload is not None and key not in self._cluster.nominations:
@@ -252,7 +252,7 @@ class Defragmenter:
     def propose(self, look: Look, rest: float = 0.0) -> MovePlan | str:
         """Return the plan that lets a gang start; where there is none, why.
 
-        Nobody moves who got its place less than *rest* seconds ago.
+        No gang moves that got its place less than *rest* seconds ago.
         """
         workload, problem = look.workload, look.problem
         if admission.over_quota(self._cluster, workload, problem) is not None:

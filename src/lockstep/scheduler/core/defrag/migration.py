@@ -1,7 +1,7 @@
 """A plan of moves that is being carried out, and how it is written down on the waiting gang.
 
-What is written is all that a later leader needs: who leaves, by uid, and which nodes are kept for
-whom. It is written before the first pod is told to go.
+What is written is all that a later leader needs: which pods leave, by uid, and which nodes are kept
+for which gang. It is written before the first pod is told to go.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Moving:
         return self.step in SETTLED
 
     def shown(self) -> GangMove:
-        """Return it as it is written down; what nobody needs any more is left out."""
+        """Return it as it is written down; what is not needed any more is left out."""
         over = self.settled
         return GangMove(
             namespace=self.key.namespace,
@@ -96,7 +96,7 @@ class Rearrangement:
         return sum(move.price for move in self.moves.values())
 
     def evictions(self, cluster: Cluster) -> list[Eviction]:
-        """Return by gang who has yet to end, each with where it is to stand again."""
+        """Return by gang the pods that have yet to end, each with where it is to stand again."""
         found = []
         for move in self.moves.values():
             victims = tuple(m for m in move.old(cluster) if not m.terminating)

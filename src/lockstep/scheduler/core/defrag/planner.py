@@ -3,7 +3,7 @@
 A plan is tried whole before it counts: on a copy of the cluster without those that move, the
 waiting gang is placed first and each of them after it, by the search that places everything, and
 within all quotas. The cheapest are moved first. The shortest beginning of the order of prices that
-makes room is found by halving; of it, from the dearest on, whoever is not in the way stays. Then
+makes room is found by halving; of it, from the dearest on, what is not in the way stays. Then
 every choice of gangs and of single members that costs less is tried, the cheapest first, as far as
 a number of tries goes: up to it the plan is the cheapest there is.
 """
@@ -54,7 +54,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """What lets a gang start; carried out, everybody in it stands."""
+    """What lets a gang start; carried out, every gang in it stands."""
 
     workload: WorkloadKey
     placement: Placement
@@ -74,13 +74,13 @@ class MovePlanner:
     ) -> None:
         self._cluster = cluster
         self._workload = workload
-        # Nobody has to move for members that the gang can do without.
+        # No gang has to move for members that the gang can do without.
         self._problem = problem.least
         self._leaving = leaving
         self._problems: dict[tuple[WorkloadKey, tuple[str, ...]], Problem] = {}
 
     def fits(self) -> bool:
-        """Return whether the gang has room already, or will have once those have gone who leave."""
+        """Return whether the gang has room already, or will have without the leaving pods."""
         return self._room(()) is not None
 
     def find(self, movers: Sequence[MoveCandidate]) -> MovePlan | None:
@@ -157,7 +157,7 @@ class MovePlanner:
         return [*kept.values()][::-1]
 
     def _stay(self, state: WhatIf, members: Sequence[Member]) -> bool:
-        """Suppose that pods are there again if they fit beside whom is placed; return whether."""
+        """Suppose that pods are there again if they fit beside what is placed; return whether."""
         rows = [state.table.rows[member.node] for member in members]
         before, present = state.table.free[:, rows].copy(), state.mark()
         state.restore(members)
@@ -186,7 +186,7 @@ class MovePlanner:
         return self._carried_out([m.mover for m in plan.moves if m.mover.key not in keys])
 
     def _carried_out(self, movers: Sequence[MoveCandidate]) -> MovePlan | None:
-        """Return where everybody stands when just these move; None where somebody does not."""
+        """Return where all gangs stand when just these move; None where one does not."""
         if not movers:
             return None
         state = self._without(movers)

@@ -194,7 +194,7 @@ class _Inquiry:
         return Verdict("NotEnoughRoom", message, self.remedies.sentence(view, domain))
 
     def _kept(self) -> str:
-        """Return what a reservation has to do with it: its own, or somebody else's."""
+        """Return what a reservation has to do with it: its own, or another workload's."""
         held = self.cluster.reservations.room
         if held is None:
             return ""

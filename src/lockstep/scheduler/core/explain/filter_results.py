@@ -39,7 +39,7 @@ class ShortResource:
     used: int
     allocatable: int
     kept: int
-    """What is kept free there for who is to come."""
+    """What is kept free there for pods that are to come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def quota_verdict(cluster: Cluster, workload: Workload, problem: Problem) -> Ver
 
 
 def _holders(cluster: Cluster, over: OverQuota, workload: Workload) -> str:
-    """Return who holds most of it in the queue; only the workload's own namespace is named."""
+    """Return what holds most of it in the queue; only the workload's own namespace is named."""
     held: dict[str, int] = {}
     for account in cluster.ledger.accounts.values():
         if over.account not in account.chain:

@@ -72,7 +72,7 @@ class _Standing:
 
     @property
     def talk(self) -> Talk:
-        """Return who talks to whom, all kinds of groups together."""
+        """Return which ranks talk to each other, all kinds of groups together."""
         return Talk(len(self.known), self.talking, self.unit_of)
 
 

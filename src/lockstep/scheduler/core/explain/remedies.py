@@ -31,7 +31,7 @@ from lockstep.scheduler.core.state.node_usage import held_by
 from lockstep.scheduler.core.util.array_types import IntArray
 
 DOMAINS_EMPTIED = 4
-"""Domains tried with nobody else in them, those that would have the most room first."""
+"""Domains tried with no other workload in them, those that would have the most room first."""
 BY_REASON = {
     "NoNodes": "nodes: `lockstep up --simulate SPEC` makes some, on a cluster add some",
     "NoNodeMatches": "other requirements on nodes, or nodes that meet them",
@@ -107,7 +107,7 @@ class Remedies:
         return f"under {tier.title(domain.number)}"
 
     def emptied(self, best: Domain) -> Domain | None:
-        """Return a domain of the same tier that holds the workload when nobody else is there."""
+        """Return a domain of the same tier that holds the workload when it is empty."""
         if self.holds_when_empty(best):
             return best
         if best.level == EVERYWHERE or self._problem.bounds.standing:
@@ -116,7 +116,7 @@ class Remedies:
         return next((one for one in others if self.holds_when_empty(one)), None)
 
     def any_emptied(self) -> Domain | None:
-        """Return a domain that holds the workload when nobody else is there; None for none."""
+        """Return a domain that holds the workload when it is empty; None for none."""
         search = Search(self._cluster, self._problem)
         level, standing = search.levels()[-1], self._problem.bounds.standing
         if level == EVERYWHERE:
@@ -129,7 +129,7 @@ class Remedies:
         return next((one for one in domains if self.holds_when_empty(one)), None)
 
     def _roomiest_domains(self, level: int) -> Iterator[Domain]:
-        """Yield the few domains of a tier that have the most room when nobody is there."""
+        """Yield the few domains of a tier that have the most room when empty."""
         table, search = self._cluster.table, Search(self._cluster, self._problem)
         tier = table.tiers.indices[level]
         inside = tier.ids != NO_DOMAIN
@@ -200,8 +200,8 @@ class Remedies:
         return bool((members_fit(empty, item.shape.lax()) * fit.eligible).any())
 
     def holds_when_empty(self, domain: Domain) -> bool | None:
-        """Return whether a domain would hold the workload if nobody else were there, nor in its
-        queue.
+        """Return whether a domain would hold the workload if it were empty, and its queue
+        as well.
 
         None where there are too many ways to be sure.
         """
@@ -224,7 +224,7 @@ class Remedies:
         return holds if holds or packing.exact else None
 
     def _undisturbed(self) -> Search | None:
-        """Return the search within the queue's limits as they would be were there nobody else."""
+        """Return the search within the queue's limits without any other workload."""
         own = [member for member in self._workload.bound if member.account is not None]
         with Supposed(self._cluster.ledger) as quota:
             quota.leave_alone(own)

@@ -1,4 +1,4 @@
-"""Who holds what others wait for."""
+"""The holders of what others wait for."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.util.array_types import IntArray
 
 NODES_LOOKED_AT = 512
-"""Over more nodes nobody in particular is in the way, and the answer would cost too much."""
+"""Over more nodes no workload in particular is in the way, and the answer would cost too much."""
 NAMED = 3
 """Holders named; the rest is summed up."""
 OF_CARDS = (GPU, GPU_COMPUTE, GPU_MEMORY)
-"""Resources that whoever has a card, whole or in part, keeps from others."""
+"""Resources that a pod with a card, whole or in part, keeps from others."""
 
 
 @dataclass(slots=True)
@@ -58,10 +58,10 @@ class _Held:
 
 
 def holders(cluster: Cluster, rows: IntArray, resource: str, asking: WorkloadKey) -> str:
-    """Return in words who holds a resource on some nodes, the largest first.
+    """Return in words which workloads hold a resource on some nodes, the largest first.
 
-    Only what lives in the namespace of the workload that asks is named: who else uses the cluster
-    is nobody's business."""
+    Only what lives in the namespace of the workload that asks is named: a user learns
+    nothing of other users."""
     if len(rows) > NODES_LOOKED_AT:
         return ""
     held: defaultdict[str, _Held] = defaultdict(_Held)

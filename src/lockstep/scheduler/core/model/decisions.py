@@ -43,7 +43,7 @@ class Verdict:
 class Eviction:
     """Pods that go so that a workload can have their place.
 
-    Whoever carries it out notes down first which nodes the workload's pods are to get, so that
+    The evictor notes down first which nodes the workload's pods are to get, so that
     nothing of it is lost, and then ends the victims."""
 
     workload: WorkloadKey
@@ -57,7 +57,7 @@ class Eviction:
     instead_of: tuple[WorkloadKey, ...] = ()
     """Workloads whose place it was; they show it no more once it is noted down."""
     taken_back: tuple[Member, ...] = ()
-    """Pods that lose their place before anybody was told that they have it."""
+    """Pods that lose their place before it was told that they have it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Rollback:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """When a waiting workload starts, or why nobody can tell."""
+    """When a waiting workload starts, or why that is not known."""
 
     at: float | None
     """Unix time; None where it cannot be told."""

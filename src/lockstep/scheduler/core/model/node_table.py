@@ -96,7 +96,7 @@ class NodeTable:
         self.used: IntArray = np.zeros((width, capacity), dtype=np.int64)
         self.free: IntArray = np.zeros((width, capacity), dtype=np.int64)
         self.held: IntArray = np.zeros((width, capacity), dtype=np.int64)
-        """What is kept free for somebody who is to come; nobody else may take it."""
+        """What is kept free for pods that are to come; no other pod may take it."""
         self.live: BoolArray = np.zeros(capacity, dtype=bool)
         self.ready: BoolArray = np.zeros(capacity, dtype=bool)
         self.schedulable: BoolArray = np.zeros(capacity, dtype=bool)
@@ -140,11 +140,11 @@ class NodeTable:
         return self.layout(row) if row is not None else NO_DEVICES
 
     def free_devices(self, row: int) -> int:
-        """Return the mask of a node's healthy devices that nobody holds, nor a share of them."""
+        """Return the mask of a node's healthy devices that no pod holds, nor a share of them."""
         return self.layout(row).healthy & ~int(self.gpu_used[row] | self.gpu_shared[row])
 
     def free_nics(self, row: int) -> int:
-        """Return the mask of a node's healthy NICs that nobody holds."""
+        """Return the mask of a node's healthy NICs that no pod holds."""
         return self.layout(row).healthy_nics & ~int(self.nic_used[row])
 
     def put(self, facts: NodeInfo) -> bool:
@@ -265,7 +265,7 @@ class NodeTable:
         return (facts.layout for facts in self.facts if facts)
 
     def hold(self, row: int, columns: IntArray, amounts: IntArray, times: int = 1) -> None:
-        """Keep more (or, with a negative *times*, less) of a node free for somebody to come."""
+        """Keep more (or, with a negative *times*, less) of a node free for pods to come."""
         self._holds = True
         self.held[columns, row] += amounts * times
         self.refresh(row)
@@ -285,16 +285,16 @@ class NodeTable:
         return device_columns.begun(self.columns, there, self.held[:, rows])
 
     def release(self) -> None:
-        """Keep nothing free for anybody."""
+        """Keep nothing free any more."""
         rows = np.flatnonzero(self.held.any(axis=0))
         self.held[:] = self.gpu_kept[:] = 0
         for row in rows:
             self.refresh(int(row))
 
     def emptied(self, rows: IntArray) -> IntArray:
-        """Return what some nodes would have free with nobody on them; ill devices stay ill."""
+        """Return what some nodes would have free without any pod; ill devices stay ill."""
         found = self.free[:, rows] + self.used[:, rows] + self.held[:, rows]
-        # A card of which shares are held is not free, and yet nobody uses the whole of it.
+        # A card of which shares are held is not free, and yet no pod uses the whole of it.
         found[self.columns.card_ids["whole"]] += (begun := self._begun(rows))
         found[GPU_COLUMN] += np.bitwise_count(self.gpu_shared[rows]) + begun.sum(axis=0)
         found[GPU_COLUMN] = np.minimum(found[GPU_COLUMN], self.allocatable[GPU_COLUMN, rows])

@@ -33,8 +33,8 @@ class Reservation:
     asked: dict[str, int]
     """What the workload counts for on its place: an amount for each resource of accounts."""
     until: float
-    """Unix time at which the workload will have ended that starts so; infinity where nobody
-    knows."""
+    """Unix time at which the workload will have ended that starts so; infinity where
+    that is not known."""
     kept: dict[str, tuple[IntArray, IntArray]] = field(default_factory=dict)
     """By node where anything is kept free now: the columns of the table, and how much of each."""
 

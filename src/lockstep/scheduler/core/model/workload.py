@@ -67,18 +67,18 @@ class Member:
     workload: WorkloadKey | None = None
     """What the pod waits with; None for other schedulers' pods."""
     rank: int | None = None
-    """Its place among the pods of its job, as whoever made it says; None where nobody does."""
+    """Its place among the pods of its job, as its maker says; None where it does not."""
     since: float | None = None
     """When it got its node or started there, in Unix time; None where that is not known."""
     scheduled: float | None = None
     """When it got its node, as the API server says; left out once it is known when it started."""
     runtime: float | None = None
-    """Seconds that it is expected to run; None where nobody says so."""
+    """Seconds that it is expected to run; None where that is not stated."""
     preempts: bool = True
     aligns: bool = False
     """Whether it says itself how its devices are to be aligned, whatever its gang says."""
     tentative: bool = False
-    """Whether nobody has been told yet of the node that we decided on."""
+    """Whether it was not told yet of the node that we decided on."""
     nominated: str = ""
     """The node that was being made free for it when it was last heard of."""
     named_queue: str = ""

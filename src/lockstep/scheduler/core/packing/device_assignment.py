@@ -78,7 +78,7 @@ def _shares(
 
 
 def _alone(table: NodeTable, row: int, count: int) -> Grant:
-    """Return so many whole GPUs for one pod, where nobody goes by anything else."""
+    """Return so many whole GPUs for one pod, where no pod there goes by anything else."""
     if not count:
         return NOTHING
     nics = table.free_nics(row) if table.nic_used[row] else 0
@@ -111,7 +111,7 @@ def _whole(
     if left is not None:
         whole = table.columns.card_ids["whole"]
         free &= mask_of(np.flatnonzero(left[whole] > 0).tolist())
-    # Who needs no NIC leaves the roots that have some to others, once any of them is taken.
+    # A pod that needs no NIC leaves the roots that have some to others, once any of them is taken.
     nics = table.free_nics(row) if table.nic_used[row] else 0
     pool = nearest_gpus.choose(layout, free, count, nics)
     for i in plain:

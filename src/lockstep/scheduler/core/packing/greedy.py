@@ -1,4 +1,4 @@
-"""The quick way to pack: one shape after the other, and nobody is moved again."""
+"""The quick way to pack: one shape after the other, and no pod is moved again."""
 
 from __future__ import annotations
 

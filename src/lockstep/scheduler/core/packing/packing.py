@@ -40,7 +40,7 @@ class DomainNodes:
     rows: IntArray
     """The rows of the nodes."""
     room: list[IntArray]
-    """For each item, how many of its members each node holds while nobody else comes."""
+    """For each item, how many of its members each node holds while no other item comes."""
     eligible: list[BoolArray]
     """For each item, which of the nodes its members may stand on."""
     liking: list[FloatArray]

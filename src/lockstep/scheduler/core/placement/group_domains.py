@@ -31,7 +31,7 @@ BETTER = 16
 """Further choices tried for more of the members that are wanted beyond what is needed."""
 Choice = BoolArray | None
 """Nodes that are open to a group; None: all that are open to its members."""
-NOBODY = Quota(0, 0)
+NO_PODS = Quota(0, 0)
 Together = tuple[tuple[int, int], ...]
 """Groups that compete for nodes, each with the number of its choice."""
 
@@ -231,7 +231,7 @@ class GroupDomains:
     def _together(self, chosen: Sequence[int], number: int) -> Together:
         """Return a group, and which of those before it compete with it, with what they chose.
 
-        Limits are for all groups together, and who competes for them is not told apart.
+        Limits are for all groups together, and competitors for them are not told apart.
         """
         found = {number}
         area = self._area(number, chosen[number])
@@ -303,7 +303,7 @@ class GroupDomains:
 def _only(together: Together, quotas: Sequence[Quota]) -> list[Quota]:
     """Return the quotas of some groups, and none for the others."""
     groups = {group for group, _ in together}
-    return [quota if group in groups else NOBODY for group, quota in enumerate(quotas)]
+    return [quota if group in groups else NO_PODS for group, quota in enumerate(quotas)]
 
 
 def _kind(problem: Problem, group: int) -> Hashable:

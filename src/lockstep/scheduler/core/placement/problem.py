@@ -32,7 +32,7 @@ class Bounds:
     required: int | None
     preferred: int | None
     standing: tuple[int, ...]
-    """Rows of the members that have nodes; whoever joins must share their domain."""
+    """Rows of the members that have nodes; members that join must share their domain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class _Builder:
         roll: BundledRanks,
     ) -> None:
         waiting = [bundle for bundle in roll.bundles if bundle.waiting]
-        # Those that have begun come first: nobody else can complete them.
+        # Those that have begun come first: no other pod can complete them.
         waiting.sort(key=lambda bundle: not bundle.standing)
         level = self._cluster.table.tiers.nvlink
         need, want = sum(m.need for m in ranked), sum(m.want for m in ranked)

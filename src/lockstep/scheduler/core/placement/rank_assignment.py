@@ -1,4 +1,4 @@
-"""Who of a workload gets which of the places that its packing found.
+"""Which members of a workload get which of the places that its packing found.
 
 Members without ranks get neighbouring places in the order of their names. Those that hold ranks
 are laid out by what their ranks say to each other; where the domain has room to spare, other
@@ -52,7 +52,7 @@ def seated(
     """Yield each node that gets members, by row and in network order, with those members."""
     problem = ground.problem
     rows = network_order(ground.table, area.rows[np.flatnonzero(packing.counts.any(axis=0))])
-    if ground.tiers_of_policy is not None:  # who goes first when the workload shrinks comes last
+    if ground.tiers_of_policy is not None:  # what goes first on shrinking comes last
         rows = rows[np.argsort(ground.tiers_of_policy[rows], kind="stable")]
     column: IntArray = np.zeros(ground.table.capacity, dtype=np.int64)
     column[area.rows] = np.arange(len(area.rows))

@@ -9,8 +9,8 @@ from lockstep.scheduler.core.model.workload import Workload
 
 
 def last_saved(workload: Workload) -> float | None:
-    """Return the Unix time at which the workload's work was last saved; None where nobody says
-    so.
+    """Return the Unix time at which the workload's work was last saved; None where that
+    is not stated.
     """
     if workload.gang is None:
         return None
@@ -26,7 +26,7 @@ def checkpointed(workload: Workload) -> bool:
 def lost_work(workload: Workload, since: float, now: float) -> float:
     """Return the seconds of work that end with its place, which it has had *since*.
 
-    That is the work since it was last saved; where nobody says when, at most what the workload
+    That is the work since it was last saved; where no time is stated, at most what the workload
     promises to save within."""
     saved = last_saved(workload)
     if saved is not None:

@@ -1,6 +1,6 @@
-"""Standing where it was planned: whoever leaves first, and whoever else gets a place meanwhile.
+"""Standing where it was planned, whichever victim leaves first and whatever is placed meanwhile.
 
-A place chosen anew when the first victims have gone would depend on who of them is quickest.
+A place chosen anew when the first victims have gone would depend on which of them is quickest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ room."""
 def as_planned(
     cluster: Cluster, workload: Workload, problem: Problem, nomination: Nomination
 ) -> Placement | None:
-    """Return the place that a workload was to get, while it is kept for nobody; None where it is
+    """Return the place that a workload was to get, while it is kept for none; None where it is
     not free, or where more is to be decided about it than whether it is.
     """
     waiting = {member.name: member for member in chain.from_iterable(problem.members)}
@@ -48,7 +48,7 @@ def as_planned(
 
 
 def awaits(cluster: Cluster, nomination: Nomination, now: float) -> bool:
-    """Return whether a workload still waits for those who leave its place, and for nothing else."""
+    """Return whether a workload still waits for pods that leave its place, and for nothing else."""
     if nomination.version != cluster.table.version:
         return False
     if not nomination.since <= now < nomination.since + VICTIM_SECONDS:

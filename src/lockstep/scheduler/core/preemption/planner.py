@@ -72,7 +72,7 @@ class PreemptionPlanner:
     def find(self, rows: BoolArray | None = None) -> PreemptionPlan | None:
         """Return the plan, on some rows alone where they are given.
 
-        None when it would fit without anybody going but those that leave anyway, and when it would
+        None when it would fit with only those going that leave anyway, and when it would
         not even if all went whose place it may take.
         """
         state = WhatIf(self._cluster, self._leaving)
@@ -110,7 +110,7 @@ class PreemptionPlanner:
         return self._verified(state, kept, placement, chunks[:number])
 
     def _allowed(self, state: WhatIf, gone: Sequence[Victim]) -> bool:
-        """Return whether no limit forbids the workload every place with these gone, and who leaves.
+        """Return whether no limit forbids the workload every place without these and the leaving.
 
         It is asked before anything is moved for a search that would end there.
         """
@@ -128,7 +128,7 @@ class PreemptionPlanner:
             return [(over.account, over.resource, over.short) for over in passed]
 
     def _chunks(self) -> list[Victim]:
-        """Return who may go, the cheapest first."""
+        """Return the pods that may go, the cheapest first."""
         spared = {member.key for member in self._leaving}
         found = []
         for holder in self.rights.victims(spared):
@@ -149,7 +149,7 @@ class PreemptionPlanner:
                 lost_work(workload, since, now) if workload is not None else max(0.0, now - since)
             )
         lost = at_stake * size
-        # Spares of anybody before the members of anybody that work. Members of one gang that cost
+        # Spares of all gangs before members of any gang that work. Members of one gang that cost
         # the same stay in the order given: the last ones go first.
         works = any(member.key not in holder.spares for member in members)
         cost = (works, whole, holder.priority, lost, size, holder.key)

@@ -21,7 +21,7 @@ from lockstep.scheduler.core.util.array_types import BoolArray
 
 
 class Preemptor:
-    """Plans evictions and sees to it that what they free goes to whom it was freed for."""
+    """Plans evictions and sees to it that what they free goes where it was freed for."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -41,7 +41,7 @@ class Preemptor:
     def told(self) -> list[Member]:
         """Return the pods of which it is written down that they go, and which do not go yet.
 
-        Whoever wrote that may have ended in the middle of a gang.
+        The leader that wrote that may have ended in the middle of a gang.
         """
         found = []
         for key in self._warned:
@@ -71,7 +71,7 @@ class Preemptor:
         )
 
     def wake_at(self, now: float) -> float | None:
-        """Return when to look again for those who have waited for their victims for long enough."""
+        """Return when to look again for workloads that have waited their time for victims."""
         return min(
             (
                 one.since + nominated_placement.VICTIM_SECONDS
@@ -87,7 +87,7 @@ class Preemptor:
         return known and bool(workload.nominated) and not self.nominations.passes_on(workload.key)
 
     def worth_a_look(self, workload: Workload, problem: Problem) -> bool:
-        """Return, at little cost, whether there may be somebody whose place the workload may
+        """Return, at little cost, whether there may be a pod whose place the workload may
         take.
         """
         if not self._cluster.ledger.active or workload.half_placed:
@@ -101,7 +101,7 @@ class Preemptor:
     def evict_for(
         self, workload: Workload, problem: Problem, now: float, rows: BoolArray | None = None
     ) -> tuple[Eviction | None, bool]:
-        """Return who goes for a workload that has no place, and keep that place free.
+        """Return which pods go for a workload that has no place, and keep that place free.
 
         It is on some *rows* alone where they are given. Beside it stands whether to ask again when
         bindings that are under way have ended.
@@ -129,7 +129,7 @@ class Preemptor:
         for one in taken:
             self.nominations.drop(one.workload)
             self._cluster.touched.add(one.workload)
-        # They may not have been told to go yet; whoever was to tell them gives up now.
+        # They may not have been told to go yet; the eviction that was to tell them is dropped.
         victims = tuple(member for member in leaving if member.key in names)
         before = tuple(one.workload for one in taken)
         return self._nominate(
@@ -156,7 +156,7 @@ class Preemptor:
     def _planners(
         self, workload: Workload, problem: Problem, leaving: Sequence[Member], now: float
     ) -> Iterator[PreemptionPlanner]:
-        """Yield who plans for a workload, by what it may claim; nobody has to go for members
+        """Yield the planners for a workload, by what it may claim; no pod has to go for members
         that it can do without.
         """
         for claim in claims(self._cluster, workload, problem.least):
@@ -214,7 +214,7 @@ class Preemptor:
             self.nominations.add(found)
 
     def _taken_over(self, found: Nomination, workload: Workload, problem: Problem) -> bool:
-        """Return whether a place is another's by now: it cannot be both's, whoever still leaves.
+        """Return whether a place is another's by now: it cannot be both's, whatever still leaves.
 
         Where victims have not been told yet that cannot be seen, and the workload is let go as
         well: it plans anew behind the other, counting on those that do leave."""
@@ -227,7 +227,7 @@ class Preemptor:
     def stand(
         self, workload: Workload, problem: Problem, now: float
     ) -> tuple[Placement | None, Eviction | None]:
-        """Return where a nominated workload stands now; else who else has to go for its place.
+        """Return where a nominated workload stands now; else what else has to go for its place.
 
         Where the place can come about no more, the workload waits again like the others.
         """

@@ -37,7 +37,7 @@ class Claim:
 def claims(cluster: Cluster, workload: Workload, problem: Problem) -> Iterator[Claim]:
     """Yield what a workload may claim: wherever it goes first, then on models guaranteed to it.
 
-    In each queue around it these are the models guaranteed there, up to what nobody uses, and up to
+    In each queue around it these are the models guaranteed there, up to what is unused, and up to
     what no more important workload holds; at last up to the least of all these.
     """
     yield Claim(admission.asked(cluster, problem), problem)

@@ -1,4 +1,4 @@
-"""What those who have gone leave beyond what a workload takes at its place."""
+"""What the pods that have gone leave beyond what a workload takes at its place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Lacking = Iterable[tuple[Account, str, int]]
 
 
 class Reprieve:
-    """Room on the nodes of a placement and quota, used up by whoever may stay after all."""
+    """Room on the nodes of a placement and quota, used up by the pods that may stay after all."""
 
     def __init__(
         self, table: NodeTable, gone: Sequence[Victim], placement: Placement, lacking: Lacking
@@ -50,11 +50,11 @@ class Reprieve:
 
 
 def _given(chunks: Sequence[Victim], account: Account, name: str) -> int:
-    everybody = account.parent is None  # the whole cluster
+    whole_cluster = account.parent is None
     members = [
         member
         for chunk in chunks
-        if everybody or account in chunk.account.chain
+        if whole_cluster or account in chunk.account.chain
         for member in chunk.members
     ]
     return sum(m.charged.get(name, 0) for m in members)

@@ -1,7 +1,7 @@
 """A more important workload gets the place that is being freed for a less important one of its
 queue.
 
-Nobody more has to go for it. Why that cannot go round in circles either is told in ADR 0053: the
+No further pod has to go for it. Why that cannot go round in circles either is told in ADR 0053: the
 workload must be secured at least as deep in the tree as the one whose place it takes over.
 """
 
@@ -27,7 +27,7 @@ from lockstep.scheduler.core.util.array_types import BoolArray
 def weaker(cluster: Cluster, workload: Workload) -> list[Nomination]:
     """Return the nominations in a workload's queue that are less important, the least one first.
 
-    Places that belong to a plan of moves are left out: who moves has nowhere to go back to.
+    Places that belong to a plan of moves are left out: a gang that moves has nowhere to go back to.
     """
     priority = cluster.priorities.of(workload)
     found = []
@@ -51,7 +51,7 @@ def place_after(
     leaving: Sequence[Member],
     rows: BoolArray | None = None,
 ) -> Placement | None:
-    """Return where a workload stands, within all limits, once those have left who are leaving.
+    """Return where a workload stands, within all limits, once the leaving pods have left.
 
     It is on some *rows* alone where they are given, and nowhere that is kept for others.
     """

@@ -78,7 +78,7 @@ class _Secured(NamedTuple):
 
 
 class VictimPolicy:
-    """What one workload may take, from whom."""
+    """What one workload may take, and from which others."""
 
     def __init__(
         self, cluster: Cluster, account: Account, priority: int, asked: Amounts, may: bool
@@ -91,10 +91,10 @@ class VictimPolicy:
         self._may = may and account.preempts
         self._secured: dict[Account, _Secured] = {}
         self.unsettled = False
-        """Whether somebody was passed over because bindings of theirs are under way."""
+        """Whether a workload was passed over because its bindings are under way."""
 
     def any(self) -> bool:
-        """Return, at little cost, whether there may be somebody to take from."""
+        """Return, at little cost, whether there may be a workload to take from."""
         return self._own_lower() or any(True for _ in self._debtors())
 
     def _own_lower(self) -> bool:
@@ -206,7 +206,7 @@ class _Hold:
     def __init__(self, node: Account) -> None:
         self._guaranteed = node.guaranteed
         self._contested = node.managed if any(node.guaranteed.values()) else set[str]()
-        # What parts keep for themselves is theirs before anybody else's in this queue.
+        # What parts keep for themselves is theirs before any other's in this queue.
         self.taken: Amounts = {name: node.idle(name) for name in self._contested}
 
     def minimums(self, there: Iterable[Holder]) -> list[Holder]:

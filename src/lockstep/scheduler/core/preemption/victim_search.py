@@ -1,4 +1,4 @@
-"""The one search for who must be gone, for preemption, reclaim and defragmentation.
+"""The one search for the pods that must go, for preemption, reclaim and defragmentation.
 
 The candidates are in the order of what losing them costs. As more of them go the workload can only
 fit better, so the shortest beginning of that order with which it fits is found by halving.

@@ -79,7 +79,7 @@ class Account:
     """What is guaranteed and not lent: taken from the others even while it is idle."""
     used: Amounts = field(default_factory=dict)
     claimed: Amounts = field(default_factory=dict)
-    """What is used and, in the parts, kept; the same object as ``used`` where nobody keeps any."""
+    """What is used and, in the parts, kept; the same object as ``used`` where none is kept."""
     holding: dict[WorkloadKey, dict[PodKey, Member]] = field(default_factory=dict)
     """The workloads that have pods with nodes directly in this queue."""
     priorities: dict[WorkloadKey, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Fair share: who has how much beyond what it was promised, by its dominant resource."""
+"""Fair share: how much each account has beyond what it was promised, by its dominant resource."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who holds how much: the accounts of all queues, kept by every pod that gets or loses a node.
+"""The accounts of all queues, kept by every pod that gets or loses a node.
 
 The accounts stand in a tree. A queue whose parent is missing, or that would be part of itself, is
 a top queue and says so. What names a queue that does not exist has an account without limits.
@@ -41,7 +41,7 @@ class Ledger:
         self.reserved: dict[str, Amounts] = {}
         """By account, what of its ceilings is kept for those to whom a time is promised."""
         self.moved: set[tuple[str, WorkloadKey]] = set()
-        """By account, workloads of which pods have come, gone or changed; whoever goes by it
+        """By account, workloads of which pods have come, gone or changed; its reader
         clears it."""
         self.built = 0
         """Moves whenever the accounts have been built anew."""
@@ -54,7 +54,7 @@ class Ledger:
         self._charges: dict[int, Amounts] = {}
 
     def set(self, queue: Queue) -> bool:
-        """Take in a queue; return whether that changes what anybody may use.
+        """Take in a queue; return whether that changes what any workload may use.
 
         Raises:
             ValueError: when an amount is not a quantity.
@@ -203,7 +203,7 @@ class Ledger:
     def enter(self, member: Member, queue: str, card: CardKind) -> Account | None:
         """Count a pod that has got a node; return its account where its workload is new there.
 
-        Whoever counts it says then how important the workload is.
+        The account that counts it says then how important the workload is.
         """
         account = self.account(queue)
         charged = self.charged(member.shape, card)

@@ -1,6 +1,6 @@
 """Past use of queues over restarts: what is shown of it, and what a new leader makes of that.
 
-Whoever reads it goes by what the queue uses now, as if that had been so since it was written. So
+A reader goes by what the queue uses now, as if that had been so since it was written. So
 it need not be written again for as long as the use stays the same.
 """
 
@@ -46,7 +46,7 @@ def recalled(status: QueueStatus, account: Account, now: float) -> dict[str, flo
     try:
         shown = amounts_of(status.average_use)
     except ValueError:
-        return {}  # somebody else has written there
+        return {}  # another writer's value
     return decayed(shown, account.used, max(0.0, now - at), account.half_life)
 
 

@@ -97,7 +97,7 @@ def tensor_stride(split: Parallelism, ranks: int) -> int:
 
 
 def collectives(split: Parallelism, ranks: int) -> list[Collective]:
-    """Return who talks to whom, and how much, in one step of a job with so many ranks.
+    """Return which ranks talk to each other, and how much, in one step of a job with so many ranks.
 
     Raises:
         ValueError: as for ``grids``.

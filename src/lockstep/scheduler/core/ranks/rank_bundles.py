@@ -139,7 +139,7 @@ def torn(workload: Workload, *, across: bool) -> str:
 def _numbered(workload: Workload) -> Iterator[tuple[int, int, Member]]:
     """Yield the place among all that hold ranks, the group and the member, for each of them.
 
-    The place is the rank that whoever made the pods gave them, less those before that hold none;
+    The place is the rank that the maker of the pods gave them, less those before that hold none;
     without it their order by name.
     """
     ahead = before = 0

@@ -209,7 +209,7 @@ class Climber:
         spare = np.flatnonzero(left)
         units = task.talk.units
         self.place = np.concatenate([place, spare])
-        """By unit its slot; slots left over hold units that talk to nobody."""
+        """By unit its slot; slots left over hold units that talk to no other."""
         self._units = units
         self._kind = task.slots.kind[self.place]
         self._free = np.concatenate([~task.fixed, np.ones(len(spare), dtype=bool)])

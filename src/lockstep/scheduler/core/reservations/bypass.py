@@ -63,7 +63,7 @@ class Bypass:
     def open_to(self, heeded: Heeded) -> BoolArray | None:
         """Return the rows on which others may go for a workload's sake; None where that is all.
 
-        What ends on the reserved place is kept for whom it is reserved: a workload that heeds the
+        What ends on the reserved place is kept for its reservation: a workload that heeds the
         reservation could not stand there, and its victims would have gone for nothing.
         """
         held, table = self._cluster.reservations.room, self._cluster.table
@@ -123,7 +123,7 @@ class Bypass:
         kept.
 
         Of its own queue that may also be an older one, which has lost its place and waits again. Of
-        another queue it may be one that claims what is guaranteed there from who would borrow it.
+        another queue it may be one that claims what is guaranteed there from a borrower.
         """
         if workload.queue != held.queue:
             return priority > held.priority or self._claims(workload, held)

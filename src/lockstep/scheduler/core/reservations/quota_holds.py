@@ -62,7 +62,7 @@ class QuotaHolds:
         held.given = {one.name: by(one, held.at, names) for one, names in accounts.items()}
 
     def settle(self) -> None:
-        """Keep of limits from everybody what must be left to reservations for ever."""
+        """Keep of limits from all workloads what must be left to reservations for ever."""
         self._around, self._left = {}, {}
         self.version += 1
         if self._cluster.ledger.specs:

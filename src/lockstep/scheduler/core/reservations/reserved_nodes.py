@@ -42,7 +42,7 @@ def reserved(
 
 def until_of(workload: Workload, at: float) -> float:
     """Return when a workload will have ended that starts as promised, or a moment after;
-    infinity where nobody knows.
+    infinity where that is not known.
     """
     return inf if workload.runtime is None else at + workload.runtime + GRACE
 
@@ -78,7 +78,7 @@ def hold(cluster: Cluster, held: Reservation, times: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Who ends on a reserved place in time, by the run times that are stated."""
+    """The pods that end on a reserved place in time, by the run times that are stated."""
 
     now: float
     """Unix time at which that was asked."""
@@ -86,13 +86,13 @@ class Ending:
     freed: dict[str, IntArray]
     """By node, what they free there."""
     cards: dict[str, int]
-    """By node, the mask of the GPUs that nobody has a share of once they have left."""
+    """By node, the mask of the GPUs of which no pod has a share once they have left."""
     next: float | None
     """When the next of them is to end; None where none says when."""
 
     @classmethod
     def on(cls, cluster: Cluster, held: Reservation, now: float) -> Ending:
-        """Return who ends on a place in time, as far as is known at a Unix time."""
+        """Return the pods that end on a place in time, as far as is known at a Unix time."""
         members, freed, cards, ends = [], {}, {}, []
         for node in held.wanted:
             there = cluster.on_node(node)
@@ -106,7 +106,7 @@ class Ending:
 
 
 def _whole_without(cluster: Cluster, node: str, going: Collection[Member]) -> int:
-    """Return the mask of a node's healthy GPUs that nobody holds once some pods have left."""
+    """Return the mask of a node's healthy GPUs that no pod holds once some have left."""
     left = {member.key for member in going}
     staying = held_by(m for m in cluster.on_node(node) if m.key not in left)
     return cluster.table.layout_of(node).healthy & ~(staying.gpus | staying.shared)
@@ -142,7 +142,7 @@ def keep(cluster: Cluster, held: Reservation, ending: Ending) -> None:
 def _shares_of(cluster: Cluster, held: Reservation, ending: Ending, node: str) -> dict[int, int]:
     """Return what is to be kept of single cards, so that as many as are wanted are whole in time.
 
-    Those that are in use until then come first: only of the rest somebody could have shares.
+    Those that are in use until then come first: only of the rest could another pod have shares.
     """
     table, ids = cluster.table, cluster.table.columns.card_ids
     row, wanted = table.rows.get(node), int(held.wanted[node][GPU_COLUMN])

@@ -1,8 +1,8 @@
 """The quota that is kept for those to whom a time is promised.
 
-Of each limit so much is kept from whoever asks as it must leave free while it runs: at the time of
-each promise what those need who start and run by promise then, less what standing pods will have
-given back. Whoever has ended before a promise falls due leaves that alone.
+Of each limit so much is kept from a workload as it must leave free while it runs: at the time of
+each promise what those need that start and run by promise then, less what standing pods will have
+given back. A workload that has ended before a promise falls due leaves that alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def needed(
     gone: Mapping[str, Amounts] = NOTHING,
     accounts: Iterable[str] | None = None,
 ) -> dict[str, Amounts]:
-    """Return by account how much of what its ceilings leave must be left to promises by who runs
+    """Return by account how much of what its ceilings leave must be left to promises by what runs
     from *start* to *end*, once so much has been given back in each.
     """
     if accounts is None:

@@ -35,7 +35,7 @@ def can_be_kept(
 ) -> bool:
     """Return whether a workload can start at its time and place, while nothing is kept for it yet.
 
-    Who is to end ends in time, and nobody comes who would not heed the promise.
+    What is to end ends in time, and nothing comes that would not heed the promise.
     """
     if not still_asked(cluster, held, workload) or not comes_about(cluster, held, ending):
         return False
@@ -93,7 +93,7 @@ def still_asked(cluster: Cluster, held: Reservation, workload: Workload) -> bool
 
 
 def _counted(cluster: Cluster, account: Account, held: Reservation, now: float) -> list[Member]:
-    """Return who ends in time of those who count in a queue or in one of those around it."""
+    """Return the pods that end in time of those that count in a queue or in one around it."""
     counted = cluster.ledger.counted(account.chain[-1])
     return [member for member in counted if ends_in_time(cluster, member, held, now)]
 

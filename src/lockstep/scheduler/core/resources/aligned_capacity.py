@@ -136,7 +136,7 @@ def take(free: IntArray, grant: Grant, shape: AlignedRequests) -> None:
             for kind in cards:
                 free[cards[kind][card]] = 0
             continue
-        if free[cards["whole"][card]] > 0:  # nobody can have it whole any more
+        if free[cards["whole"][card]] > 0:  # no pod can have it whole any more
             free[[GPU_COLUMN, cards["whole"][card]]] -= 1
         free[cards["compute"][card]] -= shape.share.compute
         free[cards["memory"][card]] -= shape.share.memory

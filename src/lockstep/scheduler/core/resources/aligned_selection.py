@@ -1,6 +1,6 @@
 """Which devices of a node a pod gets that takes NICs or says how close together they must be.
 
-What is picked leaves most to those who come: whole domains and roots before parts of them, the
+What is picked leaves most to later pods: whole domains and roots before parts of them, the
 fullest first, and never a device without which the next pods alike would find no room.
 """
 

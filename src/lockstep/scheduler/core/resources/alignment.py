@@ -128,7 +128,7 @@ class Stock(NamedTuple):
     quotas: tuple[int, ...] = ()
     """By socket of the layout how many such pods its CPUs and memory hold."""
     begun: int = 0
-    """The mask of the cards of which somebody has a share; for pods that take shares."""
+    """The mask of the cards of which a pod has a share; for pods that take shares."""
 
 
 class DevicePart(NamedTuple):

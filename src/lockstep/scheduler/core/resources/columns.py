@@ -97,7 +97,7 @@ def _host_ports(spec: PodSpec) -> Iterable[str]:
 
 
 CARD_KINDS = ("whole", "compute", "memory")
-"""What there is of each GPU: itself as long as nobody shares it, hundredths of it, its MiB."""
+"""What there is of each GPU: itself as long as it is not shared, hundredths of it, its MiB."""
 WHOLE_CARD = 100
 """Hundredths of compute that one GPU has."""
 SOCKET_KINDS = ("cpu", "memory")
@@ -114,7 +114,7 @@ class Columns:
         self.nic_ids: list[int] = []
         self.socket_ids: dict[str, list[int]] = {kind: [] for kind in SOCKET_KINDS}
         self.layout_column: int | None = None
-        """The column with the number of each node's layout; None until somebody goes by it."""
+        """The column with the number of each node's layout; None until a pod goes by it."""
         self.layouts: list[Layout] = []
         self._layout_numbers: dict[Layout, int] = {}
         for name in (PODS, CPU, MEMORY, GPU, NICS):

@@ -130,7 +130,7 @@ def used(columns: Columns, layout: Layout, taken: Taken) -> dict[int, int]:
 def held(columns: Columns, layout: Layout, grant: Grant, takes: Takes) -> dict[int, int]:
     """Return by column what one pod holds of a node's single devices.
 
-    A card with a share counts as touched by nobody alone: others may have shares of it too.
+    A card with a share counts as touched by no pod alone: others may have shares of it too.
     """
     if not grant or not columns.cards:
         return {}
@@ -144,7 +144,7 @@ def held(columns: Columns, layout: Layout, grant: Grant, takes: Takes) -> dict[i
 
 def begun(columns: Columns, left: IntArray, kept: IntArray) -> BoolArray:
     """Return by card, and by node where there are several, whether all of it is *left* by those
-    who are there, but not the whole may be had: shares of it are *kept* for somebody.
+    that are there, but not the whole may be had: shares of it are *kept* for another.
     """
     whole, compute, memory = (list(columns.card_ids[kind]) for kind in CARD_KINDS)
     shared = (kept[compute] > 0) | (kept[memory] > 0)

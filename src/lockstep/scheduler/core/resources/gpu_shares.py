@@ -86,7 +86,7 @@ def room_on_cards(free: IntArray, share: GpuShare, columns: Columns) -> IntArray
 
 
 def openings(free: IntArray, share: GpuShare, columns: Columns) -> IntArray:
-    """Return how many cards that nobody uses a pod with such shares would begin, by node."""
+    """Return how many unused cards a pod with such shares would begin, by node."""
     begun = (room_on_cards(free, share, columns) > 0) & (free[columns.card_ids["whole"]] <= 0)
     found: IntArray = np.maximum(share.cards - begun.sum(axis=0), 0)
     return found
@@ -113,7 +113,7 @@ def pick(
 ) -> list[int]:
     """Return the cards of one node (a column of *free*) that a pod's shares go to.
 
-    Those *liked* best come first; else cards in use before those that nobody uses, and the fullest
+    Those *liked* best come first; else cards in use before unused ones, and the fullest
     that will do. So many pods alike that are still *ahead* find room on what is left, where they
     do at all.
 

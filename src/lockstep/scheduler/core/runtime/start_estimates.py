@@ -4,9 +4,9 @@ The decider itself is played on, by the clock of simulations: what states its ru
 that has passed, nothing new comes, nothing fails; what is preempted meanwhile does again what it
 had not saved, and takes a restart longer. So an estimate is what the scheduler would do,
 passing and preemption included, and not a second opinion. What states no run time never ends;
-whoever waits for that has no estimate and is told whom it waits for, which is tried out too.
+a workload that waits for that has no estimate and learns what it waits for; that is tried too.
 
-It uses up the cluster that it is given. Whoever goes on with that plays on a copy.
+It uses up the cluster that it is given. A caller that goes on with that plays on a copy.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class StartEstimates:
     # The present.
 
     def _take_in_limits(self) -> None:
-        """Let those give up whom their jobs end when they have waited for too long."""
+        """Let those give up that their jobs end when they have waited for too long."""
         for workload in list(self._cluster.workloads.values()):
             gang = workload.gang
             stated = gang.metadata.annotations.get(MAX_WAIT_ANNOTATION) if gang else None
@@ -199,7 +199,7 @@ class StartEstimates:
             self._cluster.remove_gang(key.namespace, key.name)
 
     def stand(self, placement: Placement) -> None:
-        """Note who starts, and when it ends."""
+        """Note which workload starts, and when it ends."""
         key = placement.workload
         self._runs.setdefault(key, []).extend(one.member for one in placement.assignments)
         if key in self._open:
@@ -222,7 +222,7 @@ class StartEstimates:
             self._lose(move.victims)
 
     def stumble(self, key: WorkloadKey, error: Exception) -> None:
-        """Tell a workload over which the decision fails that nobody knows more of it."""
+        """Tell a workload over which the decision fails that no more is known of it."""
         self._tell(key, Estimate(None, internal_error("deciding about it", error).message))
 
     def give_up(self, key: WorkloadKey, verdict: Verdict) -> None:
@@ -263,7 +263,7 @@ class StartEstimates:
     # What never ends.
 
     def _go_beyond(self) -> bool:
-        """Take away what never ends and see who starts then; return whether anybody did."""
+        """Take away what never ends and see what starts then; return whether anything did."""
         self._beyond = True
         for key, members in self._runs.items():
             for node in dict.fromkeys(member.node for member in members):
@@ -272,7 +272,7 @@ class StartEstimates:
             self._end(key)
         before = len(self._open)
         self._clock.settle()
-        for key in list(self._runs):  # what is placed now and would end is in nobody's way
+        for key in list(self._runs):  # what is placed now and would end is in no workload's way
             if self._end_of(key) is not None:
                 self._end(key)
         if len(self._open) < before:
@@ -282,7 +282,7 @@ class StartEstimates:
         return False
 
     def _whom(self, key: WorkloadKey, nodes: Collection[str]) -> str:
-        """Return in words what never ends where a workload would go; others' names are nobody's."""
+        """Return in words what never ends where a workload would go; others' names stay unsaid."""
         there = dict.fromkeys(k for node in sorted(nodes) for k in self._in_the_way.get(node, ()))
         unknown = [one for one in there if one not in self._overdue]
         blamed = unknown or list(there)

@@ -79,7 +79,7 @@ class Tally:
         self.total = 0.0
         """Moves with every request: the weight of all of them."""
         self.latest = -REBASE
-        """The moment of the latest of them; of older ones nobody needs to know how old."""
+        """The moment of the latest of them; how old older ones are does not matter."""
 
     def add(self, ask: PastRequest, moment: float, pods: float = 1.0) -> None:
         """Count requests that were made at a moment."""

@@ -48,7 +48,7 @@ class DemandStore:
         self._recalled: dict[str, list[_Count]] = {}
         """By queue what it was found to keep, until the time is known."""
         self.flaws: dict[str, str] = {}
-        """By queue what of its status could not be read; whoever tells people consumes it."""
+        """By queue what of its status could not be read; the teller of events consumes it."""
 
     def recall(self, queue: Queue) -> None:
         """Take in what a queue keeps, when it is first seen: later it shows what is known here."""

@@ -94,7 +94,7 @@ def filters(table: NodeTable, shape: PodShape) -> Iterator[Filter]:
 
 
 def _unknown_inside(table: NodeTable, shape: PodShape) -> Iterator[Filter]:
-    """Yield what nodes must state before anybody can tell that devices are aligned there."""
+    """Yield what nodes must state before it can be told that devices are aligned there."""
     required, column = shape.alignment.required, table.columns.layout_column
     if not required or column is None:
         return

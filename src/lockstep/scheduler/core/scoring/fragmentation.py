@@ -118,7 +118,7 @@ class Foresight:
         self._weights = np.zeros((len(nodes.models), len(shapes)))
         self._several: dict[tuple[Shape, frozenset[str]], float] = {}
         self.price: FloatArray = np.ones(len(nodes.models))
-        """What an idle milli of each model costs whoever takes it, beside what places cost."""
+        """What an idle milli of each model costs the pod that takes it, beside what places cost."""
         self.weighed = self.priced = 0
         """Move with the weights and with the price: ratings of before do not compare."""
         self._weighed_at = self._priced_at = 0
@@ -127,7 +127,7 @@ class Foresight:
         self._reprice(nodes, self._weighed_at)
 
     def keep_up(self, nodes: GpuMilliNodes) -> None:
-        """Look afresh at what room is left to whom once enough has been given out or back."""
+        """Look afresh at what room is left to which pods once enough has been given out or back."""
         idle = int(nodes.idle.sum())
         if abs(idle - self._priced_at) >= REPRICE * nodes.capacity:
             self._reprice(nodes, idle)
@@ -208,8 +208,8 @@ class Foresight:
     ) -> tuple[FloatArray, IntArray, FloatArray]:
         """Return the rating of spots for shares; *left* is what each card would have left.
 
-        It is below 0 where a card has no room. Beside the rating comes how many cards that nobody
-        uses would be begun, and the gain of the others.
+        It is below 0 where a card has no room. Beside the rating comes how many unused
+        cards would be begun, and the gain of the others.
         """
         free = spots.milli
         before = _States(spots.cpu, spots.memory, spots.idle, spots.whole)

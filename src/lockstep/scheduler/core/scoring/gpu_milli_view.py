@@ -87,7 +87,7 @@ class GpuMilliView:
     def _renew(self, rows: IntArray) -> None:
         table, nodes = self._table, self.nodes
         found = self.spots(rows, table.free[:, rows])
-        # What nobody can be put on is no room for anybody.
+        # A node that takes no pods has no room.
         closed = ~(table.ready[rows] & table.schedulable[rows])
         for one in (found.milli, found.idle, found.whole):
             one[closed] = 0

@@ -23,7 +23,7 @@ from lockstep.scheduler.core.util.array_types import FloatArray, IntArray
 
 GPU_WEIGHT = 10.0
 CARD_WEIGHT = 1000.0
-"""What beginning a card that nobody uses weighs in the liking of pods that take shares."""
+"""What beginning an unused card weighs in the liking of pods that take shares."""
 GROWTH = 1.25
 """How much more must have come since the last time before it is asked anew what usually comes."""
 SHAPES = 4096
@@ -102,7 +102,7 @@ class Fullest:
 
 
 class Emptiest(Fullest):
-    """Goes to the emptiest node, which is another one as soon as it took somebody."""
+    """Goes to the emptiest node, which is another one as soon as it took a pod."""
 
     steady = False
 
@@ -133,7 +133,7 @@ class ForesightPreference:
             self._follow(origin)
 
     def keep_up(self) -> None:
-        """Learn from what came since, and look afresh at what room is left to whom."""
+        """Learn from what came since, and look afresh at what room is left to which pods."""
         nodes = self._view.refresh()
         if self._origin is not None:
             self._origin.keep_up()

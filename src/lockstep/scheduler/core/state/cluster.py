@@ -71,7 +71,7 @@ class Cluster:
         self.freed = 0
         """Moves whenever something may fit that did not: what failed since need not be retried."""
         self.touched: set[WorkloadKey] = set()
-        """Workloads whose members or wishes changed; whoever consumes it clears it."""
+        """Workloads whose members or wishes changed; its reader clears it."""
         self.device_claims = ClaimBook(self.table)
         self._topologies = Topologies()
 

@@ -1,4 +1,4 @@
-"""What drivers publish, what pods claim of it, and who got what.
+"""What drivers publish, what pods claim of it, and which got what.
 
 A claim on our own driver's cards is an ask for whole GPUs: it counts in the columns, quotas and
 masks that annotations count in, so that a card granted by one is taken for the other. Whatever

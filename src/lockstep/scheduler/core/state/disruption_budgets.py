@@ -1,4 +1,4 @@
-"""PodDisruptionBudgets: how many more pods of some kind may go before somebody minds."""
+"""PodDisruptionBudgets: how many more pods of some kind may go at once."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Budgets:
         self._all.get(namespace, {}).pop(name, None)
 
     def follow(self, pods: Mapping[PodKey, Member]) -> None:
-        """Count from now on which of *pods* stand: where time is played nobody writes statuses."""
+        """Count from now on which of *pods* stand: on played time nothing writes statuses."""
         self._pods = pods
 
     def allowed(self, budget: Budget) -> int:

@@ -1,4 +1,4 @@
-"""Who stands on which node, and the account of what they take there.
+"""Which pods stand on which node, and the account of what they take there.
 
 What pods use is charged to the node table as they come and go. Single devices are counted from the
 pods that hold them, never by differences, so that no order of events leaves a device behind.

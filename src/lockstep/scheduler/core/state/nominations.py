@@ -1,4 +1,4 @@
-"""Places that are being made free for somebody: nobody else may take them meanwhile."""
+"""Places that are being made free for a workload: no other may take them meanwhile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Purpose = Literal["Preempting", "Defragmenting", "Moving"]
 
 @dataclass(slots=True)
 class Nomination:
-    """The place of one workload, and who has been told to leave it."""
+    """The place of one workload, and the pods that have been told to leave it."""
 
     workload: WorkloadKey
     nodes: dict[str, str]
@@ -75,7 +75,7 @@ class Nominations:
     def passes_on(self, key: WorkloadKey) -> bool:
         """Return whether a workload's place is another's, and the workload is still to show it.
 
-        A leader that found it shown by nobody would give it to whoever asks first.
+        A leader that found it shown by no workload would give it to the first that asks.
         """
         return any(key in one.instead_of for one in self._all.values())
 
@@ -96,7 +96,7 @@ class Nominations:
     def refresh(self) -> bool:
         """Keep the places free in rows that were given to other nodes, or are new.
 
-        Return whether everything that was kept for anybody had to be given up for that.
+        Return whether everything that was kept had to be given up for that.
         """
         if self._version == self._table.version:
             return False

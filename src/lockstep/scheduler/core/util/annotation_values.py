@@ -1,4 +1,4 @@
-"""What objects say of times and ranks in words that anybody may have written."""
+"""What objects say of times and ranks in words that any user may have written."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import numpy as np
 from lockstep.scheduler.core.util.array_types import IntArray
 
 FRONT_LIMIT = 512
-"""Vectors kept side by side; whoever needs more gives up."""
+"""Vectors kept side by side; a search that needs more gives up."""
 
 
 def undominated(vectors: IntArray) -> IntArray:
