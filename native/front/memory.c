@@ -63,8 +63,15 @@ bool reserve(int card, uint64_t bytes) {
         bury();
         fits = bytes <= limit && used_now(card) <= limit - bytes;
     }
-    if (fits) slot->used[card] += bytes;
-    else share->card[card].refused++;
+    if (fits) {
+        slot->used[card] += bytes;
+        /* Who makes the limit smaller looks afterwards at what is used; so one of both sees the other. */
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+        uint64_t latest = __atomic_load_n(&share->card[card].limit, __ATOMIC_RELAXED);
+        fits = latest == limit || !latest || used_now(card) <= latest;
+        if (!fits) slot->used[card] -= bytes;
+    }
+    if (!fits) share->card[card].refused++;
     shared_unlock(&share->lock);
     return fits;
 }

@@ -10,6 +10,7 @@
  *   latency NAME     launches once and waits; says `latency NANOSECONDS`
  *   cost             says `cost ASKING LAUNCHING`, nanoseconds of the host for a call
  *   load BYTES SECONDS           the same with copies that the host waits for
+ *   line             waits for a line of its standard input
  *   device N, fork, exec ARG..., wait SECONDS, sync, hold */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -257,6 +258,8 @@ int main(int argc, char **argv) {
             pause_for(atof(argv[++i]));
         } else if (!strcmp(what, "sync")) {
             must(cuCtxSynchronize(), "sync");
+        } else if (!strcmp(what, "line")) {
+            for (int c = getchar(); c != '\n' && c != EOF;) c = getchar();
         } else if (!strcmp(what, "hold")) {
             printf("holding\n");
             fflush(stdout);

@@ -115,6 +115,7 @@ class SharedCards:
         process = subprocess.Popen(
             (str(TENANT), *what),
             env=self.environment(name, **more),
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -212,6 +212,8 @@ class ContainerStatus(Wire, frozen=True):
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
     container_id: str = field(default="", name="containerID")
+    resources: ResourceRequirements = ResourceRequirements()
+    """What it has now, where that may differ from its spec."""
 
 
 class PodStatus(Wire, frozen=True):

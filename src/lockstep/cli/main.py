@@ -55,6 +55,7 @@ ENTRIES = (
     Entry("port-forward", JOBS, "Serve ports of a job's pod on this machine.", "inside"),
     Entry("wait", JOBS, "Wait for jobs to end, run or go.", "scaling"),
     Entry("scale", JOBS, "Change how many pods a job has.", "scaling"),
+    Entry("share", JOBS, "Change a running pod's share of its GPUs.", "share"),
     Entry("suspend", JOBS, "Take jobs off the cluster and keep them.", "lifecycle"),
     Entry("resume", JOBS, "Let suspended jobs wait for their place again.", "lifecycle"),
     Entry("restart", JOBS, "Start jobs anew, with what was changed of them.", "lifecycle"),

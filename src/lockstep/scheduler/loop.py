@@ -25,6 +25,7 @@ from lockstep.scheduler.forecaster import Forecaster
 from lockstep.scheduler.hypernode_source import HyperNodeSource
 from lockstep.scheduler.metrics import Metrics
 from lockstep.scheduler.queue_status_writer import QueueStatusWriter
+from lockstep.scheduler.share_resizer import ShareResizer
 from lockstep.scheduler.status_writer import StatusWriter
 
 log = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class Scheduler:
         self._decider = Decider(self.cluster)
         self._claims = ClaimSource(client, self.cluster, self._changed.set)
         self._binder = Binder(client, self.cluster, metrics, self._changed.set)
+        self._resizer = ShareResizer(client, self.cluster)
         self._evictor = Evictor(client, self.cluster, recorder)
         self._status = StatusWriter(
             client, recorder, self._decider, feed.informer(PODS), self._binder
@@ -116,6 +118,7 @@ class Scheduler:
             now = time.time()
             result = self._decider.decide(now, busy=self._binder.busy, limit=PODS_PER_ROUND)
             self._act(result, group)
+            self._resizer.answer(group)
             self._metrics.decision.observe(loop.time() - started)
             if result.more:
                 self._changed.set()

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.support.shared_cards import FRONT, MIB, SharedCards, uuid
 from tests.support.stub_gpus import NATIVE
@@ -45,6 +46,31 @@ def test_every_way_counts_once_and_comes_back(cards: SharedCards, way: str) -> N
     said = cards.run("one", *alloc, *alloc, "info", "free", *alloc, "free", "info")
     well = f"alloc {way} CUDA_SUCCESS"
     assert said == [well, f"alloc {way} {REFUSED}", "info 36 100", well, "info 100 100"]
+
+
+def test_share_changes_while_its_program_runs(cards: SharedCards) -> None:
+    small = cards.share("one", memory=100)
+    one, more = ("alloc", "64", "plain"), ("line", "alloc", "64", "plain", "info")
+    process = cards.start("one", *one, *more, *more, *more)
+
+    def says(line: str = "") -> list[str]:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(line)
+        process.stdin.flush()
+        return [process.stdout.readline().strip() for _ in range(2 if line else 1)]
+
+    well, refused = "alloc plain CUDA_SUCCESS", f"alloc plain {REFUSED}"
+    assert says() == [well]
+    assert says("go on\n") == [refused, "info 36 100"]
+    large = msgspec.structs.replace(small, memory=200 * MIB)
+    assert cards.shelf.resize(small, large) == 0
+    assert says("go on\n") == [well, "info 72 200"]
+    # Not below its use; down to it.
+    assert cards.shelf.resize(large, small) == 128 * MIB
+    exact = msgspec.structs.replace(small, memory=128 * MIB)
+    assert cards.shelf.resize(large, exact) == 0
+    assert says("go on\n") == [refused, "info 0 128"]
 
 
 def test_without_a_share_nothing_is_held(cards: SharedCards) -> None:

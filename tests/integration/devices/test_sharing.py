@@ -120,6 +120,29 @@ def test_two_pods_on_a_card_are_held_apart(plane: ControlPlane, gpus: StubGpus) 
     assert metrics["hami_vgpu_memory_limit_bytes", "foreign"] == 1000 << 20
     assert metrics["Device_utilization_desc_of_container", "foreign"] == pytest.approx(60, abs=3)
 
+    # Its share changes while it runs.
+    assert "1000 MiB, 40 % (before: 1000 MiB, 30 %)" in plane.ok("share", "ours", "--compute", "40")
+    refused = plane.run("share", "ours", "--compute", "41")
+    assert refused.returncode == 1
+    assert "1 hundredths of compute more are wanted of GPU 0" in refused.stderr
+    assert "which has 0 left" in refused.stderr
+    below = plane.run("share", "ours", "--memory", "500")
+    assert below.returncode == 1
+    assert "uses 600 MiB of a card, which is more than the 500 MiB" in below.stderr
+    plane.ok("share", "ours", "--memory", "700")
+
+    def resized() -> dict[str, str] | None:
+        row = shares(plane)["ours"]
+        return row if row["Memory"] == "600/700Mi" and abs(percent(row) - 40) <= 2 else None
+
+    assert eventually_sync(resized, 60, "it is held to its new size")["Compute"].endswith("/40%")
+    assert plane.ok("share", "ours").strip() == "pod/ours main: 700 MiB, 40 % of each of its cards"
+    seen = plane.read("api/v1/namespaces/default/pods/ours")["status"]["containerStatuses"][0]
+    assert seen["resources"]["limits"] == {
+        "lockstep.dev/gpu-memory": "700",
+        "lockstep.dev/gpu-compute": "40",
+    }
+
     plane.ok("delete", "pod/ours")
     eventually_sync(lambda: list(shares(plane)) == ["foreign"], 60, "its share is gone")
 

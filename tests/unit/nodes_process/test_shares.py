@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import json
+import os
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 from lockstep.api.core import ResourceRequirements
-from lockstep.api.meta import ObjectMeta
+from lockstep.api.meta import Condition, ObjectMeta
+from lockstep.api.share_sizes import GRANTED, HELD, Size
 from lockstep.devices.core.model import Card
+from lockstep.devices.sharing.region import Region
+from lockstep.devices.sharing.shelf import Grant, Shelf
 from lockstep.nodes.process.environment import Command
-from lockstep.nodes.process.shares import Entered, taken
-from lockstep.nodes.process.spec import Container, Pod, PodSpec
+from lockstep.nodes.process.shares import Entered, Shares, taken
+from lockstep.nodes.process.spec import Container, Pod, PodSpec, PodStatus
 
 CARDS = (Card(index=0, memory=1000), Card(index=1, memory=1000))
 WHOLE: dict[str, Any] = {"nvidia.com/gpu": 1}
@@ -59,3 +65,80 @@ def test_the_front_comes_before_other_libraries() -> None:
 def test_a_container_without_a_share_is_left_as_it_is() -> None:
     command = Command(["x"], {"A": "b"}, "/")
     assert Entered().joined(command) is command
+
+
+MIB = 1 << 20
+ANSWERS: list[tuple[str, dict[str, int], tuple[bool, str], tuple[int, int]]] = [
+    ("larger", {"memory": 900, "compute": 60}, (True, "900 MiB, 60 %"), (900, 60)),
+    ("one of both", {"compute": 10}, (True, "500 MiB, 10 %"), (500, 10)),
+    ("down to its use", {"memory": 300}, (True, "300 MiB, 40 %"), (300, 40)),
+    ("below its use", {"memory": 299}, (False, "uses 300 MiB of a card"), (500, 40)),
+]
+
+
+@pytest.mark.parametrize(
+    ("size", "said", "left"), [case[1:] for case in ANSWERS], ids=[c[0] for c in ANSWERS]
+)
+def test_granted_size_is_held(
+    tmp_path: Path, size: dict[str, int], said: tuple[bool, str], left: tuple[int, int]
+) -> None:
+    shares = held(tmp_path, 300)
+    found = shares.resize(wanting(size))
+    assert found is not None
+    assert (found.done, said[1] in found.message) == (said[0], True), found.message
+    memory, compute = left
+    (part,) = Region(shares.shelf.path("u", "c0")).parts()
+    assert (part.memory, part.compute) == (memory * MIB, compute)
+    (grant,) = [one for one, _ in shares.shelf.grants()]
+    assert (grant.memory, grant.compute) == (memory * MIB, compute)
+    changed = {} if left == (500, 40) else {"c0": Size(*left)}
+    assert shares.sizes(wanting(size)) == changed
+
+
+def test_nothing_is_resized_that_was_not_granted_or_is_done(tmp_path: Path) -> None:
+    shares = held(tmp_path, 0)
+    assert shares.resize(wanting({"memory": 1}, granted="False")) is None
+    assert shares.resize(wanting({"memory": 1}, kinds=())) is None
+    assert shares.resize(wanting({"memory": 1}, kinds=(GRANTED, HELD))) is None
+    assert shares.sizes(wanting({"memory": 1})) == {}
+
+
+def test_what_was_granted_counts_on_card() -> None:
+    grown = wanting({"memory": 900})
+    assert taken(pod(share(101)), [(grown, [0])], CARDS) == {0}
+    assert taken(pod(share(100)), [(grown, [0])], CARDS) == set()
+
+
+def held(place: Path, used: int) -> Shares:
+    """A share of 500 MiB and 40 hundredths of which this process uses so many MiB."""
+    shelf = Shelf(place)
+    grant = Grant(
+        namespace="",
+        pod="p",
+        container="c0",
+        uid="u",
+        cards=["GPU-0"],
+        memory=500 * MIB,
+        compute=40,
+    )
+    record = Region(shelf.put(grant)).record
+    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    record.slots = 1
+    record.slot[0].pid, record.slot[0].start = os.getpid(), int(stat[19])
+    record.slot[0].used[0] = used * MIB
+    return Shares(place, CARDS, mounts=False)
+
+
+def wanting(
+    size: dict[str, int],
+    granted: Literal["True", "False"] = "True",
+    kinds: tuple[str, ...] = (GRANTED,),
+) -> Pod:
+    text = json.dumps({"container": "c0", **size})
+    told = [Condition(type=kind, status=granted, message=f"{text}: yes") for kind in kinds]
+    limits = ResourceRequirements(limits=share(500, 40))
+    return Pod(
+        metadata=ObjectMeta(name="p", uid="u", annotations={"lockstep.dev/gpu-resize": text}),
+        spec=PodSpec(containers=[Container(name="c0", resources=limits)]),
+        status=PodStatus(conditions=told),
+    )

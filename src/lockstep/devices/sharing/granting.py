@@ -136,9 +136,7 @@ class Granter:
     def _regrant(self, held: Held, grant: Grant) -> None:
         """Write what is granted again: it may have changed, here or in the container's hands."""
         held.grant = grant
-        for card, part in zip(held.region.record.card, grant.parts, strict=False):
-            if (card.limit, card.compute) != (part.memory, part.compute):
-                card.limit, card.compute = part.memory, part.compute
+        held.region.limit(grant.parts)
 
     def _look(self, held: Held, now: int) -> Tenant:
         grant, record = held.grant, held.region.record

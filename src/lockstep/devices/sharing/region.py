@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -147,6 +147,12 @@ class Region:
             Part(uuid, self.record.card[i].limit, min(100, self.record.card[i].compute))
             for i, uuid in enumerate(self.uuids())
         ]
+
+    def limit(self, parts: Iterable[Part]) -> None:
+        """Write what is granted of each card."""
+        for card, part in zip(self.record.card, parts, strict=False):
+            if (card.limit, card.compute) != (part.memory, part.compute):
+                card.limit, card.compute = part.memory, part.compute
 
     def used(self, card: int) -> int:
         """Return the bytes that living processes of the container hold of a card."""

@@ -83,6 +83,35 @@ class Shelf:
         fresh.write_bytes(msgspec.json.encode(grant))
         fresh.replace(about)
 
+    def grant(self, uid: str, container: str) -> Grant | None:
+        """Return what a container was granted, if it has a share."""
+        about = self.path(uid, container).with_suffix(".json")
+        try:
+            return msgspec.json.decode(about.read_bytes(), type=Grant)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def resize(self, old: Grant, new: Grant) -> int:
+        """Hold a share to another size from now on; return the bytes of a card it uses beyond.
+
+        Where it uses more than it is to have, nothing changes.
+
+        Raises:
+            OSError: when its file cannot be written.
+        """
+        file = region.Region(self.path(old.uid, old.container))
+        beyond = _used(file, new)
+        if beyond:
+            return beyond
+        self.note(new)
+        file.limit(new.parts)
+        # A program may have allocated meanwhile; from here on it meets the new limit.
+        beyond = _used(file, new)
+        if beyond:
+            self.note(old)
+            file.limit(old.parts)
+        return beyond
+
     def drop(self, uid: str) -> None:
         """Remove the shares of a pod."""
         shutil.rmtree(self.root / uid, ignore_errors=True)
@@ -93,3 +122,9 @@ class Shelf:
             with contextlib.suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
                 grant = msgspec.json.decode(about.read_bytes(), type=Grant)
                 yield grant, about.with_suffix(".share")
+
+
+def _used(file: region.Region, new: Grant) -> int:
+    """Return what a share uses of its fullest card, where that is more than it is to have."""
+    most = max((file.used(card) for card in range(len(new.cards))), default=0)
+    return most if new.memory and most > new.memory else 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from lockstep.api.share_sizes import Size
 from lockstep.nodes.process.spec import Container, Pod
 
 
@@ -90,6 +92,15 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
+class Resized:
+    """Whether a share is held to the size that its pod wants, and why not."""
+
+    done: bool
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class PodFacts:
     """A pod's containers and its own progress on the node."""
 
@@ -108,6 +119,10 @@ class PodFacts:
     disrupted: str = ""
     """Why the node ends the pod's containers for a reason that is not the pod's."""
     ip: str = ""
+    shares: Mapping[str, Size] = field(default_factory=dict)
+    """By container, shares of GPUs that have another size than the pod's spec says."""
+    resized: Resized | None = None
+    """What became of the last wish for another size."""
 
     def of(self, name: str) -> ContainerFacts:
         """Return what is known of the container *name*."""

@@ -12,7 +12,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from lockstep.api import names
+from lockstep.api.share_sizes import (
+    GRANTED,
+    HELD,
+    Size,
+    answer,
+    answered,
+    counted,
+    in_words,
+    size_of,
+    wish,
+)
 from lockstep.compat.shares.variables import variables
 from lockstep.devices.core.holders import asked as whole_asked
 from lockstep.devices.core.model import Card
@@ -20,6 +33,7 @@ from lockstep.devices.sharing import front
 from lockstep.devices.sharing.core.asks import MIB, Ask, BadAsk, asked
 from lockstep.devices.sharing.shelf import Grant, Shelf
 from lockstep.nodes.process.environment import Command, ConfigError
+from lockstep.nodes.process.facts import Resized
 from lockstep.nodes.process.spec import Container, Pod
 
 PIPES: Final = "CUDA_MPS_PIPE_DIRECTORY"
@@ -79,6 +93,10 @@ class Shares:
         found = front.find()
         uuids = {card.index: card.uuid for card in self._cards}
         meta = pod.metadata
+        # A container that starts again keeps the size that its share was given since.
+        before = self.shelf.grant(meta.uid, container.name)
+        if before is not None:
+            ask = replace(ask, memory=before.memory, compute=before.compute)
         grant = Grant(
             namespace=meta.namespace,
             pod=meta.name,
@@ -121,6 +139,48 @@ class Shares:
             )
         mounts = (_mount(pipes, seen),) if self._mounts else ()
         return Entered(mounts, tuple(told.items()))
+
+    def sizes(self, pod: Pod) -> dict[str, Size]:
+        """Return by container the shares that have another size than the pod's spec says."""
+        found = {}
+        for one in pod.spec.containers:
+            grant = self.shelf.grant(pod.metadata.uid, one.name)
+            if grant is not None and _size(grant) != size_of(one.resources):
+                found[one.name] = _size(grant)
+        return found
+
+    def resize(self, pod: Pod) -> Resized | None:
+        """Hold a share to the size that the scheduler granted; None when there is nothing to do.
+
+        Raises:
+            OSError: when its file cannot be written.
+        """
+        annotations, conditions = pod.metadata.annotations, pod.status.conditions
+        granted, done = (answer(annotations, conditions, kind) for kind in (GRANTED, HELD))
+        if granted is None or granted.status != "True" or done is not None:
+            return None
+        wanted = wish(annotations)
+        if wanted is None:
+            return None
+        by = _held_by(pod)
+        if by != "lease":
+            text = f"{names.GPU_ISOLATION_ANNOTATION} is {by}: the share keeps its size"
+            return Resized(False, "NotSupported", answered(annotations, text))
+        old = self.shelf.grant(pod.metadata.uid, wanted.container)
+        if old is None:
+            return None  # it takes its new size once it has started
+        size = wanted.of(_size(old))
+        memory = old.memory if size.memory == _size(old).memory else size.memory * MIB
+        new = msgspec.structs.replace(old, memory=memory, compute=size.compute)
+        beyond = self.shelf.resize(old, new)
+        if beyond:
+            text = (
+                f"container {wanted.container} uses {-(-beyond // MIB)} MiB of a card, which is "
+                f"more than the {size.memory} MiB that its share is to have; it keeps "
+                f"{in_words(_size(old))}"
+            )
+            return Resized(False, "BelowUse", answered(annotations, text))
+        return Resized(True, "Resized", answered(annotations, in_words(size)))
 
     def drop(self, uid: str) -> None:
         """Remove the shares of a pod."""
@@ -170,16 +230,32 @@ def _sum(pod: Pod) -> tuple[int, int]:
     """Return MiB and hundredths that a pod takes of each of its cards; zeros when it takes all."""
     asks = [_lenient(pod, one) for one in pod.spec.containers if not whole_asked(one.resources)]
     known = [one for one in asks if one is not None]
-    return sum(-(-one.memory // MIB) for one in known), sum(one.compute for one in known)
+    return sum(one.memory for one in known), sum(one.compute for one in known)
 
 
-def _lenient(pod: Pod, container: Container) -> Ask | None:
-    """Return what a container asks for, whatever is wrong with how; whole cards are no share."""
+def _lenient(pod: Pod, container: Container) -> Size | None:
+    """Return what a container's share counts, whatever is wrong with how it is asked for.
+
+    Whole cards are no share.
+    """
     whole = _held_by(pod) == "whole"
     try:
-        return None if whole else asked(container.resources, {})
+        if whole or asked(container.resources, {}) is None:
+            return None
     except BadAsk:
         return None
+    meta, seen = pod.metadata, pod.status
+    return counted(
+        container.name,
+        container.resources,
+        meta.annotations,
+        seen.conditions,
+        seen.container_statuses,
+    )
+
+
+def _size(grant: Grant) -> Size:
+    return Size(-(-grant.memory // MIB), grant.compute)
 
 
 def _held_by(pod: Pod) -> str:

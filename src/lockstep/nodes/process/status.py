@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from lockstep.api.share_sizes import HELD, amounts
 from lockstep.nodes.process.facts import ContainerFacts, Exit, PodFacts, Role, Run, containers_of
 from lockstep.nodes.process.machine import due_at, finished, started_main
 from lockstep.nodes.process.spec import Container, Pod
 
 Json = dict[str, Any]
-OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
+OWNED = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", HELD)
 
 
 def timestamp(seconds: float) -> str:
@@ -100,7 +101,10 @@ def container_status(
     known = facts.of(container.name)
     state, last = _states(pod, container, role, facts, now)
     attempts = known.run.attempt if known.run else 0
+    share = facts.shares.get(container.name)
+    limits = {name: str(amount) for name, amount in amounts(share).items()} if share else {}
     return {
+        **({"resources": {"limits": limits}} if limits else {}),
         "name": container.name,
         "image": container.image,
         "imageID": "",
@@ -237,6 +241,9 @@ def conditions(
     }
     if facts.disrupted and current == "Failed":
         own["DisruptionTarget"] = ("True", "TerminationByKubelet", facts.disrupted)
+    if facts.resized is not None:
+        told = facts.resized
+        own[HELD] = ("True" if told.done else "False", told.reason, told.message)
     before = {one.type: one for one in pod.status.conditions}
     result = []
     for kind, (status, reason, message) in own.items():

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from lockstep.api.names import GPU_RESIZE_ANNOTATION
 from lockstep.devices.sharing.front import NoFront
 from lockstep.kube.errors import ApiError
 from lockstep.nodes.process import admission, cgroups, fences, machine, paths, ports
@@ -65,6 +66,7 @@ class Worker:
             disrupted=record.disrupted,
             ip=record.address,
             grace=float(pod.spec.termination_grace_period_seconds),
+            shares=node.shares.sizes(pod) if record.gpus else {},
         )
         self.reporter = Reporter(node, self)
         self.gone = False
@@ -163,6 +165,7 @@ class Worker:
                 decision = machine.decide(self.pod, self.facts, time.time())
             for action in decision.actions:
                 await self._perform(action)
+            self._resize_share()
         self._tell_names()
         self.reporter.look()
         return 0.0 if decision.actions else decision.wake
@@ -305,6 +308,22 @@ class Worker:
             self._remark("PortsShared", f"ports are shared with the pods beside this one: {why}")
             return membership
         return replace(membership, procs=tuple(dict.fromkeys((*membership.procs, joined))))
+
+    def _resize_share(self) -> None:
+        """Hold the pod's share of GPUs to another size, where that was granted."""
+        annotations = self.pod.metadata.annotations
+        if GPU_RESIZE_ANNOTATION not in annotations or self.state.deleted or self.state.released:
+            return
+        told = self.state.resized
+        if told is not None and told.message.startswith(annotations[GPU_RESIZE_ANNOTATION]):
+            return
+        found = self.node.shares.resize(self.pod)
+        if found is not None:
+            sizes = self.node.shares.sizes(self.pod)
+            self.state = replace(self.state, shares=sizes, resized=found)
+            words = found.message.removeprefix(annotations[GPU_RESIZE_ANNOTATION])
+            event = "ShareResized" if found.done else "ShareNotResized"
+            self.say("Normal" if found.done else "Warning", event, words.removeprefix(": "))
 
     def _tell_limitations(self) -> None:
         self._remark(

@@ -38,6 +38,7 @@ from lockstep.scheduler.core.state.node_usage import NodeUsage
 from lockstep.scheduler.core.state.nominations import Nominations
 from lockstep.scheduler.core.state.pod_diff import dated, older, only_confirms, same_room
 from lockstep.scheduler.core.state.priority_classes import Priorities
+from lockstep.scheduler.core.state.share_resizes import ShareResizes
 
 
 class Cluster:
@@ -73,6 +74,7 @@ class Cluster:
         self.touched: set[WorkloadKey] = set()
         """Workloads whose members or wishes changed; its reader clears it."""
         self.device_claims = ClaimBook(self.table)
+        self.resizes = ShareResizes()
         self._topologies = Topologies()
 
     # Nodes and their topology.
@@ -139,7 +141,8 @@ class Cluster:
 
         A placement that the API server does not show yet outlives updates of the same pod.
         """
-        wanted = with_whole_cards(pod, with_data_wishes(pod))
+        wanted = self.resizes.counted(pod, with_data_wishes(pod))
+        wanted = with_whole_cards(pod, wanted)
         spec = self.device_claims.spec(pod, wanted)
         shape = self.shapes.of(spec, pod.metadata.annotations)
         member = Member.of(pod, shape, self.names)
@@ -187,6 +190,7 @@ class Cluster:
     def remove_pod(self, namespace: str, name: str) -> None:
         """Forget a pod and give back what it held."""
         self.device_claims.forget((namespace, name))
+        self.resizes.forget((namespace, name))
         old = self.pods.get((namespace, name))
         if old is not None:
             self._replace(old, None)
