@@ -12,8 +12,8 @@ struct Module { int unused; };
 struct Function { uint64_t nanoseconds; uint32_t ranks; struct Function *next; char name[64]; };
 struct Stream { uint64_t end, queue[QUEUE]; uint32_t count; CUgraph captured; };
 struct Event { uint64_t at; };
-struct Graph { uint64_t nanoseconds; uint32_t nodes; };
-struct Exec { uint64_t nanoseconds; };
+struct Graph { uint64_t nanoseconds, bytes; uint32_t nodes; };
+struct Exec { uint64_t nanoseconds, memory; };
 
 static struct Stream legacy[WORLD_CARDS];
 
@@ -213,6 +213,8 @@ CUresult cuEventElapsedTime(float *out, CUevent from, CUevent to) {
 
 /* --- graphs: as long as what is in them --- */
 
+CUresult cuMemAlloc_v2(CUdeviceptr *, size_t), cuMemFree_v2(CUdeviceptr);
+
 CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
     (void)mode;
     if ((uintptr_t)stream <= 2) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -241,12 +243,27 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphN
     if (out) *out = NULL;
     return CUDA_SUCCESS;
 }
+CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, size_t count, CUallocNode *how) {
+    (void)after, (void)count;
+    graph->bytes += how->bytes;
+    graph->nodes++;
+    if (out) *out = NULL;
+    return CUDA_SUCCESS;
+}
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags) {
     (void)flags;
+    CUdeviceptr at = 0;
+    CUresult result = graph->bytes ? cuMemAlloc_v2(&at, graph->bytes) : CUDA_SUCCESS;
+    if (result) return result;
     *out = calloc(1, sizeof **out);
     (*out)->nanoseconds = graph->nanoseconds;
+    (*out)->memory = at;
     return CUDA_SUCCESS;
 }
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) { return work(stream, exec->nanoseconds); }
-CUresult cuGraphExecDestroy(CUgraphExec exec) { free(exec); return CUDA_SUCCESS; }
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+    if (exec->memory) cuMemFree_v2(exec->memory);
+    free(exec);
+    return CUDA_SUCCESS;
+}
 CUresult cuGraphDestroy(CUgraph graph) { free(graph); return CUDA_SUCCESS; }

@@ -94,7 +94,7 @@ uint64_t share_used(int card) {
 
 /* --- what this process holds --- */
 
-enum { PLAIN, ARRAY, HANDLE, BUCKETS = 8192 };
+enum { PLAIN, ARRAY, HANDLE, NODES, EXEC, BUCKETS = 8192 };
 typedef struct Held { uint64_t at, bytes; int card, kind; uint32_t uses; struct Held *next; } Held;
 static Held *held[BUCKETS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -295,6 +295,95 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t size) {
         forget(HANDLE, one->handle);
         free(one);
     }
+    return result;
+}
+
+/* --- graphs: what their nodes allocate is there from when they are instantiated --- */
+
+enum { ALLOCATION = 10 };
+typedef struct { int type, unused[3]; CUallocNode allocation; } CUnode;
+
+/* A graph is at an even address; its low bits are free for the card. */
+static uint64_t on(const void *one, uint32_t card) { return (uintptr_t)one | card; }
+
+static void note_node(CUgraph graph, const CUallocNode *how) {
+    int card = how->pool.location.type == 1 ? share_of_device(how->pool.location.id) : -1;
+    if (card < 0) return;
+    pthread_mutex_lock(&lock);
+    Held *known = *find(NODES, on(graph, (uint32_t)card));
+    if (known) known->bytes += how->bytes;
+    pthread_mutex_unlock(&lock);
+    if (!known) note(NODES, on(graph, (uint32_t)card), how->bytes, -1);
+}
+CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, size_t count, CUallocNode *how) {
+    CUresult result = REAL(cuGraphAddMemAllocNode)(out, graph, after, count, how);
+    if (share && !result) note_node(graph, how);
+    return result;
+}
+CUresult cuGraphAddNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, size_t count, CUnode *how) {
+    CUresult result = REAL(cuGraphAddNode)(out, graph, after, count, how);
+    if (share && !result && how->type == ALLOCATION) note_node(graph, &how->allocation);
+    return result;
+}
+CUresult cuGraphAddNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *after, const void *edges, size_t count,
+                           CUnode *how) {
+    CUresult result = REAL(cuGraphAddNode_v2)(out, graph, after, edges, count, how);
+    if (share && !result && how->type == ALLOCATION) note_node(graph, &how->allocation);
+    return result;
+}
+CUresult cuGraphDestroy(CUgraph graph) {
+    CUresult result = REAL(cuGraphDestroy)(graph);
+    for (uint32_t card = 0; share && !result && card < SHARE_CARDS; card++) forget(NODES, on(graph, card));
+    return result;
+}
+
+/* Reserve what the nodes of a graph allocate; false: nothing of it is reserved. */
+static bool reserve_nodes(CUgraph graph, uint64_t *bytes) {
+    for (uint32_t card = 0; card < SHARE_CARDS; card++) {
+        pthread_mutex_lock(&lock);
+        const Held *known = *find(NODES, on(graph, card));
+        bytes[card] = known ? known->bytes : 0;
+        pthread_mutex_unlock(&lock);
+        if (!bytes[card] || reserve((int)card, bytes[card])) continue;
+        while (card--) give_back((int)card, bytes[card]);
+        return false;
+    }
+    return true;
+}
+static void settle_nodes(const uint64_t *bytes, CUgraphExec exec, CUresult result) {
+    for (uint32_t card = 0; card < SHARE_CARDS; card++) {
+        if (!bytes[card]) continue;
+        if (result) give_back((int)card, bytes[card]);
+        else note(EXEC, on(exec, card), bytes[card], (int)card);
+    }
+}
+#define INSTANTIATED(call_)                                                     \
+    do {                                                                        \
+        uint64_t bytes[SHARE_CARDS];                                            \
+        if (!share) return call_;                                               \
+        if (!reserve_nodes(graph, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;      \
+        CUresult result = call_;                                                \
+        settle_nodes(bytes, result ? NULL : *out, result);                      \
+        return result;                                                          \
+    } while (0)
+CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *at, char *log, size_t size) {
+    INSTANTIATED(REAL(cuGraphInstantiate)(out, graph, at, log, size));
+}
+CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *at, char *log, size_t size) {
+    INSTANTIATED(REAL(cuGraphInstantiate_v2)(out, graph, at, log, size));
+}
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags) {
+    INSTANTIATED(REAL(cuGraphInstantiateWithFlags)(out, graph, flags));
+}
+CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph, void *how) {
+    INSTANTIATED(REAL(cuGraphInstantiateWithParams)(out, graph, how));
+}
+CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *out, CUgraph graph, void *how) {
+    INSTANTIATED(REAL(cuGraphInstantiateWithParams_ptsz)(out, graph, how));
+}
+CUresult cuGraphExecDestroy(CUgraphExec exec) {
+    CUresult result = REAL(cuGraphExecDestroy)(exec);
+    for (uint32_t card = 0; share && !result && card < SHARE_CARDS; card++) forget(EXEC, on(exec, card));
     return result;
 }
 

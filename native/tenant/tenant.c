@@ -1,6 +1,6 @@
 /* A container's program for tests: does with CUDA's driver what its arguments say, one by one.
  *
- *   alloc MIB WAY    plain async pool managed pitch array mip vmm; says `alloc WAY RESULT`
+ *   alloc MIB WAY    plain async pool managed pitch array mip vmm nodes; says `alloc WAY RESULT`
  *   free             the newest of them
  *   info             says `info FREE TOTAL` in MiB
  *   run NAME SECONDS launches the kernel all that time; says `ran NAME LAUNCHES`
@@ -40,6 +40,8 @@ CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsi
                         void **, void **);
 CUresult cuStreamSynchronize(CUstream), cuStreamCreate(CUstream *, unsigned), cuStreamBeginCapture_v2(CUstream, int);
 CUresult cuStreamEndCapture(CUstream, CUgraph *), cuGraphLaunch(CUgraphExec, CUstream);
+CUresult cuGraphCreate(CUgraph *, unsigned), cuGraphDestroy(CUgraph), cuGraphExecDestroy(CUgraphExec);
+CUresult cuGraphAddMemAllocNode(CUgraphNode *, CUgraph, const CUgraphNode *, size_t, CUallocNode *);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *, CUgraph, unsigned long long);
 CUresult cuMemcpyHtoD_v2(CUdeviceptr, const void *, size_t);
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr, const void *, size_t, CUstream);
@@ -120,6 +122,17 @@ static CUresult allocate(const char *way, size_t bytes, Held *out) {
         must(cuMemRelease(handle), "release");
         at = handle;
     }
+    if (!strcmp(way, "nodes")) {
+        /* Half by each of two nodes; what is instantiated stays when the graph goes. */
+        CUallocNode half = {.pool = pooled, .bytes = bytes / 2};
+        CUgraph graph;
+        CUgraphExec exec = NULL;
+        must(cuGraphCreate(&graph, 0), "graph");
+        for (int node = 0; node < 2; node++) must(cuGraphAddMemAllocNode(NULL, graph, NULL, 0, &half), "node");
+        result = cuGraphInstantiateWithFlags(&exec, graph, 0);
+        must(cuGraphDestroy(graph), "destroy");
+        at = (uintptr_t)exec;
+    }
     out->at = array ? (uintptr_t)array : at;
     out->bytes = bytes;
     snprintf(out->way, sizeof out->way, "%s", way);
@@ -130,6 +143,7 @@ static CUresult give(Held *one) {
     if (!strcmp(one->way, "async") || !strcmp(one->way, "pool")) return cuMemFreeAsync(one->at, stream);
     if (!strcmp(one->way, "array")) return cuArrayDestroy((CUarray)one->at);
     if (!strcmp(one->way, "mip")) return cuMipmappedArrayDestroy((CUarray)one->at);
+    if (!strcmp(one->way, "nodes")) return cuGraphExecDestroy((CUgraphExec)one->at);
     if (!strcmp(one->way, "vmm")) return cuMemUnmap(one->mapped, one->bytes);
     return cuMemFree_v2(one->at);
 }
@@ -163,11 +177,11 @@ int main(int argc, char **argv) {
             i += 2;
         } else if (!strcmp(what, "fill")) {
             /* As many pieces as there are, in all ways by turns. */
-            static const char *const ways[] = {"plain", "async", "pool", "managed", "pitch", "array", "mip", "vmm"};
+            static const char *const ways[] = {"plain", "async", "pool", "managed", "pitch", "array", "mip", "vmm", "nodes"};
             size_t bytes = (size_t)(atof(argv[++i]) * 1048576);
             int refused = 0;
-            for (unsigned turn = (unsigned)getpid(); refused < 8 && count < 65536; turn++) {
-                if (!allocate(ways[turn % 8], bytes, &held[count])) count++, refused = 0;
+            for (unsigned turn = (unsigned)getpid(); refused < 9 && count < 65536; turn++) {
+                if (!allocate(ways[turn % 9], bytes, &held[count])) count++, refused = 0;
                 else refused++;
             }
             printf("filled %d\n", count);

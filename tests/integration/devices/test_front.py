@@ -18,7 +18,7 @@ from tests.support.waiting import eventually_sync
 from lockstep.devices.sharing import region
 from lockstep.devices.sharing.region import Region
 
-WAYS = ("plain", "async", "pool", "managed", "pitch", "array", "mip", "vmm")
+WAYS = ("plain", "async", "pool", "managed", "pitch", "array", "mip", "vmm", "nodes")
 REFUSED = "CUDA_ERROR_OUT_OF_MEMORY"
 
 

@@ -115,6 +115,15 @@ REFUSED = [
     ),
     (pod({"hygon.com/dcumem": 10}), f"{LIMITS}[hygon.com/dcumem]", "whole cards"),
     (pod({"nvidia.com/remote-gpu": 1}), f"{LIMITS}[nvidia.com/remote-gpu]", "other nodes"),
+    (pod({"nvshare.com/gpu": 1}), f"{LIMITS}[nvshare.com/gpu]", "no memory beyond its cards"),
+    (
+        pod(
+            {"nvidia.com/gpumem": 10},
+            container={"env": [{"name": "CUDA_OVERSUBSCRIBE", "value": "true"}]},
+        ),
+        "spec.containers[0].env[0].value of CUDA_OVERSUBSCRIBE",
+        "no memory beyond its cards",
+    ),
     (pod(annotations={"gpu-fraction": "1.5"}), "metadata.annotations[gpu-fraction]", "0.99"),
     (pod({"nvidia.com/gpu.shared": 1}), "[nvidia.com/gpu.shared]", "is not known"),
 ]

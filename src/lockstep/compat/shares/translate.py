@@ -10,12 +10,15 @@ from typing import Any, Final
 from lockstep.api import names, quantity
 from lockstep.compat.shares import fractions
 from lockstep.compat.shares.settings import Settings
-from lockstep.compat.shares.words import ALL, GPUSHARE, SHARED, UNHELD, Words
+from lockstep.compat.shares.words import ALL, GPUSHARE, NVSHARE, SHARED, UNHELD, Words
 from lockstep.compat.translation import Refused
 
 Json = dict[str, Any]
 
 DEFAULT_SCHEDULERS: Final = ("", "default-scheduler", names.SCHEDULER_NAME)
+OVERSUBSCRIBE: Final = "CUDA_OVERSUBSCRIBE"
+"""HAMi's variable for memory beyond the card."""
+BEYOND: Final = "a share has no memory beyond its cards: nothing is swapped to the host"
 CardMemory = Callable[[], int | None]
 """Returns the MiB of every card of the cluster; None where they differ or are not known."""
 
@@ -71,12 +74,27 @@ def _containers(pod: Json) -> Iterator[tuple[str, Json]]:
 
 def _refuse_unheld(containers: Sequence[tuple[str, Json]]) -> None:
     for at, container in containers:
+        _refuse_beyond_card(at, container)
         for name, given in _asked(container).items():
             if name in UNHELD:
                 remedy = "shares of such cards cannot be held; ask for whole cards"
-                if "remote" in name:
+                if name == NVSHARE:
+                    remedy = f"{BEYOND}; ask for {names.GPU_MEMORY} and {names.GPU_COMPUTE}"
+                elif "remote" in name:
                     remedy = "cards of other nodes cannot be used; ask for cards of the pod's node"
                 raise Refused(f"{at}.resources.limits[{name}]", given, remedy)
+
+
+def _refuse_beyond_card(at: str, container: Json) -> None:
+    """Refuse a container that counts on memory which its cards do not have."""
+    given = container.get("env")
+    for index, one in enumerate(given if isinstance(given, list) else []):
+        if not isinstance(one, dict) or one.get("name") != OVERSUBSCRIBE:
+            continue
+        value = str(one.get("value", "")).lower()
+        if value in ("true", "1"):
+            remedy = f"{BEYOND}; leave it out"
+            raise Refused(f"{at}.env[{index}].value of {OVERSUBSCRIBE}", one["value"], remedy)
 
 
 def _words_of(

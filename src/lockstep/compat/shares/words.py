@@ -140,6 +140,7 @@ KAI_SCHEDULER: Final = "kai-scheduler"
 SHARED: Final = "nvidia.com/gpu.shared"
 """A turn on a card that NVIDIA's device plugin splits in time, so many to a card."""
 
+NVSHARE: Final = "nvshare.com/gpu"
 UNHELD: Final[tuple[str, ...]] = (
     "amd.com/gpumem",
     "amd.com/gpucores",
@@ -167,5 +168,7 @@ UNHELD: Final[tuple[str, ...]] = (
     "mthreads.com/sgpu-memory",
     "nvidia.com/remote-gpu",
     "nvidia.com/remote-gpu-memory",
+    NVSHARE,
 )
-"""Shares that no part of Lockstep holds yet: of other vendors' cards, and of other nodes' cards."""
+"""Shares that no part of Lockstep holds yet: of other vendors' cards, of other nodes' cards, and
+of cards whose memory is swapped to the host."""
