@@ -128,9 +128,16 @@ CUresult cuDeviceGetAttribute(int *out, int attribute, CUdevice device) {
 
 /* --- contexts --- */
 
+/* What a context takes of its card: `context_memory`. */
+static uint64_t cost(CUdevice device) {
+    ull bytes = 0;
+    card_integer(card_of(device), "context_memory", &bytes);
+    return bytes;
+}
 static CUresult make(CUcontext *out, CUdevice device) {
     if (!ready) return CUDA_ERROR_NOT_INITIALIZED;
     if (card_of(device) < 0) return CUDA_ERROR_INVALID_DEVICE;
+    if (!card_take(card_of(device), cost(device))) return CUDA_ERROR_OUT_OF_MEMORY;
     CUcontext made = calloc(1, sizeof *made);
     if (!made) return CUDA_ERROR_OUT_OF_MEMORY;
     made->device = device;
@@ -145,6 +152,7 @@ CUresult cuCtxCreate_v4(CUcontext *out, void *how, unsigned flags, CUdevice devi
 CUresult cuCtxDestroy_v2(CUcontext one) {
     if (!one) return CUDA_ERROR_INVALID_CONTEXT;
     if (current == one) current = NULL;
+    card_give(card_of(one->device), cost(one->device));
     free(one);
     return CUDA_SUCCESS;
 }

@@ -9,3 +9,6 @@ int device_count(void);
 int card_of(CUdevice device);
 /* The card of the current context, or -1. */
 int current_card(void);
+/* Take so many bytes of a card for this process, false when they are not there; and give them back. */
+bool card_take(int card, uint64_t bytes);
+void card_give(int card, uint64_t bytes);

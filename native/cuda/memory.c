@@ -25,8 +25,7 @@ static void bury(World *w) {
     }
 }
 
-/* Take so many bytes of a card for this process; false when they are not there. */
-static bool take(int card, uint64_t bytes) {
+bool card_take(int card, uint64_t bytes) {
     World *w = world();
     ull total = 0, reserved = 0;
     card_integer(card, "memory", &total);
@@ -48,7 +47,7 @@ static bool take(int card, uint64_t bytes) {
     return fits;
 }
 
-static void give(int card, uint64_t bytes) {
+void card_give(int card, uint64_t bytes) {
     World *w = world();
     shared_lock(&w->lock);
     Tenant *me = world_me(w);
@@ -59,7 +58,7 @@ static void give(int card, uint64_t bytes) {
 static CUresult allocate(uint64_t *out, uint64_t bytes, int card) {
     if (card < 0) return CUDA_ERROR_INVALID_CONTEXT;
     if (!bytes || !out) return CUDA_ERROR_INVALID_VALUE;
-    if (!take(card, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!card_take(card, bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
     Piece *made = calloc(1, sizeof *made);
     if (!made) abort();
     pthread_mutex_lock(&lock);
@@ -80,7 +79,7 @@ static CUresult drop(uint64_t at) {
     pthread_mutex_unlock(&lock);
     if (!one) return CUDA_ERROR_INVALID_VALUE;
     if (last) {
-        give(one->card, one->bytes);
+        card_give(one->card, one->bytes);
         free(one);
     }
     return CUDA_SUCCESS;

@@ -34,7 +34,8 @@ static ShareSlot *my_slot(void) {
 }
 
 static uint64_t used_now(int card) {
-    uint64_t used = 0;
+    const ShareCard *account = &share->card[card];
+    uint64_t used = share_beside(account->leases, __atomic_load_n(&account->sequence, __ATOMIC_ACQUIRE));
     uint32_t slots = share->slots < SHARE_SLOTS ? share->slots : SHARE_SLOTS;
     for (uint32_t i = 0; i < slots; i++) used += share->slot[i].pid ? share->slot[i].used[card] : 0;
     return used;

@@ -49,7 +49,7 @@ static int card_of(Device *device) {
 
 /* What all processes of the container hold; the dead are left out. */
 static uint64_t used(int card) {
-    uint64_t sum = 0;
+    uint64_t sum = share_beside(share->card[card].leases, share->card[card].sequence);
     uint32_t slots = share->slots < SHARE_SLOTS ? share->slots : SHARE_SLOTS;
     for (uint32_t i = 0; i < slots; i++) {
         const ShareSlot *one = &share->slot[i];

@@ -10,8 +10,11 @@ enum { SHARE_MAGIC = 0x4c535348, SHARE_VERSION = 1, SHARE_CARDS = 16, SHARE_SLOT
 enum { LEASE_OPEN = 1, LEASE_PAUSED = 2 };
 
 /* From `from` on, in each `period`, the share may use the card for `length` from `offset` on.
- * It holds until `until` at the longest: later nobody has renewed it. */
-typedef struct { uint64_t from, period, offset, length, until, flags, epoch, unused; } Lease;
+ * It holds until `until` at the longest: later nobody has renewed it. `beside` are the bytes that
+ * its processes hold beside what they allocated: their contexts. */
+typedef struct { uint64_t from, period, offset, length, until, flags, epoch, beside; } Lease;
+
+static inline uint64_t share_beside(const Lease *leases, uint32_t sequence) { return leases[sequence & 1].beside; }
 
 typedef struct {
     char uuid[48];

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -68,6 +69,23 @@ async def _unmetered(node: Node) -> None:
 
     await node.watch.sampled.wait()
     await UnmeteredPart(node).run()
+
+
+async def _contexts(node: Node) -> None:
+    from lockstep.devices.nvml import memory_by_process, session
+    from lockstep.devices.sharing.contexts import Contexts
+
+    granter = node.granter
+    assert granter is not None  # noqa: S101 - the part is not wanted without
+    await node.watch.sampled.wait()
+    with session() as (lib, _):
+        contexts = Contexts(lambda uuids: memory_by_process(lib, uuids))
+        while lib is not None:
+            shares = granter.shares()
+            if any(one.grant.memory for one in shares):
+                await asyncio.to_thread(contexts.look, shares, time.monotonic())
+            await asyncio.sleep(1)
+    await asyncio.Event().wait()
 
 
 async def _hand_out(node: Node) -> None:
@@ -164,6 +182,7 @@ PARTS: Final = (
     Part("slices", _slices),
     Part("usage", _usage),
     Part("shares", _shares, lambda node: node.granter is not None),
+    Part("contexts", _contexts, lambda node: node.granter is not None),
     Part("unmetered", _unmetered, lambda node: node.granter is not None),
     Part("kernel-log", _kernel_log, lambda node: node.settings.kernel_log is not None),
     Part("signals", _signals),

@@ -162,6 +162,17 @@ def card(lib: Any, index: int) -> Card:
     )
 
 
+def memory_by_process(lib: Any, uuids: Iterable[str]) -> dict[str, dict[int, int]]:
+    """Return by card the bytes that each process holds; a card that does not say is left out."""
+    found = {}
+    for uuid in uuids:
+        device = known(lib, lib.nvmlDeviceGetHandleByUUID, uuid.encode())
+        listed = device and known(lib, lib.nvmlDeviceGetComputeRunningProcesses, device)
+        if listed:
+            found[uuid] = {one.pid: int(one.usedGpuMemory or 0) for one in listed}
+    return found
+
+
 def known(lib: Any, call: Callable[..., T], *arguments: Any) -> T | None:
     """Return what a call tells; none when the card or the library does not know it."""
     try:

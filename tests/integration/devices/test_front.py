@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import signal
 import subprocess
@@ -16,6 +17,10 @@ from tests.support.stub_gpus import NATIVE
 from tests.support.waiting import eventually_sync
 
 from lockstep.devices.sharing import region
+from lockstep.devices.sharing.clock import SECOND
+from lockstep.devices.sharing.contexts import Contexts, Running
+from lockstep.devices.sharing.core.contexts import SETTLING
+from lockstep.devices.sharing.granting import Granter
 from lockstep.devices.sharing.region import Region
 
 WAYS = ("plain", "async", "pool", "managed", "pitch", "array", "mip", "vmm", "nodes")
@@ -71,6 +76,39 @@ def test_share_changes_while_its_program_runs(cards: SharedCards) -> None:
     exact = msgspec.structs.replace(small, memory=128 * MIB)
     assert cards.shelf.resize(large, exact) == 0
     assert says("go on\n") == [refused, "info 0 128"]
+
+
+def test_contexts_count_as_the_driver_says(cards: SharedCards) -> None:
+    cards.gpus.card(0, {"context_memory": 30 * MIB})
+    cards.share("one", memory=100)
+    granter = Granter(cards.shelf.root)
+    more = ("line", "alloc", "40", "plain", "info")
+    process = cards.start("one", "alloc", "40", "plain", *more)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "alloc plain CUDA_SUCCESS"
+    granter.turn(granter.clock.now())
+
+    def running(uuids: set[str]) -> Running:
+        ask = "import pynvml as lib; from lockstep.devices.nvml import memory_by_process as by;"
+        code = f"{ask} lib.nvmlInit(); print(by(lib, {uuids!r}))"
+        said = subprocess.run(
+            (sys.executable, "-c", code), env=cards.environment(), capture_output=True, check=True
+        )
+        found: Running = ast.literal_eval(said.stdout.decode())
+        return found
+
+    contexts = Contexts(running)
+    for now in (0.0, SETTLING):
+        contexts.look(granter.shares(), now)
+    granter.turn(granter.clock.now() + SECOND)
+    assert used(cards) == 70
+    process.stdin.write("go on\n")
+    process.stdin.flush()
+    assert [process.stdout.readline().strip() for _ in range(2)] == [
+        f"alloc plain {REFUSED}",
+        "info 30 100",
+    ]
 
 
 def test_without_a_share_nothing_is_held(cards: SharedCards) -> None:

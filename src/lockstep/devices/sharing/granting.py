@@ -38,6 +38,8 @@ class Held:
     seen: list[int] = field(default_factory=list)
     """What each card's account said when leases were granted last."""
     launched: int = 0
+    beside: list[int] = field(default_factory=list)
+    """Bytes of each card that its processes hold beside what they allocated."""
 
     @property
     def cards(self) -> int:
@@ -107,11 +109,14 @@ class Granter:
             pause = self.period if wanted else IDLE
             return self._start + pause - AHEAD
 
+    def shares(self) -> list[Held]:
+        """Return the shares of the node."""
+        with self._lock:
+            return list(self.held.values())
+
     def uses(self) -> list[Use]:
         """Return what every share uses of each of its cards."""
-        with self._lock:
-            found = list(self.held.values())
-        return [use for one in found for use in _uses(one)]
+        return [use for one in self.shares() for use in _uses(one)]
 
     def _next_start(self, now: int) -> int:
         """Return when the next turn begins: on time, or at once after a bell or a long pause."""
@@ -169,7 +174,8 @@ class Granter:
             "flags": flags,
         }
         for card in range(held.cards):
-            held.region.write(card, lease)
+            beside = held.beside[card] if card < len(held.beside) else 0
+            held.region.write(card, {**lease, "beside": beside})
         record = held.region.record
         if any(record.card[i].waiting for i in range(held.region.cards)):
             word = held.region.wake_word()

@@ -36,7 +36,7 @@ class LeaseRecord(ctypes.Structure):
 
     _fields_ = tuple(
         (name, _u64)
-        for name in ("start", "period", "offset", "length", "until", "flags", "epoch", "unused")
+        for name in ("start", "period", "offset", "length", "until", "flags", "epoch", "beside")
     )
 
 
@@ -155,10 +155,20 @@ class Region:
                 card.limit, card.compute = part.memory, part.compute
 
     def used(self, card: int) -> int:
-        """Return the bytes that living processes of the container hold of a card."""
+        """Return the bytes of a card that living processes of the container hold."""
+        record = self.record.card[card]
+        beside: int = record.leases[record.sequence & 1].beside
+        return beside + sum(used[card] for used in self.processes().values())
+
+    def processes(self) -> dict[tuple[int, int], tuple[int, ...]]:
+        """Return what living processes allocated of each card, by when and as what they began."""
         count = min(self.record.slots, SLOTS)
-        slots = (self.record.slot[i] for i in range(count))
-        return sum(one.used[card] for one in slots if one.pid > 0 and _lives(one.pid, one.start))
+        slots = [self.record.slot[i] for i in range(count)]
+        return {
+            (one.pid, one.start): tuple(one.used[: self.cards])
+            for one in slots
+            if one.pid > 0 and _lives(one.pid, one.start)
+        }
 
     def write(self, card: int, lease: Mapping[str, int]) -> None:
         """Publish a lease of a card; one that is read meanwhile stays whole."""
