@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from lockstep.devices.sharing.core.asks import MIB
 from lockstep.devices.sharing.core.contexts import Beside, ProcessKey, seen
 from lockstep.devices.sharing.granting import Held
 
@@ -32,7 +33,9 @@ class Contexts:
                     if held is None:
                         continue
                     still = was.get((pid, start), ())[card : card + 1] == (used[card],)
-                    found[pid, start, uuid] = max(0, held - used[card]) if still else None
+                    found[pid, start, uuid] = (
+                        max(0, held - used[card]) // MIB * MIB if still else None
+                    )
         self._known = seen(self._known, found, now)
         for one in limited:
             one.beside = [self._of(one, uuid) for uuid in one.grant.cards]
