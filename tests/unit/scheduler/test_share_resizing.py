@@ -128,4 +128,4 @@ def test_queue_holds_growth_to_its_limit() -> None:
     found.settle()
     answer = answer_resize(found, mine)
     assert not answer.granted
-    assert "queue default has 400m of nvidia.com/gpu in use and its limit is 500m" in answer.message
+    assert "queue default has 0.4 of nvidia.com/gpu in use and its limit is 0.5" in answer.message

@@ -7,9 +7,9 @@ import msgspec
 from lockstep.api.core import Pod
 from lockstep.api.names import NODE_KIND_LABEL
 from lockstep.api.share_sizes import Resize, Size, held, in_words, resized, wish
-from lockstep.scheduler.core.explain.quota_messages import quantity
 from lockstep.scheduler.core.model.pod_shape import PodShape
 from lockstep.scheduler.core.model.workload import Member
+from lockstep.scheduler.core.quota.account import in_thousandths
 from lockstep.scheduler.core.resources.gpu_shares import GpuShare
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.state.share_resizes import ResizeAnswer
@@ -88,9 +88,9 @@ def _over_quota(cluster: Cluster, member: Member, shape: PodShape) -> str:
     over = ledger.lacking(ledger.counted_in(member), grown, cluster.capacity())
     if over is None:
         return ""
-    resource = over.resource
+    unit = 1000 if in_thousandths(over.resource) else 1
+    used, most, asked = (amount / unit for amount in (over.used, over.amount, over.asked))
     return (
-        f"queue {over.account.queue} has {quantity(resource, over.used)} of {resource} in use and "
-        f"its {over.field} is {quantity(resource, over.amount)}; "
-        f"{quantity(resource, over.asked)} more are wanted"
+        f"queue {over.account.queue} has {used:g} of {over.resource} in use and its {over.field} "
+        f"is {most:g}; {asked:g} more are wanted"
     )
