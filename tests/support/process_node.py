@@ -35,10 +35,20 @@ class ProcessNode:
     name: str = "here"
     trusted: bool = True
     """Whether it serves with a certificate of the server's own authority."""
+    before: tuple[str, ...] = ()
+    """Words before the command."""
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
     def start(self) -> ProcessNode:
-        command = [sys.executable, "-m", "lockstep", "process-node", "--name", self.name]
+        command = [
+            *self.before,
+            sys.executable,
+            "-m",
+            "lockstep",
+            "process-node",
+            "--name",
+            self.name,
+        ]
         command += ["--data", str(self.data), "--kubeconfig", str(self.server.kubeconfig)]
         pair = self.server.data / "pki" / "node-agent"
         # A real kube-apiserver issues none, and takes any.

@@ -29,10 +29,12 @@ class PartProcess:
     kubeconfig: Path
     options: tuple[str, ...] = ("--no-leader-elect",)
     part: str = "scheduler"
+    before: tuple[str, ...] = ()
+    """Words before the command."""
     process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
     def start(self) -> PartProcess:
-        command = [sys.executable, "-m", "lockstep", self.part, *self.options]
+        command = [*self.before, sys.executable, "-m", "lockstep", self.part, *self.options]
         command += ["--kubeconfig", str(self.kubeconfig), "--leashed"]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

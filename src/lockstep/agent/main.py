@@ -111,6 +111,21 @@ async def _device_files(node: Node) -> None:
     await DeviceFiles(node.client, node.name, node.settings.kubelet).run()
 
 
+async def _nics(node: Node) -> None:
+    from lockstep.devices.kubelet.nics import NicPart
+
+    assert node.settings.kubelet is not None  # noqa: S101 - the part is not wanted without
+    await node.pods.wait_synced()
+    part = NicPart(
+        node.client,
+        node.name,
+        node.watch,
+        pods=lambda: node.pods,
+        kubelet=node.settings.kubelet,
+    )
+    await part.run()
+
+
 async def _kernel_log(node: Node) -> None:
     from lockstep.health.agent import KernelLogPart
 
@@ -190,6 +205,7 @@ PARTS: Final = (
     Part("network", _network),
     Part("rails", _rails, lambda _: os.geteuid() == 0),
     Part("device-plugin", _hand_out, lambda node: node.settings.kubelet is not None),
+    Part("nics", _nics, lambda node: node.settings.kubelet is not None),
     Part("device-files", _device_files, lambda node: node.settings.kubelet is not None),
 )
 """Everything that the agent does. A capability adds its line here."""

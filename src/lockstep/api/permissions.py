@@ -479,7 +479,9 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             _RECORD_EVENTS,
         ),
         namespaced={
-            SYSTEM_NAMESPACE: (rule("", "configmaps", *_FOLLOW, names="lockstep-device-files"),)
+            SYSTEM_NAMESPACE: (rule("", "configmaps", *_FOLLOW, names="lockstep-device-files"),),
+            # What the SR-IOV and the shared RDMA device plugins are told.
+            "kube-system": (rule("", "configmaps", *_FOLLOW, names="sriovdp-config rdma-devices"),),
         },
         serves=True,
     ),

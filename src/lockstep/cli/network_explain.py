@@ -58,6 +58,7 @@ def _rank(pod: Json, node: Node | None) -> Rank:
             name,
             rail=f"rail{known[name].rail}" if name in known else "",
             link=known[name].link if name in known else "",
+            gid=known[name].gid if name in known and known[name].gid >= 0 else None,
             beside_gpu=name in known and known[name].pcie in roots,
         )
         for name in names

@@ -70,12 +70,24 @@ class Selector:
 
 @dataclass(frozen=True, slots=True)
 class NicResource:
-    """A resource: its whole name, what it selects, and how often each NIC is handed out."""
+    """A resource: its whole name, what it selects, and what comes with it.
+
+    A *shared* one is *times* handles, each of which is all of its NICs, as in the shared plugin.
+    Device files of RDMA come with *rdma*, those of vhost-net with *vhost*.
+    """
 
     name: str
     selectors: Sequence[Selector]
     times: int = 1
     topology: bool = True
+    shared: bool = False
+    rdma: bool = False
+    vhost: bool = False
+
+    @property
+    def variable(self) -> str:
+        """Return the variable that names the NICs which a container has."""
+        return f"PCIDEVICE_{re.sub(r'[^A-Z0-9]', '_', self.name.upper())}"
 
 
 @dataclass
@@ -158,7 +170,13 @@ def _sriov(one: Any, place: str) -> NicResource:
                 rdma=tree.get("isRdma") is True,
             )
         )
-    return NicResource(name, selectors, 1, one.get("excludeTopology") is not True)
+    return NicResource(
+        name,
+        selectors,
+        topology=one.get("excludeTopology") is not True,
+        rdma=any(selector.rdma for selector in selectors),
+        vhost=any(tree.get("needVhostNet") is True for tree in several),
+    )
 
 
 def _shared(one: Any, place: str) -> NicResource:
@@ -176,7 +194,7 @@ def _shared(one: Any, place: str) -> NicResource:
         links=words("linkTypes"),
         rdma=True,
     )
-    return NicResource(name, (selector,), most)
+    return NicResource(name, (selector,), most, topology=False, shared=True, rdma=True)
 
 
 def _words(tree: Any, place: str) -> Any:
@@ -223,10 +241,11 @@ def made(resources: Sequence[NicResource], nics: Sequence[Candidate]) -> Made:
             for one in nics
             if one.name not in taken and any(s.selects(one) for s in resource.selectors)
         ]
-        if resource.times == 1:
+        if not resource.shared:
             taken.update(chosen)
         found.resources[resource.name] = chosen
-        found.amounts[resource.name] = len(chosen) * resource.times
+        handles = resource.times if chosen else 0
+        found.amounts[resource.name] = handles if resource.shared else len(chosen)
         stated = {pf.partition("#")[0] for s in resource.selectors for pf in s.pf_names}
         known = {one.pf or one.netdev for one in nics}
         for pf in sorted(stated - known):

@@ -10,7 +10,10 @@ from msgspec.structs import replace
 
 from lockstep.compat.vendors import VENDORS, Vendor, recognise
 from lockstep.devices import nvml, sysfs
-from lockstep.devices.core.model import Card, Inventory
+from lockstep.devices.core.model import Card, Inventory, Port
+from lockstep.devices.network.core.model import roce_gid
+from lockstep.devices.network.inventory import HCAS, PORT, gids
+from lockstep.devices.network.tree import Tree
 
 
 def anything(root: Path = sysfs.ROOT) -> bool:
@@ -34,7 +37,7 @@ def find(root: Path = sysfs.ROOT, cpus: Iterable[int] | None = None) -> Inventor
     remarks = [why] if why and any(one.vendor == "nvidia" for one in others) else []
     return Inventory(
         cards=[*hung, *others],
-        ports=sysfs.ports(root),
+        ports=[_with_gid(port, root) for port in sysfs.ports(root)],
         numa_nodes=sysfs.numa_nodes(cpus, root),
         remarks=remarks,
     )
@@ -56,6 +59,11 @@ def _placed(card: Card, root: Path) -> Card:
         link_width=hangs.width or card.link_width,
         nodes=nodes,
     )
+
+
+def _with_gid(port: Port, root: Path) -> Port:
+    table = gids(Tree(root), f"{HCAS}/{port.name}/{PORT}") if port.link == "ethernet" else ()
+    return replace(port, gid=roce_gid(table))
 
 
 def _by_pci(root: Path, why: str) -> list[Card]:

@@ -91,6 +91,7 @@ class Watch:
         self._lib: Any = None
         self._watched: dict[str, Watched] = {}
         self._found = Inventory()
+        self._aside: frozenset[str] = frozenset()
         self._scanner = Thread("devices")
         self._listeners: list[Callable[[], None]] = []
         self.sampled = asyncio.Event()
@@ -103,7 +104,11 @@ class Watch:
             watched = self._watched.get(card.uuid)
             trouble = card.trouble or (_trouble(watched) if watched else "")
             cards.append(replace(card, trouble=trouble) if trouble else card)
-        return replace(self._found, cards=cards)
+        ports = [
+            replace(port, aside=True) if port.name in self._aside else port
+            for port in self._found.ports
+        ]
+        return replace(self._found, cards=cards, ports=ports)
 
     def samples(self) -> list[tuple[Card, Sample]]:
         """Return the last reading of each card that can be read."""
@@ -121,6 +126,12 @@ class Watch:
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call *listener* whenever the inventory changed."""
         self._listeners.append(listener)
+
+    def set_aside(self, names: frozenset[str]) -> None:
+        """Note which network cards are handed out under another name than ours."""
+        before = self.inventory
+        self._aside = names
+        self._tell(before)
 
     async def start(self) -> None:
         """Find the devices for the first time."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from lockstep.api.devices import GIDS, ONE_GID, ROCE_VERSION, gid_variables
 from lockstep.api.topology import Rail
 
 AUTOMATIC: Final = (2, 21)
@@ -19,6 +20,7 @@ RETRIES: Final = 7
 TIMEOUT: Final = 22
 """4.096 us times two to this power: 17 s, for a link that comes back; NCCL's own is 20 or less."""
 FLOWS: Final = 4
+SHARED_GID: Final = "indices differ between pods and HCAs; leave it out, each rank has its own"
 DEBUG: Final = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "TORCH_DISTRIBUTED_DEBUG")
 
 
@@ -78,7 +80,7 @@ def explained(rank: Rank, network: Network) -> list[Setting]:
     found = []
     for one in (*_hcas(rank), *_gids(rank, network), *_flow(rank, network), *_sockets(network)):
         own = rank.env.get(one.name)
-        if own is None or own == one.value:
+        if own is None or (own == one.value and one.name != ONE_GID):
             found.append(one)
             continue
         doubt = _doubt(one, own, rank)
@@ -101,21 +103,22 @@ def _hcas(rank: Rank) -> Iterator[Setting]:
 
 def _gids(rank: Rank, network: Network) -> Iterator[Setting]:
     roce = [hca for hca in rank.hcas if hca.link == "ethernet"]
-    if not roce:
+    table = {hca.name: -1 if hca.gid is None else hca.gid for hca in roce}
+    told = gid_variables(table)
+    source = "GID tables of the node, as they were at the grant"
+    if GIDS in told:
+        yield Setting(GIDS, told[GIDS], "the RoCE v2 entry of each of this rank's HCAs", source)
+    if ONE_GID in told:
+        why = "all HCAs of this rank have it; other ranks may have another"
+        yield Setting(ONE_GID, told[ONE_GID], why, source)
         return
-    spans = _one_range(network.rails)
-    automatic = network.nccl is None or network.nccl >= AUTOMATIC
-    if automatic:
-        why = "NCCL 2.21 and later then finds each HCA's GID itself"
-        yield Setting("NCCL_IB_ROCE_VERSION_NUM", "2", why, "the HCAs speak RoCE")
-        if spans:
-            why = "only GIDs with addresses of the rails count"
-            yield Setting("NCCL_IB_ADDR_RANGE", spans, why, "subnets of the Topology's rails")
+    if not roce or (network.nccl is not None and network.nccl < AUTOMATIC):
         return
-    indices = {hca.gid for hca in roce}
-    if len(indices) == 1 and None not in indices:
-        why = "NCCL before 2.21 does not choose; all HCAs of this rank have it, others may not"
-        yield Setting("NCCL_IB_GID_INDEX", str(indices.pop()), why, "GID tables of the node")
+    why = "NCCL 2.21 and later then finds each HCA's GID itself"
+    yield Setting(ROCE_VERSION, "2", why, "the HCAs speak RoCE, and no index holds for all of them")
+    if spans := _one_range(network.rails):
+        why = "only GIDs with addresses of the rails count"
+        yield Setting("NCCL_IB_ADDR_RANGE", spans, why, "subnets of the Topology's rails")
 
 
 def _one_range(rails: Sequence[Rail]) -> str:
@@ -180,6 +183,8 @@ def _doubt(one: Setting, own: str, rank: Rank) -> str:
         ):
             return f"without = it also takes what begins with {own}"
         return ""
+    if one.name == ONE_GID:
+        return SHARED_GID
     if one.name == "NCCL_IB_TC" and own != one.value:
         return f"the switches pause traffic class {one.value}; this one may be dropped"
     return ""
@@ -191,8 +196,8 @@ def _stated(rank: Rank, known: set[str]) -> Iterator[Setting]:
         if name in known or not name.startswith(("NCCL_", "GLOO_", "UCX_", "RCCL_")):
             continue
         doubt = ""
-        if name == "NCCL_IB_GID_INDEX":
-            doubt = "indices differ between pods and HCAs; leave it out, NCCL finds them"
+        if name == ONE_GID:
+            doubt = SHARED_GID
         if name in ("NCCL_IB_DISABLE", "NCCL_NET_DISABLE") and value == "1" and rank.hcas:
             doubt = "RDMA is off although HCAs were handed out"
         why = "for debugging; Lockstep never sets it" if name in DEBUG else "only you know"

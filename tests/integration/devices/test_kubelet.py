@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.device_tree import DeviceTree
 from tests.support.kube_cluster import KubeCluster
 from tests.support.kubelet import IMAGE, Kubelet
+from tests.support.recorded_sys import seeing
 from tests.support.scheduler import PartProcess
 from tests.support.stub_gpus import StubGpus, two
 from tests.support.waiting import eventually_sync
@@ -22,6 +24,7 @@ from tests.support.waiting import eventually_sync
 grpc = pytest.importorskip("grpc", reason="grpcio is not installed: pip install lockstep[agent]")
 
 GPU = "nvidia.com/gpu"
+NICS = "lockstep.dev/nics"
 PODS = "/api/v1/namespaces/default/pods"
 DRIVER = "gpu.lockstep.dev"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaim"
@@ -36,16 +39,19 @@ class Place:
     kubelet: Kubelet
     gpus: StubGpus
     agent: PartProcess
+    tree: DeviceTree
 
     def node(self) -> dict[str, Any]:
         answer = self.cluster.request("GET", "/api/v1/nodes/real")
         return dict(answer.json) if answer.status == 200 else {}
 
-    def allocatable(self) -> str:
-        return str(self.node().get("status", {}).get("allocatable", {}).get(GPU, ""))
+    def allocatable(self, resource: str = GPU) -> str:
+        return str(self.node().get("status", {}).get("allocatable", {}).get(resource, ""))
 
-    def wait_allocatable(self, amount: str) -> None:
-        eventually_sync(lambda: self.allocatable() == amount, 90, f"kubelet counts {amount} GPUs")
+    def wait_allocatable(self, amount: str, resource: str = GPU) -> None:
+        eventually_sync(
+            lambda: self.allocatable(resource) == amount, 90, f"kubelet counts {amount} {resource}"
+        )
 
     def usable(self) -> set[str]:
         """Return the cards that kubelet would hand out or has."""
@@ -57,15 +63,24 @@ class Place:
             return set()
 
     def create(
-        self, name: str, *, node: str = "", resource: str = GPU, look: str = "nvidia"
+        self,
+        name: str,
+        *,
+        node: str = "",
+        resource: str = GPU,
+        look: str = "nvidia",
+        more: tuple[str, ...] = (),
     ) -> None:
-        script = f"env | grep VISIBLE; ls /dev | grep {look}; echo end; sleep 3600"
+        script = (
+            "env | grep -e VISIBLE -e PCIDEVICE -e NCCL; ls /dev /dev/infiniband "
+            f"| grep -e {look} -e uverbs; echo end; sleep 3600"
+        )
         main = {
             "name": "main",
             "image": IMAGE,
             "imagePullPolicy": "Never",
             "command": ["sh", "-c", script.replace("| grep", "| busybox grep")],
-            "resources": {"limits": {resource: "1"}},
+            "resources": {"limits": dict.fromkeys((resource, *more), "1")},
         }
         spec = {
             "hostNetwork": True,
@@ -145,6 +160,24 @@ class Place:
             )
 
 
+def nics_and_cards(root: Path) -> DeviceTree:
+    """Return the node's tree: each card has a RoCE NIC with a VF beside it, in another order."""
+    tree = DeviceTree(root)
+    v4 = "0000:0000:0000:0000:0000:ffff:0a3c:0001"
+    for number, card in enumerate(("0000:27:00.0", "0000:17:00.0")):
+        pci, bus = f"pci0000:{card[5]}5", f"0000:{card[5]}8:00.0"
+        tree.pci(card, pci, vendor=0x10DE, device=0x2335, class_=0x030200, numa=1 - number)
+        gids = {3 + number: v4}
+        tree.rdma(f"mlx5_{number}", bus, pci, numa=1 - number, verbs=90 + number, gids=gids)
+        tree.virtual_function(bus, 0, f"mlx5_{2 + number}", verbs=92 + number)
+    return tree
+
+
+VFS = "mellanox.com/vfs"
+BESIDE = {"0": "0000:18:00", "1": "0000:28:00"}
+"""By the index of a card: the address of the NIC beside it, but for the function."""
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     data = tmp_path_factory.mktemp("real")
@@ -157,14 +190,16 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     kubelet.cdi.mkdir(parents=True)
     where = ("--kubelet", str(kubelet.directory), "--cdi", str(kubelet.cdi))
     options = ("--node", "real", *where, "--metrics-port", "0")
-    agent = PartProcess(cluster.kubeconfig, options=options, part="agent")
+    tree = nics_and_cards(data / "tree")
+    before_it = seeing(tree.root)
+    agent = PartProcess(cluster.kubeconfig, options=options, part="agent", before=before_it)
     scheduler = PartProcess(cluster.kubeconfig)
     try:
         cluster.start()
         kubelet.start()
         agent.start()
         scheduler.start()
-        found = Place(cluster, kubelet, gpus, agent)
+        found = Place(cluster, kubelet, gpus, agent, tree)
         found.wait_allocatable("2")
         yield found
     finally:
@@ -286,6 +321,70 @@ def test_a_claim_is_prepared_and_its_card_is_no_other_pods(place: Place) -> None
         60,
         "the claims are gone",
     )
+
+
+@pytest.fixture
+def verbs() -> Iterator[None]:
+    """The device files of the node's NICs."""
+    folder = Path("/dev/infiniband")
+    there = folder.exists()
+    folder.mkdir(exist_ok=True)
+    files = [folder / f"uverbs{90 + number}" for number in range(4)]
+    for file in files:
+        os.mknod(file, 0o20666, os.makedev(1, 3))
+    yield
+    for file in files:
+        file.unlink()
+    if not there:
+        folder.rmdir()
+
+
+@pytest.fixture
+def vfs(place: Place) -> None:
+    """The SR-IOV plugin's ConfigMap, as it is where that plugin runs."""
+    selectors = {"vendors": ["15b3"], "pciAddresses": ["0000:18:00.1", "0000:28:00.1"]}
+    listed = [
+        {
+            "resourcePrefix": "mellanox.com",
+            "resourceName": "vfs",
+            "selectors": {**selectors, "isRdma": True},
+        }
+    ]
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "sriovdp-config"},
+        "data": {"config.json": json.dumps({"resourceList": listed})},
+    }
+    answer = place.cluster.request("POST", "/api/v1/namespaces/kube-system/configmaps", config)
+    assert answer.status == 201, answer.body
+
+
+def test_nics_and_vfs_beside_the_granted_card_are_handed_out(
+    place: Place, verbs: None, vfs: None
+) -> None:
+    place.wait_allocatable("2", VFS)
+    place.wait_allocatable("2", NICS)
+    place.create("one", more=(NICS, VFS))
+    place.create("other", more=(NICS, VFS))
+    for name in ("one", "other"):
+        output = place.output(name)
+        card = place.annotation(name)
+        assert f"PCIDEVICE_LOCKSTEP_DEV_NICS={BESIDE[card]}.0\n" in output
+        assert f"PCIDEVICE_MELLANOX_COM_VFS={BESIDE[card]}.1\n" in output
+        number = 1 - int(card)
+        assert f"uverbs{90 + number}\n" in output
+        assert f"uverbs{92 + number}\n" in output
+        assert f"uverbs{91 - number}\n" not in output
+    place.delete("one", "other")
+
+
+def test_a_nic_whose_link_is_down_is_no_longer_counted(place: Place) -> None:
+    place.wait_allocatable("2", NICS)
+    place.tree.link("mlx5_1", up=False)
+    place.wait_allocatable("1", NICS)
+    place.tree.link("mlx5_1", up=True)
+    place.wait_allocatable("2", NICS)
 
 
 def kubelet_pid(kubelet: Kubelet) -> int:

@@ -24,13 +24,25 @@ def values(rank: Rank, network: Network) -> dict[str, str]:
             Network(RAILS, 2, 26),
             {
                 "NCCL_IB_HCA": "=mlx5_0,mlx5_1",
-                "NCCL_IB_ROCE_VERSION_NUM": "2",
-                "NCCL_IB_ADDR_RANGE": "10.0.0.0/15",
+                "LOCKSTEP_GID_INDICES": "mlx5_0:3,mlx5_1:3",
+                "NCCL_IB_GID_INDEX": "3",
+                "NCCL_IB_ROCE_VERSION_NUM": None,
                 "NCCL_IB_TC": "104",
                 "NCCL_CROSS_NIC": "0",
                 "NCCL_IB_QPS_PER_CONNECTION": "4",
             },
             id="RoCE on rails",
+        ),
+        pytest.param(
+            [ROCE[0], Hca("mlx5_1", "rail1", "ethernet", gid=5)],
+            Network(RAILS),
+            {
+                "LOCKSTEP_GID_INDICES": "mlx5_0:3,mlx5_1:5",
+                "NCCL_IB_GID_INDEX": None,
+                "NCCL_IB_ROCE_VERSION_NUM": "2",
+                "NCCL_IB_ADDR_RANGE": "10.0.0.0/15",
+            },
+            id="indices that differ",
         ),
         pytest.param(
             ROCE, Network(RAILS, nccl=(2, 19)), {"NCCL_IB_GID_INDEX": "3"}, id="an older NCCL"

@@ -60,7 +60,11 @@ class Card(Wire, frozen=True):
 
 
 class Port(Wire, frozen=True):
-    """One network card; ``speed`` is in Gb/s, ``name`` what programs call it (``mlx5_0``)."""
+    """One network card; ``speed`` is in Gb/s, ``name`` what programs call it (``mlx5_0``).
+
+    ``gid`` is the index of its RoCE v2 entry. A card that is ``aside`` is handed out under another
+    name than ``lockstep.dev/nics``.
+    """
 
     index: int
     name: str
@@ -74,6 +78,8 @@ class Port(Wire, frozen=True):
     virtual: bool = False
     active: bool = False
     link: str = ""
+    gid: int = UNKNOWN
+    aside: bool = False
 
 
 class Inventory(Wire, frozen=True):

@@ -53,6 +53,7 @@ def devices(found: Inventory) -> list[Device]:
             kind="nic",
             name=port.name,
             link=port.link,
+            gid=port.gid,
             rail=port.index,
             speed=port.speed,
             numa=port.numa,
@@ -60,6 +61,7 @@ def devices(found: Inventory) -> list[Device]:
             healthy=port.active,
         )
         for port in found.ports
+        if not port.aside
     ]
     return [*gpus, *nics]
 

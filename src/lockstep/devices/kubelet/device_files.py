@@ -10,12 +10,13 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from lockstep.api.core import CONFIG_MAPS, NODES, ConfigMap
+from lockstep.api.core import CONFIG_MAPS, ConfigMap
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.compat.vendors import VENDORS
 from lockstep.devices.core.model import Inventory
 from lockstep.devices.core.rows import CONFIG, KEY, BadRow, Row, cards, in_order, rows
 from lockstep.devices.kubelet.plugin import Plugin
+from lockstep.devices.kubelet.plugins import Plugins, serve
 from lockstep.kube.cache import Change
 from lockstep.kube.client import Client
 from lockstep.kube.informer import Informer
@@ -54,7 +55,7 @@ class DeviceFiles:
 
     def __init__(self, client: Client, node: str, kubelet: Path) -> None:
         self._client, self._node, self._kubelet = client, node, kubelet
-        self._running: dict[str, tuple[Row, asyncio.Task[None]]] = {}
+        self._plugins: Plugins[Row] = Plugins(self._hand_out)
         self._informer: Informer[ConfigMap] = Informer(
             client,
             CONFIG_MAPS,
@@ -69,8 +70,7 @@ class DeviceFiles:
             await self._informer.run()
         finally:
             cancel()
-            for _, task in self._running.values():
-                task.cancel()
+            self._plugins.end()
 
     def _changed(self, change: Change[ConfigMap]) -> None:
         text = change.new.data.get(KEY, "") if change.new is not None else ""
@@ -79,28 +79,16 @@ class DeviceFiles:
         except BadRow as error:
             log.error("%s; what was handed out before goes on", error)
             return
-        for resource, (row, task) in list(self._running.items()):
-            if wanted.get(resource) != row:
-                task.cancel()
-                del self._running[resource]
-        for resource, row in wanted.items():
-            if resource not in self._running:
-                task = asyncio.create_task(self._hand_out(row), name=resource)
-                self._running[resource] = row, task
+        self._plugins.keep(wanted)
 
     async def _hand_out(self, row: Row) -> None:
         files = Files(row)
         plugin = Plugin(files, row.resource, self._kubelet, _prefer)
-        node = await self._client.get(NODES, self._node)
-        if row.resource in node.status.capacity and not plugin.was_here:
-            log.error(
-                "another device plugin hands out %s on this node; Lockstep stands back until the "
-                "agent is started again, or use another name in %s",
-                row.resource,
-                CONFIG,
-            )
-            return
-        await asyncio.gather(plugin.run(), files.run())
+        looking = asyncio.ensure_future(files.run())
+        try:
+            await serve(self._client, self._node, plugin, CONFIG)
+        finally:
+            looking.cancel()
 
 
 async def _prefer(available: Collection[str], must: Sequence[str], size: int) -> list[str]:

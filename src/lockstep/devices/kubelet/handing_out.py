@@ -44,7 +44,9 @@ class HandingOut:
         self.claims = Claims(
             client, node, watch, kubelet=kubelet, holders=self._holders, cdi_directory=cdi or CDI
         )
-        self.plugin = Plugin(watch, names.GPU, kubelet, self._prefer, self.claims.prepared.cards)
+        self.plugin = Plugin(
+            watch, names.GPU, kubelet, self._prefer, claimed=self.claims.prepared.cards
+        )
 
     async def run(self) -> None:
         """Hand out and check until cancelled."""

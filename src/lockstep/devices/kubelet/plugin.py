@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import grpc
 
-from lockstep.compat.vendors import VENDORS
+from lockstep.compat.vendors import VENDORS, Vendor
 from lockstep.devices.core.model import Card, Inventory
 from lockstep.devices.kubelet.wire import deviceplugin_pb2 as wire
 
@@ -22,6 +22,9 @@ LOOK_EVERY = 1.0
 """Seconds between two looks whether kubelet was restarted."""
 
 Prefer = Callable[[Collection[str], Sequence[str], int], Awaitable[list[str]]]
+
+Variables = Callable[[Sequence[Card]], dict[str, str]]
+"""Returns what a container is told of the devices that it gets."""
 
 
 class Devices(Protocol):
@@ -46,11 +49,14 @@ class Plugin:
         resource: str,
         kubelet: Path,
         prefer: Prefer,
+        *,
         claimed: Callable[[], Mapping[str, str]] = dict,
+        variables: Variables | None = None,
     ) -> None:
-        self._watch, self._resource = watch, resource
+        self._watch, self.resource = watch, resource
         self._directory = kubelet / "device-plugins"
         self._prefer, self._claimed = prefer, claimed
+        self._variables = variables or _visible
         self._socket = self._directory / f"lockstep-{resource.replace('/', '_')}.sock"
         self._changed = asyncio.Condition()
         self._loop = asyncio.get_running_loop()
@@ -65,9 +71,9 @@ class Plugin:
             try:
                 before = await self._register()
                 await self._until_restart(before)
-                log.info("kubelet was restarted; registering %s again", self._resource)
+                log.info("kubelet was restarted; registering %s again", self.resource)
             except (grpc.aio.AioRpcError, OSError) as error:
-                log.debug("kubelet does not take %s yet: %s", self._resource, error)
+                log.debug("kubelet does not take %s yet: %s", self.resource, error)
                 await asyncio.sleep(LOOK_EVERY)
             finally:
                 self.registered.clear()
@@ -108,11 +114,11 @@ class Plugin:
             request = wire.RegisterRequest(
                 version=VERSION,
                 endpoint=self._socket.name,
-                resource_name=self._resource,
+                resource_name=self.resource,
                 options=_options(),
             )
             await register(request, timeout=5.0)
-        log.info("registered %s with kubelet", self._resource)
+        log.info("registered %s with kubelet", self.resource)
         self.registered.set()
         return identity
 
@@ -169,13 +175,14 @@ class Plugin:
         for one in request.container_requests:
             unknown = [identity for identity in one.devices_ids if identity not in cards]
             if unknown:
-                text = f"this node has no {self._resource} {', '.join(unknown)}"
+                text = f"this node has no {self.resource} {', '.join(unknown)}"
                 await context.abort(grpc.StatusCode.NOT_FOUND, text)
             for identity, claim in self._claimed().items():
                 if identity in one.devices_ids:
-                    text = f"{self._resource} {identity} is held by ResourceClaim {claim}"
+                    text = f"{self.resource} {identity} is held by ResourceClaim {claim}"
                     await context.abort(grpc.StatusCode.FAILED_PRECONDITION, text)
-            answers.append(_grant([cards[identity] for identity in one.devices_ids]))
+            given = [cards[identity] for identity in one.devices_ids]
+            answers.append(_grant(given, self._variables(given)))
         self.allocated.set()
         return wire.AllocateResponse(container_responses=answers)
 
@@ -188,7 +195,7 @@ class Plugin:
 
     def _cards(self) -> list[Card]:
         cards = self._watch.inventory.cards
-        return [one for one in cards if one.resource == self._resource and not one.mig]
+        return [one for one in cards if one.resource == self.resource and not one.mig]
 
     def _note(self) -> None:
         self._loop.create_task(self._wake())
@@ -211,23 +218,33 @@ def _device(card: Card) -> wire.Device:
     )
 
 
-def _grant(cards: Sequence[Card]) -> wire.ContainerAllocateResponse:
-    """Return what a container gets: the cards' device files and the variable that names them."""
-    vendor = next((one for one in VENDORS if one.name == cards[0].vendor), None)
+def _grant(cards: Sequence[Card], variables: dict[str, str]) -> wire.ContainerAllocateResponse:
+    """Return what a container gets: the cards' device files and the variables that name them."""
+    vendor = _vendor(cards)
     files = [node for card in cards for node in card.nodes]
     files += vendor.shared if vendor else ()
-    named = ",".join(card.uuid for card in cards)
-    variables = {vendor.visible: named} if vendor and vendor.visible else {}
-    if vendor and vendor.name == "nvidia":
-        variables["CUDA_VISIBLE_DEVICES"] = named
     return wire.ContainerAllocateResponse(
         envs=variables,
         devices=[
             wire.DeviceSpec(container_path=file, host_path=file, permissions="rw")
-            for file in files
+            for file in dict.fromkeys(files)
             if Path(file).exists()
         ],
     )
+
+
+def _visible(cards: Sequence[Card]) -> dict[str, str]:
+    """Return the variables that name accelerators."""
+    vendor = _vendor(cards)
+    named = ",".join(card.uuid for card in cards)
+    variables = {vendor.visible: named} if vendor and vendor.visible else {}
+    if vendor and vendor.name == "nvidia":
+        variables["CUDA_VISIBLE_DEVICES"] = named
+    return variables
+
+
+def _vendor(cards: Sequence[Card]) -> Vendor | None:
+    return next((one for one in VENDORS if one.name == cards[0].vendor), None)
 
 
 def _identity(path: Path) -> tuple[int, int]:

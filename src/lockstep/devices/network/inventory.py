@@ -67,7 +67,7 @@ def _rdma(tree: Tree, name: str, addresses: dict[str, list[str]]) -> Nic:
     place = f"{HCAS}/{name}"
     port = f"{place}/{PORT}"
     pci = _pci(tree, f"{place}/device")
-    table = list(_gids(tree, port))
+    table = list(gids(tree, port))
     netdevs = [one.netdev for one in table if one.netdev] + tree.names(f"{place}/device/net")
     netdev = netdevs[0] if netdevs else ""
     layer = tree.text(f"{port}/link_layer").lower()
@@ -94,8 +94,8 @@ def _rdma(tree: Tree, name: str, addresses: dict[str, list[str]]) -> Nic:
     )
 
 
-def _gids(tree: Tree, port: str) -> Iterator[Gid]:
-    """Yield the entries that are in use; the table may have holes."""
+def gids(tree: Tree, port: str) -> Iterator[Gid]:
+    """Yield the entries of a port's table that are in use; there may be holes."""
     for index in tree.names(f"{port}/gids"):
         gid = tree.text(f"{port}/gids/{index}")
         if index.isdecimal() and gid and not _NOTHING.match(gid):

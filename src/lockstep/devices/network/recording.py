@@ -55,8 +55,9 @@ def record(folder: Path, root: Path = sysfs.ROOT) -> int:
         count += _class(tree, folder, f"{NET}/{name}", NETDEV_FILES)
     for name in tree.names(HCAS):
         count += _class(tree, folder, f"{HCAS}/{name}", HCA_FILES)
-    for name in tree.names("sys/class/infiniband_verbs"):
-        count += _class(tree, folder, f"sys/class/infiniband_verbs/{name}", ("ibdev",))
+    for kind in ("infiniband_verbs", "infiniband_mad"):
+        for name in tree.names(f"sys/class/{kind}"):
+            count += _class(tree, folder, f"sys/class/{kind}/{name}", ("ibdev",))
     for address in _functions(tree):
         count += _function(tree, folder, address)
     for pattern in PROC_FILES:

@@ -154,6 +154,7 @@ class Agent:
             try:
                 record.address = addresses.choose(meta.uid, self._addresses())
                 record.gpus = self._gpus(pod)
+                record.nics = self.node.nics.choose(pod, self._used_nics())
             except (addresses.NoAddress, grants.NotEnough) as error:
                 verdict = Verdict("UnexpectedAdmissionError", str(error), admitted=False)
         if verdict is not None:
@@ -197,6 +198,10 @@ class Agent:
         ]
         used = shares.taken(pod, others, self.node.cards)
         return grants.assign(annotation, wanted, present, used)
+
+    def _used_nics(self) -> list[int]:
+        running = (one for one in self.workers.values() if not one.state.released)
+        return [index for one in running for index in one.home.record.nics]
 
     async def _reject(self, pod: Pod, verdict: Verdict | None) -> None:
         """Fail a pod that must not even get a directory."""

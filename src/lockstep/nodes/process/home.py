@@ -37,6 +37,7 @@ class Record(msgspec.Struct, kw_only=True):
     """Why the node stopped the pod's containers on its own account."""
     address: str = ""
     gpus: list[int] = []
+    nics: list[int] = []
     groups: list[str] = []
     """Its control groups; they depend on those of the node that started it."""
     verdict: dict[str, Any] | None = None

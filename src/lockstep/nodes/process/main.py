@@ -30,6 +30,7 @@ from lockstep.nodes.process.images import Images, load
 from lockstep.nodes.process.kept_logs import KeptLogs
 from lockstep.nodes.process.log_server import LogServer
 from lockstep.nodes.process.names import Names
+from lockstep.nodes.process.nics import Nics
 from lockstep.nodes.process.orders import DEFAULT_MESSAGE_PATH
 from lockstep.nodes.process.ports import Ports
 from lockstep.nodes.process.registration import Description, Registration
@@ -121,7 +122,7 @@ class _Node:
         self.inventory = finding.find(cpus=os.sched_getaffinity(0))
         # Two nodes of one name, each on its own data, must not share their groups.
         whose = f"{name}-{hashlib.sha256(bytes(data)).hexdigest()[:8]}"
-        self.groups = Groups(whose, fence=bool(self.inventory.cards))
+        self.groups = Groups(whose, fence=bool(self.inventory.cards or self.inventory.ports))
         self.ports = Ports(whose, self.groups)
         self.names = Names(client)
         self.contents = Contents(client)
@@ -145,6 +146,7 @@ class _Node:
             kept=KeptLogs(data / "kept"),
             shares=Shares(data / "shares", cards, mounts=allowed.mounts),
             cards=cards,
+            nics=Nics(self.inventory.ports),
         )
         self.agent = Agent(surroundings, Room(amounts(plain.allocatable), plain.labels, name))
         _offer_message_file(allowed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +21,7 @@ from lockstep.nodes.process.images import Entry, Images
 from lockstep.nodes.process.isolation import Isolation
 from lockstep.nodes.process.kept_logs import KeptLogs
 from lockstep.nodes.process.names import Names
+from lockstep.nodes.process.nics import Nics
 from lockstep.nodes.process.ports import Ports
 from lockstep.nodes.process.shares import Shares
 from lockstep.nodes.process.spec import Container, Pod
@@ -50,6 +51,7 @@ class Surroundings:
     kept: KeptLogs
     shares: Shares
     cards: tuple[Card, ...] = ()
+    nics: Nics = field(default_factory=Nics)
 
     @property
     def root(self) -> bool:

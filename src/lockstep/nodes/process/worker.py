@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from lockstep.api.names import GPU_RESIZE_ANNOTATION
+from lockstep.api.names import GPU_RESIZE_ANNOTATION, NICS
 from lockstep.devices.sharing.front import NoFront
 from lockstep.kube.errors import ApiError
 from lockstep.nodes.process import admission, cgroups, fences, machine, paths, ports
@@ -271,8 +271,11 @@ class Worker:
         user = identity(self.pod, container, image)
         given = fences.cards_by_container(self.pod, self.home.record.gpus)
         granted = given.get(container.name, [])
-        shut = fences.shut(self.node.cards, granted)
+        nics = fences.cards_by_container(self.pod, self.home.record.nics, NICS)
+        own = nics.get(container.name, []) if self.home.record.nics else []
+        shut = fences.shut(self.node.cards, granted) + fences.shut(self.node.nics.cards, own)
         base = self.node.environment(self.hostname, home_directory(user["uid"]), granted)
+        base |= self.node.nics.variables(own)
         wanted = command(container, around, base, image)
         share = self.node.shares.enter(self.pod, container, granted, user["uid"])
         wanted = share.joined(wanted)

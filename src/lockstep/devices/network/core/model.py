@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from lockstep.api.wire import Wire
 from lockstep.devices.core.model import UNKNOWN
 
+_FOUR = "0000:0000:0000:0000:0000:ffff:"
 Kind = Literal["pf", "vf", "sf", "bond", "virtual"]
 
 
@@ -55,3 +57,14 @@ class Nic(Wire, frozen=True):
     def name(self) -> str:
         """Return what programs call it: its RDMA device, else its netdev."""
         return self.hca or self.netdev
+
+
+def roce_gid(table: Iterable[Gid]) -> int:
+    """Return the index of the RoCE v2 entry with the NIC's own address; -1 where there is none.
+
+    An IPv4 address comes before one of IPv6; a link-local one is none, as peers of other leaves do
+    not reach it.
+    """
+    second = [one for one in table if one.type == "RoCE v2" and not one.gid.startswith("fe80:")]
+    order = sorted((not one.gid.startswith(_FOUR), one.index) for one in second)
+    return order[0][1] if order else UNKNOWN

@@ -1,0 +1,32 @@
+"""A process that sees a recorded tree at ``/sys``, in a mount namespace of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+set -e
+mount --make-rprivate /
+mkdir -p "$0/sys/fs/cgroup"
+mount --rbind /sys/fs/cgroup "$0/sys/fs/cgroup"
+mount --rbind "$0/sys" /sys
+exec "$@"
+"""
+
+
+def seeing(root: Path) -> tuple[str, ...]:
+    """Return the words before a command, so that it sees the tree below *root* at ``/sys``.
+
+    Where that is not permitted the test is skipped.
+    """
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    words = ("unshare", "--mount", "sh", "-c", SCRIPT, str(root))
+    done = subprocess.run([*words, "true"], capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip(f"needs a mount namespace: {done.stderr.decode().strip()}")
+    return words
