@@ -32,7 +32,16 @@ _OF_LAUNCHERS = (
     f"/apis/rbac.authorization.k8s.io/v1/{DEFAULT}/rolebindings",
 )
 LEFT_BEHIND = (
-    *(f"{LOCKSTEP}/{DEFAULT}/{plural}" for plural in ("pipelineruns", "trainingjobs", "gangs")),
+    *(
+        f"{LOCKSTEP}/{DEFAULT}/{plural}"
+        for plural in (
+            "pipelinetriggers",
+            "pipelineruns",
+            "modelversions",
+            "trainingjobs",
+            "gangs",
+        )
+    ),
     *(
         f"{LOCKSTEP}/{plural}"
         for plural in ("nodehealths", "nodepools", "teams", "queues", "topologies")

@@ -48,8 +48,8 @@ def _secret(name: str, data: dict[str, str]) -> dict[str, Any]:
 class Pipelines:
     """``lockstep up`` and the store that its runs keep artefacts in."""
 
-    def __init__(self, place: Path) -> None:
-        self.table = images(place)
+    def __init__(self, place: Path, table: Path | None = None) -> None:
+        self.table = table or images(place)
         self.store = S3(place / "s3")
         self.bucket: Bucket = self.store.bucket("runs")
         self.plane = ControlPlane(place / "up", "--images", str(self.table)).start()

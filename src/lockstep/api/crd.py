@@ -29,6 +29,7 @@ from lockstep.api.node_policy import NODE_POLICIES, NodePolicySpec
 from lockstep.api.node_pool import NODE_POOLS, NodePoolSpec, PoolProvider
 from lockstep.api.notebooks import ENVIRONMENTS, KERNELS
 from lockstep.api.pipeline import PIPELINE_RUNS
+from lockstep.api.pipeline_trigger import PIPELINE_TRIGGERS
 from lockstep.api.price_list import PRICE_LISTS, Price
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
@@ -205,6 +206,17 @@ PRESENTATIONS = (
             ("Phase", "string", ".status.phase"),
             ("Progress", "string", ".status.progress"),
             ("Queue", "string", ".spec.queue"),
+            ("Age", "date", ".metadata.creationTimestamp"),
+            ("(Message)", "string", ".status.message"),
+        ),
+    ),
+    Presentation(
+        PIPELINE_TRIGGERS,
+        (),
+        (
+            ("Model", "string", ".spec.modelVersion.model"),
+            ("Dataset", "string", ".spec.dataset"),
+            ("Last run", "string", ".status.lastRun"),
             ("Age", "date", ".metadata.creationTimestamp"),
             ("(Message)", "string", ".status.message"),
         ),

@@ -17,6 +17,8 @@ CONTROLLERS_LEASE: Final = "lockstep-controllers"
 # Labels on pods.
 GANG_LABEL: Final = "lockstep.dev/gang"
 GANG_GROUP_LABEL: Final = "lockstep.dev/gang-group"
+GANG_SIZE_ANNOTATION: Final = "lockstep.dev/gang-size"
+"""On a pod whose gang no other object says: how many pods of it start together."""
 JOB_LABEL: Final = "lockstep.dev/job"
 ROLE_LABEL: Final = "lockstep.dev/role"
 INDEX_LABEL: Final = "lockstep.dev/index"

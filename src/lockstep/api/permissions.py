@@ -77,6 +77,7 @@ _OWN_KINDS: Final = rule(
             "nodepolicies",
             "nodepools",
             "pipelineruns",
+            "pipelinetriggers",
             "pricelists",
             "queues",
             "routers",
@@ -250,7 +251,9 @@ _DATA: Final[Rules] = (
 _PIPELINES: Final[Rules] = (
     rule(GROUP, "pipelineruns", "create", "delete", "get", "patch", *_FOLLOW),
     rule(GROUP, "pipelineruns/status", "patch"),
-    rule(GROUP, "modelversions", "create", "delete", "get", "patch"),
+    rule(GROUP, "modelversions", "create", "delete", "get", "patch", *_FOLLOW),
+    rule(GROUP, "pipelinetriggers datasetcaches", *_FOLLOW),
+    rule(GROUP, "pipelinetriggers/status", "patch"),
     # Objects that steps may be, beside jobs, pods and ConfigMaps.
     rule("serving.kserve.io", "inferenceservices", "create", "delete", "get", "patch"),
     rule("data.fluid.io", "dataloads", "create", "delete", "get", "patch"),
@@ -501,7 +504,7 @@ PEOPLE: Final[Mapping[str, Rules]] = {
         rule(GROUP, "queues queues/status topologies nodepolicies", *_READ),
         rule(GROUP, "deviceusages nodehealths datasetcaches nodepools pricelists", *_READ),
         rule("data.fluid.io", f"datasets {_OPERATIONS} {_RUNTIMES}", *_READ),
-        rule(GROUP, "pipelineruns pipelineruns/status modelversions", *_READ),
+        rule(GROUP, "pipelineruns pipelineruns/status pipelinetriggers modelversions", *_READ),
         rule("argoproj.io", "workflows workflowtemplates cronworkflows", *_READ),
         rule(GROUP, "routes environments kernels", *_READ),
         rule("kubeflow.org", "notebooks workspaces workspacekinds", *_READ),
@@ -512,7 +515,7 @@ PEOPLE: Final[Mapping[str, Rules]] = {
         rule("tensorboard.kubeflow.org", "tensorboards", *_READ),
     ),
     "edit": (
-        rule(GROUP, "pipelineruns modelversions", *_CHANGE),
+        rule(GROUP, "pipelineruns pipelinetriggers modelversions", *_CHANGE),
         rule("argoproj.io", "workflows workflowtemplates cronworkflows", *_CHANGE),
         rule(GROUP, "trainingjobs gangs environments kernels", *_CHANGE),
         rule("kubeflow.org", "notebooks workspaces", *_CHANGE),

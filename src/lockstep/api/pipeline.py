@@ -96,6 +96,13 @@ class Task(Wire, frozen=True):
     keep: Annotated[
         Keep | None, Meta(description="Keep the result; the step always runs when left out.")
     ] = None
+    gang: Annotated[
+        str,
+        Meta(
+            description="Tasks of the graph with the same word are one gang: none of their pods "
+            "starts before all have their place. A later try starts alone."
+        ),
+    ] = ""
     timeout: Annotated[Duration | None, Meta(description="Longest time that a try runs.")] = None
     max_wait: Annotated[
         Duration | None, Meta(description="Longest time that the step waits for its place.")
@@ -231,6 +238,10 @@ class PipelineRunSpec(Wire, frozen=True):
     keep_results: Annotated[
         bool, Meta(description="Whether steps that ask for it use and leave kept results.")
     ] = True
+    keep_longest: Annotated[
+        Duration | None,
+        Meta(description="Age at which results are no longer used, of steps that state none."),
+    ] = None
     desired: Annotated[
         Literal["Running", "Suspended", "Stopped"],
         Meta(description="Suspended starts no further step; Stopped ends the run."),

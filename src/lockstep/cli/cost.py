@@ -39,8 +39,8 @@ def cost(
     by: Annotated[
         str,
         typer.Option(
-            help="What to sum up by, separated by commas: job, user, queue, namespace, purpose, "
-            "month."
+            help="What to sum up by, separated by commas: job, pod, user, queue, namespace, "
+            "purpose, month."
         ),
     ] = "job",
     month: Annotated[str, typer.Option(help="This month alone (2026-11), in UTC.")] = "",

@@ -12,6 +12,7 @@ from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.node_policy import NODE_POLICIES
 from lockstep.api.node_pool import NODE_POOLS
 from lockstep.api.pipeline import PIPELINE_RUNS
+from lockstep.api.pipeline_trigger import PIPELINE_TRIGGERS
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.team import TEAMS
@@ -32,6 +33,7 @@ ALIASES: dict[str, tuple[Resource[Any], tuple[str, ...]]] = {
     "configmap": (CONFIG_MAPS, ("configmaps", "cm")),
     "team": (TEAMS, ("teams",)),
     "pipeline": (PIPELINE_RUNS, ("pipelines", "pipelinerun", "pipelineruns", "pr")),
+    "pipelinetrigger": (PIPELINE_TRIGGERS, ("pipelinetriggers",)),
     "modelversion": (MODEL_VERSIONS, ("modelversions", "mv")),
     "priorityclass": (PRIORITY_CLASSES, ("priorityclasses", "pc")),
 }

@@ -14,6 +14,7 @@ from lockstep.cli.connect import Target, run
 from lockstep.cli.listing import list_all
 from lockstep.cli.options import Context, Kubeconfig, Namespace, Output
 from lockstep.cli.output import Format
+from lockstep.cli.usage_records import RecordsFile
 
 app = typer.Typer(
     help="Pipelines: graphs of steps, each a pod or a job in a queue.",
@@ -22,32 +23,39 @@ app = typer.Typer(
 )
 
 Name = Annotated[str, typer.Argument(help="Name of the run.")]
+File = Annotated[
+    Path,
+    typer.Argument(
+        help="What kfp's compiler wrote, an Argo Workflow, or a PipelineRun.", exists=True
+    ),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="May be repeated."),
+]
+Root = Annotated[str | None, typer.Option(help="Where artefacts go, as s3://BUCKET/PATH.")]
+StorageSecret = Annotated[str | None, typer.Option(help="Secret with the variables of that store.")]
+Queue = Annotated[str | None, typer.Option(help="Queue of the steps.")]
 
 
 @app.command("run")
 def run_(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help="What kfp's compiler wrote, an Argo Workflow, or a PipelineRun.", exists=True
-        ),
-    ],
+    file: File,
     *,
-    parameters: Annotated[
-        list[str] | None,
-        typer.Option("-p", "--parameter", metavar="NAME=VALUE", help="May be repeated."),
-    ] = None,
+    parameters: Parameters = None,
     name: Annotated[str | None, typer.Option(help="Name of the run; made up by default.")] = None,
-    root: Annotated[
-        str | None, typer.Option(help="Where artefacts go, as s3://BUCKET/PATH.")
-    ] = None,
-    storage_secret: Annotated[
-        str | None, typer.Option(help="Secret with the variables of that store.")
-    ] = None,
-    queue: Annotated[str | None, typer.Option(help="Queue of the steps.")] = None,
+    root: Root = None,
+    storage_secret: StorageSecret = None,
+    queue: Queue = None,
     no_cache: Annotated[
         bool, typer.Option("--no-cache", help="Run every step, also with a kept result.")
     ] = False,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGE", help="Age at which kept results end where a step states none, as 7d."
+        ),
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Return when the run is over.")] = False,
     timeout: Annotated[
         float, typer.Option(help="Seconds that --wait waits at most.", min=0.1)
@@ -60,15 +68,55 @@ def run_(
 
     Example: lockstep pipeline run squares.yaml -p rows=7 --root s3://models/runs --wait
     """
-    wanted: dict[str, Any] = {"root": root, "storageSecret": storage_secret, "queue": queue}
+    wanted = _given(root=root, storageSecret=storage_secret, queue=queue, keepLongest=keep)
     if no_cache:
         wanted["keepResults"] = False
-    body = pipeline_file.read(
-        file, parameters or [], name, {key: one for key, one in wanted.items() if one is not None}
-    )
+    body = pipeline_file.read(file, parameters or [], name, wanted)
     run(
         Target(kubeconfig, context, namespace),
         lambda session: pipeline_work.start(session, body, timeout if wait else None),
+    )
+
+
+def _given(**options: str | None) -> dict[str, Any]:
+    return {key: one for key, one in options.items() if one is not None}
+
+
+@app.command()
+def trigger(
+    file: File,
+    *,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Run for each new ModelVersion of it.")
+    ] = None,
+    stage: Annotated[
+        str, typer.Option(help="Only once that version is at this stage, as Production.")
+    ] = "",
+    dataset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Run for each new version of this Dataset.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="Name of the trigger.")],
+    parameters: Parameters = None,
+    root: Root = None,
+    storage_secret: StorageSecret = None,
+    queue: Queue = None,
+    namespace: Namespace = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = None,
+) -> None:
+    """Run a pipeline whenever a model or a dataset has a new version.
+
+    Parameters may refer to what is new: event.uri, name, version, stage, metrics.
+
+    Example: lockstep pipeline trigger check.yaml --name check --model digits --stage Production
+    """
+    wanted = _given(root=root, storageSecret=storage_secret, queue=queue)
+    body = pipeline_file.trigger(
+        pipeline_file.read(file, parameters or [], None, wanted), name, model, stage, dataset
+    )
+    run(
+        Target(kubeconfig, context, namespace),
+        lambda session: pipeline_work.make_trigger(session, body),
     )
 
 
@@ -94,17 +142,20 @@ def list_(
 def describe(
     name: Name,
     *,
+    records: RecordsFile = None,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     context: Context = None,
 ) -> None:
-    """Draw the graph of a run: states, times, why steps wait, what they gave.
+    """Draw the graph of a run: states, times, waiting, cost, what the steps gave.
+
+    What a step cost is known where there are usage records and its pods held GPUs.
 
     Example: lockstep pipeline describe squares-7f3a
     """
     run(
         Target(kubeconfig, context, namespace),
-        lambda session: pipeline_work.describe(session, name),
+        lambda session: pipeline_work.describe(session, name, records),
     )
 
 
@@ -222,8 +273,7 @@ def serve(
 
     Example: lockstep pipeline serve --port 8888 --root s3://models/runs --storage-secret store
     """
-    wanted = {"root": root, "storageSecret": storage_secret, "queue": queue}
-    defaults = {key: one for key, one in wanted.items() if one is not None}
+    defaults = _given(root=root, storageSecret=storage_secret, queue=queue)
     run(
         Target(kubeconfig, context, namespace),
         lambda session: pipeline_work.serve(session, port, defaults),
@@ -238,7 +288,7 @@ app.add_typer(cache, name="cache")
 def cache_list(
     *, namespace: Namespace = None, kubeconfig: Kubeconfig = None, context: Context = None
 ) -> None:
-    """List the kept results: whose they are and how old.
+    """List the kept results: whose they are, how old, and when they end.
 
     Example: lockstep pipeline cache list
     """

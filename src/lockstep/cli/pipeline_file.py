@@ -51,6 +51,25 @@ def read(file: Path, parameters: list[str], name: str | None, wanted: Json) -> J
     return {"apiVersion": API_VERSION, "kind": "PipelineRun", "metadata": meta, "spec": spec}
 
 
+def trigger(run: Json, name: str, model: str | None, stage: str, dataset: str | None) -> Json:
+    """Return what makes *run* for each new version of a model or of a dataset.
+
+    Raises:
+        BadInput: when not one of both is given.
+    """
+    if (model is None) == (dataset is None):
+        raise BadInput("give one of --model and --dataset")
+    if stage and model is None:
+        raise BadInput("--stage: only the versions of a model have stages; give --model")
+    spec: Json = {"run": {"spec": run["spec"]}}
+    if model is not None:
+        spec["modelVersion"] = {"model": model, **({"stage": stage} if stage else {})}
+    else:
+        spec["dataset"] = dataset
+    body = {"apiVersion": API_VERSION, "kind": "PipelineTrigger", "metadata": {"name": name}}
+    return body | {"spec": spec}
+
+
 def _pipeline(documents: list[Any], file: Path) -> tuple[Json, Json, dict[str, str]]:
     """Return metadata, spec and the types of the parameters of what is in *documents*."""
     first: Any = documents[0] if documents else None

@@ -6,16 +6,25 @@ import asyncio
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
-from lockstep.api.core import CONFIG_MAPS, PODS
+from lockstep.api import timestamp
+from lockstep.api.core import CONFIG_MAPS, PODS, Pod
+from lockstep.api.names import JOB_LABEL
 from lockstep.api.pipeline import KEPT_LABEL, PIPELINE_RUNS, RUN_LABEL, PipelineRun, StepStatus
+from lockstep.api.pipeline_trigger import PIPELINE_TRIGGERS
+from lockstep.api.price_list import PRICE_LISTS
 from lockstep.cli.connect import Session
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.output import print_lines
+from lockstep.cli.up.parts import RECORDS
+from lockstep.cli.usage_records import usage_of
 from lockstep.cli.views import pipelines
 from lockstep.cli.views.table import plain
+from lockstep.insight.cost import billing, prices
 from lockstep.kube.errors import NotFound
+from lockstep.kube.locate import embedded_data
 from lockstep.pipelines.core.record import steps_of
 
 Json = dict[str, Any]
@@ -51,6 +60,12 @@ async def start(session: Session, body: Json, wait: float | None) -> None:
         print(f"{key} = {json.dumps(value, ensure_ascii=False)}")
 
 
+async def make_trigger(session: Session, body: Json) -> None:
+    """Create what makes a run for each new version."""
+    made = await session.client.create(PIPELINE_TRIGGERS, body, session.namespace)
+    print(f"pipelinetrigger/{made.metadata.name} created", flush=True)
+
+
 async def _get(session: Session, name: str) -> PipelineRun:
     try:
         return await session.client.get(PIPELINE_RUNS, name, session.namespace)
@@ -58,13 +73,48 @@ async def _get(session: Session, name: str) -> PipelineRun:
         raise CommandFailed(f"there is no run {name}", hint="lockstep pipeline list") from None
 
 
-async def describe(session: Session, name: str) -> None:
-    """Print the graph of a run."""
+async def describe(session: Session, name: str, records: Path | None = None) -> None:
+    """Print the graph of a run; *records* is the file of usage records, if not the usual one."""
     found = await _get(session, name)
-    label = f"{RUN_LABEL}={found.metadata.name}"
-    pods = (await session.client.list(PODS, session.namespace, label_selector=label)).items
+    steps = _steps(found)
+    jobs = {one.object.partition("/")[2] for one in steps.values() if "/" in one.object}
+    pods = await _labelled(session, f"{RUN_LABEL}={found.metadata.name}")
+    if jobs:
+        pods += await _labelled(session, f"{JOB_LABEL} in ({', '.join(sorted(jobs))})")
     now = time.time()
-    print_lines(pipelines.describe(found, _steps(found), now, pipelines.waited(pods, now)))
+    costs = await _costs(session, found, records, now)
+    shown = pipelines.describe(found, steps, now, pipelines.waited(pods, now), costs)
+    print_lines(shown)
+
+
+async def _labelled(session: Session, label: str) -> list[Pod]:
+    return list((await session.client.list(PODS, session.namespace, label_selector=label)).items)
+
+
+async def _costs(
+    session: Session, run: PipelineRun, records: Path | None, now: float
+) -> dict[str, str]:
+    """Return by pod and by job what it cost since *run* began; nothing without records."""
+    path = records or embedded_data() / RECORDS
+    began = run.status.started_at
+    if began is None or (records is None and not path.is_file()):
+        return {}
+    known, wrong = prices.read((await session.client.list(PRICE_LISTS)).items)
+    if wrong:
+        raise CommandFailed("; ".join(str(one) for one in wrong))
+    usage = usage_of(path, known, timestamp.parse(began), now)
+    found: dict[str, str] = {}
+    for by in ("pod", "job"):
+        groups = ("namespace", by)
+        bill = billing.bill(
+            usage.nodes, usage.claims, known, by=groups, start=usage.start, end=usage.end
+        )
+        for (space, name), line in bill.lines.items():
+            if space == run.metadata.namespace and name:
+                money = f"{line.cost:.2f} {known.currency}".strip()
+                hours = f"{line.gpu_hours:.3g} GPU h"
+                found[name] = hours if line.unpriced_gpu_hours else f"{money} ({hours})"
+    return found
 
 
 def _steps(run: PipelineRun) -> dict[str, StepStatus]:

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from lockstep.api.names import GANG_LABEL, QUEUE_LABEL
+from lockstep.api.names import GANG_LABEL, GANG_SIZE_ANNOTATION, QUEUE_LABEL
 from lockstep.compat.pods import local_queue
 
 
@@ -32,6 +32,7 @@ _GANG_ANNOTATIONS: Final = (
 _TASK_GROUP: Final = "yunikorn.apache.org/task-group-name"
 _TASK_GROUPS: Final = "yunikorn.apache.org/task-groups"
 _SIZES: Final = (
+    GANG_SIZE_ANNOTATION,
     "kueue.x-k8s.io/pod-group-total-count",
     "gang.scheduling.koordinator.sh/min-available",
 )
@@ -65,7 +66,8 @@ def gang_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
 def members_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> int:
     """Return how many pods of its gang a pod says that start together; 0 where it does not say.
 
-    Kueue's and Koordinator's pods give a number, YuniKorn's a list of groups, each with its own.
+    Ours, Kueue's and Koordinator's pods give a number, YuniKorn's a list of groups, each with its
+    own.
     """
     for name in _SIZES:
         text = annotations.get(name, "")

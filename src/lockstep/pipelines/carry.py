@@ -11,6 +11,7 @@ from typing import Any, Final
 from lockstep.api.core import PODS, Pod
 from lockstep.api.names import API_VERSION, ATTEMPT_LABEL
 from lockstep.api.pipeline import STEP_ANNOTATION, PipelineRun
+from lockstep.api.pipeline_trigger import CHAIN_ANNOTATION
 from lockstep.api.resource import Resource
 from lockstep.api.wire import to_builtins
 from lockstep.kube.client import Client, Patch
@@ -30,6 +31,7 @@ AT_ONCE: Final = 32
 """Most requests of one run under way."""
 STOP_GRACE: Final = 30
 _REFUSALS: Final = frozenset({400, 403, 404, 405, 413, 422})
+_MAKES: Final = frozenset({"Create", "Apply"})
 _STAYS: Final = frozenset({"ModelVersion"})
 """Kinds that outlive the run that made them."""
 
@@ -156,6 +158,8 @@ class Carrier:
     async def _ensure_object(self, node: Node) -> None:
         kind, step, body = objects.build(self.engine, node)
         name = body["metadata"]["name"]
+        if (chain := self.run.metadata.annotations.get(CHAIN_ANNOTATION)) and step.action in _MAKES:
+            body["metadata"]["annotations"][CHAIN_ANNOTATION] = chain
         node.object = f"{kind.resource.kind}/{name}"
         self.engine.changed.add(node.id)
         if step.action == "Delete":

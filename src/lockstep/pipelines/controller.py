@@ -29,7 +29,7 @@ from lockstep.pipelines.core.check import problems
 from lockstep.pipelines.core.engine import Engine, Kept, Run, Seen
 from lockstep.pipelines.core.kept import key_of
 from lockstep.pipelines.core.nodes import Node
-from lockstep.pipelines.memory import Memory
+from lockstep.pipelines.memory import Memory, longest_of
 
 log = logging.getLogger(__name__)
 
@@ -129,7 +129,8 @@ class PipelineController:
             return None
 
         def kept(found: str, node: Node) -> Kept | None:
-            return self.memory.find(meta.namespace, found, node.task.keep, self.clock())
+            longest = longest_of(run.spec, node.task.keep)
+            return self.memory.find(meta.namespace, found, longest, self.clock())
 
         engine = Engine(about, run.spec, self.clock(), records=known, key_of=key_of, kept=kept)
         live = self._live[key] = Live(meta.uid, run.spec.retries, engine, run.spec)

@@ -14,9 +14,8 @@ from lockstep.kube.informer import Informer
 from lockstep.kube.manager import Manager
 from lockstep.pipelines.controller import RUN_INDEX, PipelineController
 from lockstep.pipelines.core.objects import KINDS
-from lockstep.pipelines.cron_workflows import add_cron_workflows
 from lockstep.pipelines.memory import Memory
-from lockstep.pipelines.recurring_runs import add_recurring_runs
+from lockstep.pipelines.triggers import add_cron_workflows, add_recurring_runs, add_triggers
 from lockstep.pipelines.workflows import add_workflows
 
 
@@ -46,6 +45,7 @@ def add_pipelines(manager: Manager) -> None:
     add_workflows(manager)
     add_cron_workflows(manager)
     add_recurring_runs(manager)
+    add_triggers(manager)
 
 
 def _noting(shell: PipelineController, resource: Resource[Any]) -> Callable[[Change[Any]], None]:

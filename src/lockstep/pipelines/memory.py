@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lockstep.api import duration, timestamp
 from lockstep.api.core import CONFIG_MAPS, ConfigMap
-from lockstep.api.pipeline import KEPT_LABEL, Keep, PipelineRun
+from lockstep.api.pipeline import KEPT_LABEL, Keep, PipelineRun, PipelineRunSpec
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists
 from lockstep.kube.informer import Informer
@@ -28,24 +28,33 @@ def name_of(key: str) -> str:
     return f"kept-{key[:40]}"
 
 
+def longest_of(spec: PipelineRunSpec, keep: Keep | None) -> str | None:
+    """Return the age with which a result ends: what its step states, else what its run does."""
+    return (keep.longest if keep is not None else None) or spec.keep_longest
+
+
 class Memory:
     """Finds and keeps results."""
 
     def __init__(self, client: Client, kept: Informer[ConfigMap]) -> None:
         self._client, self._kept = client, kept
 
-    def find(self, namespace: str, key: str, keep: Keep | None, now: float) -> Kept | None:
-        """Return what is kept under *key*, unless it is too old or cannot be read."""
+    def find(self, namespace: str, key: str, longest: str | None, now: float) -> Kept | None:
+        """Return what is kept under *key*, unless its end has come or it cannot be read.
+
+        It ends with the age that was stated as it was kept, and for this step with *longest*.
+        """
         found = self._kept.get(namespace, name_of(key))
         if found is None or found.data.get("key") != key:
             return None
         try:
             outputs = json.loads(found.data["outputs"])
             age = now - timestamp.parse(found.data["at"])
+            end = timestamp.read(found.data.get("ends"))
         except (KeyError, ValueError) as error:
             log.warning("the kept result %s cannot be read: %s", found.metadata.name, error)
             return None
-        if keep is not None and keep.longest and age > duration.parse(keep.longest):
+        if (end is not None and now > end) or (longest and age > duration.parse(longest)):
             return None
         return Kept(outputs, found.data.get("from", ""))
 
@@ -65,9 +74,12 @@ class Memory:
             "from": f"{run.metadata.name}/{node.id}",
             "at": timestamp.show(node.finished or now),
         }
+        if longest := longest_of(run.spec, node.task.keep):
+            data["ends"] = timestamp.show((node.finished or now) + duration.parse(longest))
         labels = {KEPT_LABEL: "true"}
         body: Json = {"metadata": {"name": name, "labels": labels}, "data": data}
         try:
             await self._client.create(CONFIG_MAPS, body, space)
         except AlreadyExists:
-            await self._client.patch(CONFIG_MAPS, name, {"data": data}, space)
+            # Of a result that states no end, the end of the one before is none.
+            await self._client.patch(CONFIG_MAPS, name, {"data": {"ends": None, **data}}, space)

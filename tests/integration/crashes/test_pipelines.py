@@ -1,7 +1,8 @@
-"""The controller of runs, ended at each of its calls: each step is run once, and the run ends."""
+"""The controllers of runs and of what makes them, ended at each of their calls."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +10,15 @@ from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
 
 from lockstep.api.core import CONFIG_MAPS, PODS
+from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.names import ATTEMPT_LABEL
 from lockstep.api.pipeline import KEPT_LABEL, PIPELINE_RUNS, RUN_LABEL, STEP_ANNOTATION
+from lockstep.api.pipeline_trigger import EVENT_ANNOTATION, PIPELINE_TRIGGERS
+from lockstep.compat import dialects
+from lockstep.compat.kfp.kinds import SCHEDULED_WORKFLOWS
 from lockstep.kube.client import Client
+from lockstep.kube.crds import ensure_foreign
+from lockstep.kube.errors import NotFound
 from lockstep.kube.manager import Manager
 from lockstep.pipelines.main import add_pipelines
 
@@ -107,3 +114,66 @@ async def test_a_run_ends_well_wherever_its_controller_ends(arena: Arena) -> Non
 
 async def test_a_run_ends_well_in_any_weather(arena: Arena) -> None:
     await arena.weathers(story(), range(arena.seeds))
+
+
+WAIT: Json = {"templates": {"main": {"suspend": {"duration": "0s"}}}}
+OFTEN: Json = {"periodicSchedule": {"intervalSecond": 3600, "startTime": "2026-01-01T00:00:00Z"}}
+UNTIL = "2026-01-01T02:30:00Z"
+REGISTER: Json = {
+    "apiVersion": "lockstep.dev/v1alpha1",
+    "kind": "ModelVersion",
+    "metadata": {"name": "${{ inputs.name }}-x"},
+    "spec": {"model": "m", "version": "${{ inputs.name }}-x", "uri": "s3://b/m"},
+}
+
+
+async def makers(stage: Stage) -> None:
+    """A recurring run has two times to make up for, and a model's version starts a loop."""
+    client = stage.client
+    await ensure_foreign(client, dialects.manifests(["kfp"]))
+    with contextlib.suppress(NotFound):
+        await client.delete(SCHEDULED_WORKFLOWS, "often", "default")
+    stage.start()
+    often = {"periodicSchedule": {**OFTEN["periodicSchedule"], "endTime": UNTIL}}
+    swf = {"trigger": often, "maxConcurrency": 9, "workflow": {"spec": WAIT}}
+    await client.create(
+        SCHEDULED_WORKFLOWS, {"metadata": {"name": "often"}, "spec": swf}, "default"
+    )
+    template = {"inputs": ["name"], "object": {"object": REGISTER}}
+    spec = {"templates": {"main": template}, "arguments": {"name": "${{ event.name }}"}}
+    wanted = {"modelVersion": {"model": "m"}, "run": {"spec": spec}, "maxChain": 2}
+    await client.create(
+        PIPELINE_TRIGGERS, {"metadata": {"name": "each"}, "spec": wanted}, "default"
+    )
+    first = {"metadata": {"name": "v"}, "spec": {"model": "m", "version": "v", "uri": "s3://b/v"}}
+    await client.create(MODEL_VERSIONS, first, "default")
+
+    async def over() -> bool:
+        runs = (await client.list(PIPELINE_RUNS, "default")).items
+        trigger = await client.get(PIPELINE_TRIGGERS, "each", "default")
+        ended = sum(run.status.completion_time is not None for run in runs)
+        return ended == 5 and trigger.status.passed_over == 1
+
+    await stage.until(over, "all runs are over, and the loop has ended")
+
+
+async def made(stage: Stage) -> object:
+    """Return what was made of which, and what the makers say."""
+    client = stage.client
+    runs = (await client.list(PIPELINE_RUNS, "default")).items
+    trigger = await client.get(PIPELINE_TRIGGERS, "each", "default")
+    often = await client.get(SCHEDULED_WORKFLOWS, "often", "default")
+    versions = (await client.list(MODEL_VERSIONS, "default")).items
+    return (
+        sorted(run.metadata.annotations.get(EVENT_ANNOTATION, "often") for run in runs),
+        [run.status.phase for run in runs],
+        sorted(one.metadata.name for one in versions),
+        len(trigger.status.handled),
+        trigger.status.passed_over,
+        trigger.status.message,
+        often.status["trigger"]["lastTriggeredTime"],
+    )
+
+
+async def test_what_makes_runs_makes_each_once_wherever_it_ends(arena: Arena) -> None:
+    await arena.endures(Scenario(in_process(pipelines), makers, made))

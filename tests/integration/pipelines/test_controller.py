@@ -13,8 +13,10 @@ from tests.support.scheduler import PartProcess
 from tests.support.waiting import eventually
 
 from lockstep.api.core import CONFIG_MAPS, NAMESPACES, PODS
+from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.pipeline import KEPT_LABEL, PIPELINE_RUNS, RUN_LABEL, PipelineRun
+from lockstep.api.pipeline_trigger import PIPELINE_TRIGGERS, TRIGGER_LABEL
 from lockstep.compat import dialects
 from lockstep.compat.argo.objects import CRON_WORKFLOWS, WORKFLOW_TEMPLATES, WORKFLOWS
 from lockstep.kube.client import Client
@@ -190,3 +192,22 @@ async def test_a_stopped_run_takes_its_pods_away(client: Client) -> None:
         return run.status.phase == "Stopped" and not await pods()
 
     await eventually(stopped, WITHIN, "it is stopped")
+
+
+async def test_a_new_version_of_a_model_starts_a_run(client: Client) -> None:
+    run = {"spec": {"templates": {"main": {"inputs": ["uri"]}}}}
+    run["spec"]["arguments"] = {"uri": "${{ event.uri }}"}
+    spec = {"modelVersion": {"model": "faces"}, "run": run}
+    await client.create(PIPELINE_TRIGGERS, {"metadata": {"name": "faces"}, "spec": spec}, "default")
+    model = {"model": "faces", "version": "1", "uri": "s3://b/faces/1"}
+    await client.create(MODEL_VERSIONS, {"metadata": {"name": "f-1"}, "spec": model}, "default")
+
+    async def over() -> PipelineRun | None:
+        listing = await client.list(PIPELINE_RUNS, "default", label_selector=TRIGGER_LABEL)
+        return next((one for one in listing.items if one.status.completion_time), None)
+
+    made = await eventually(over, WITHIN, "the run that it starts is over")
+    assert made.status.phase == "Succeeded", made.status.message
+    assert made.spec.arguments == {"uri": "s3://b/faces/1"}
+    trigger = await client.get(PIPELINE_TRIGGERS, "faces", "default")
+    assert trigger.status.last_run == made.metadata.name

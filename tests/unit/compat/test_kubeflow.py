@@ -187,3 +187,12 @@ def test_what_is_refused_shows_as_failed_with_the_field() -> None:
     found = PYTORCH.status_of(pytorchjob(), [], wrong)
     assert found["conditions"][-1]["type"] == "Failed"
     assert "spec.nprocPerNode: given 'many'" in found["conditions"][-1]["message"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "failed"),
+    [("InvalidSpec", True), ("Refused", True), ("Creating", False), ("WaitsForJobs", False)],
+)
+def test_a_job_has_failed_only_where_its_pods_were_refused(reason: str, *, failed: bool) -> None:
+    made = Condition(type="Created", status="False", reason=reason, message="why")
+    assert ("Failed" in [c["type"] for c in told(made)["conditions"]]) is failed

@@ -82,3 +82,21 @@ def test_a_sound_run_is_not_refused() -> None:
         told({"inputs": ["n"], **graph(task("a"), task("b", after=["a"]))}, arguments={"n": 1})
         == []
     )
+
+
+def test_a_gang_that_could_never_start_is_refused() -> None:
+    one = task("a", gang="g")
+    for other, words in (
+        (task("b", gang="g", after=["m"]), "b waits for a: they cannot start together"),
+        (task("b", gang="g", when="true"), "tasks[2].when; a task of a gang always runs"),
+        (task("b", gang="g", keep={}), "tasks[2].keep; a task of a gang always runs"),
+        (task("b", gang="g", loop={"items": "[1]"}), "tasks[2].loop; a task of a gang"),
+    ):
+        (found,) = told(graph(one, task("m", after=["a"]), other))
+        assert words in found
+    both = {"graph": {"tasks": [one, task("b", gang="g")]}}
+    assert told({"graph": {**both["graph"], "parallelism": 1}})[0].endswith(
+        "the gang has 2 steps, and parallelism (graph) is less"
+    )
+    assert "only steps that are pods" in told(both, {"inputs": ["x"], "suspend": {}})[0]
+    assert told(both) == []

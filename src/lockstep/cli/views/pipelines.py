@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from lockstep.api import duration, timestamp
 from lockstep.api.core import ConfigMap, Pod
+from lockstep.api.names import JOB_LABEL
 from lockstep.api.pipeline import PipelineRun, StepStatus
 from lockstep.cli.views.table import NAMESPACE, Column, Table, cell, plain, table
 from lockstep.cli.views.times import ago, between
@@ -30,24 +32,37 @@ def _row(run: PipelineRun, now: float) -> tuple[object, ...]:
 
 
 def waited(pods: Iterable[Pod], now: float) -> dict[str, str]:
-    """Return by pod how long it waited for its place, or waits by now."""
+    """Return how long each pod waited for its place, or waits by now: by pod, and by job.
+
+    A job waited as long as the last of its pods that has its place.
+    """
     found = {}
+    jobs: dict[str, tuple[str, str]] = {}
     for pod in pods:
         placed = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)
         there = placed is not None and placed.status == "True"
         since = placed.last_transition_time if placed is not None and there else None
         began = pod.metadata.creation_timestamp
         if began:
-            found[pod.metadata.name] = between(began, since or pod.status.start_time, now)
-    return found
+            end = since or pod.status.start_time
+            found[pod.metadata.name] = between(began, end, now)
+            if job := pod.metadata.labels.get(JOB_LABEL):
+                # One that still waits has no end, and is the last in any case.
+                jobs[job] = max(jobs.get(job, ("", "")), (end or "~", began))
+    of_jobs = {job: between(b, None if e == "~" else e, now) for job, (e, b) in jobs.items()}
+    return found | of_jobs
 
 
 def describe(
-    run: PipelineRun, steps: Mapping[str, StepStatus], now: float, waits: Mapping[str, str]
+    run: PipelineRun,
+    steps: Mapping[str, StepStatus],
+    now: float,
+    waits: Mapping[str, str],
+    costs: Mapping[str, str],
 ) -> Iterator[str]:
     """Yield the lines of a page about *run*: what it is, its graph, its results.
 
-    *waits* says how long each pod waited for its place.
+    *waits* and *costs* say of each pod and job how long it waited and what it cost.
     """
     status = run.status
     yield f"Name:     {cell(run.metadata.name)}"
@@ -59,7 +74,7 @@ def describe(
     yield f"Queue:    {cell(run.spec.queue)}"
     if steps:
         yield ""
-        yield plain(graph(steps, now, waits))
+        yield plain(graph(steps, now, waits, costs))
     if status.outputs:
         yield ""
         yield "Outputs:"
@@ -67,17 +82,26 @@ def describe(
             yield f"  {cell(name)} = {cell(json.dumps(value, ensure_ascii=False))}"
 
 
-def graph(steps: Mapping[str, StepStatus], now: float, waits: Mapping[str, str]) -> Table:
-    """Return the steps as a tree, each under the graph or the loop that it is part of."""
+def graph(
+    steps: Mapping[str, StepStatus],
+    now: float,
+    waits: Mapping[str, str],
+    costs: Mapping[str, str],
+) -> Table:
+    """Return the steps as a tree, each under the graph or the loop that it is part of.
+
+    Where nothing is known of costs, there is no column of them.
+    """
     said = Column("Message", text=True)
-    columns = ("Step", "State", "After", "Waited", "Time", "Tries", "Runs as", said)
+    cost = ("Cost",) if costs else ()
+    columns = ("Step", "State", "After", "Waited", "Time", *cost, "Tries", "Runs as", said)
     tree = list(_tree(steps))
     rows: list[tuple[str, ...]] = [
-        (*head, *map(cell, _step(steps[place], now, waits))) for place, head in tree[:MOST]
+        (*head, *map(cell, _step(steps[place], now, waits, costs))) for place, head in tree[:MOST]
     ]
     shown = table(columns, (row[1:] for row in rows))
     if len(tree) > MOST:
-        rows.append(("", f"... {len(tree) - MOST} more", *[""] * 7))
+        rows.append(("", f"... {len(tree) - MOST} more", *[""] * (len(columns) - 1)))
         shown = table(columns, (row[1:] for row in rows))
     # The branches of the tree begin with spaces, which a cell has none of.
     drawn = (row[0] for row in rows)
@@ -85,14 +109,18 @@ def graph(steps: Mapping[str, StepStatus], now: float, waits: Mapping[str, str])
     return Table(shown.columns, tuple((head + row[0], *row[1:]) for head, row in lines))
 
 
-def _step(one: StepStatus, now: float, waits: Mapping[str, str]) -> tuple[object, ...]:
+def _step(
+    one: StepStatus, now: float, waits: Mapping[str, str], costs: Mapping[str, str]
+) -> tuple[object, ...]:
     took = between(one.started_at, one.finished_at, now) if one.started_at else ""
     state = "Kept" if one.kept_from else one.phase
     words = f"from {one.kept_from}" if one.kept_from else one.message
     after = ", ".join(place.rpartition(".")[2] for place in one.after)
     runs = one.object or ("" if one.kind in ("Pod", "Object") else one.kind.lower())
-    waited_for = waits.get(one.object, "")
-    return state, after, waited_for, took, one.attempt + 1 if one.object else "", runs, words
+    name = one.object.rpartition("/")[2]
+    cost = (costs.get(name, ""),) if costs else ()
+    tries = one.attempt + 1 if one.object else ""
+    return state, after, waits.get(name, ""), took, *cost, tries, runs, words
 
 
 def _tree(steps: Mapping[str, StepStatus]) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -144,6 +172,15 @@ def kept(found: Sequence[ConfigMap], now: float) -> Table:
     """Return the table of kept results, the newest first."""
     ordered = sorted(found, key=lambda one: one.data.get("at", ""), reverse=True)
     rows: Iterable[tuple[Any, ...]] = (
-        (one.metadata.name, one.data.get("from"), ago(one.data.get("at"), now)) for one in ordered
+        (one.metadata.name, one.data.get("from"), ago(one.data.get("at"), now), _end(one, now))
+        for one in ordered
     )
-    return table(("Name", "From", "Age"), rows)
+    return table(("Name", "From", "Age", "Ends"), rows)
+
+
+def _end(one: ConfigMap, now: float) -> str:
+    """Return in how long a kept result is used no more."""
+    end = timestamp.read(one.data.get("ends"))
+    if end is None:
+        return "never"
+    return f"in {duration.show(end - now)}" if end > now else "ended"

@@ -133,6 +133,8 @@ def _resources(given: Mapping[str, Any], at: str) -> Json:
         if field == "accelerator":
             count = value.get("resourceCount") or value.get("count")
             name = str(value.get("resourceType") or value.get("type") or "")
+            if "{{$" in name:
+                raise Refused(f"{at}.accelerator.resourceType", name, "name it by a constant")
             ours = next((own for start, own in _MODELS.items() if name.startswith(start)), name)
             found["limits"][ours] = _quantity(count)
             continue

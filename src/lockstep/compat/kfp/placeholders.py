@@ -63,6 +63,33 @@ def text(given: str, at: str, component: Mapping[str, Any] | None = None) -> str
     return "".join(found)
 
 
+def argument(given: str, at: str, task: str, inputs: Mapping[str, str]) -> str:
+    """Return a constant that a *task* is given, whose placeholders may name its other *inputs*.
+
+    *inputs* holds an expression for each of them.
+
+    Raises:
+        Refused: when a placeholder is unknown.
+    """
+    found, end = [], 0
+    for place in PLACE.finditer(given):
+        found.append(literal(given[end : place.start()]))
+        item = _ITEM.fullmatch(place[1])
+        known = inputs.get(item[3] or item[4]) if item and not item[5] else None
+        if known is not None:
+            code = f"toText({known})"
+        elif place[1] == ".pipeline_task_name":
+            code = quote(task)
+        elif place[1] == ".pipeline_task_uuid":
+            code = f"run.uid + {quote('-' + task)}"
+        else:
+            code = expression(place[1], at, None)
+        found.append("${{ " + code + " }}")
+        end = place.end()
+    found.append(literal(given[end:]))
+    return "".join(found)
+
+
 def expression(place: str, at: str, component: Mapping[str, Any] | None) -> str:
     """Return the expression for what stands between ``{{$`` and ``}}``.
 
@@ -89,10 +116,16 @@ def _item(side: str, what: str, name: str, rest: str) -> str:
     key = quote(name)
     if side == "outputs":
         paths = {".output_file": "path", ".path": "path", ".uri": "uri"}
+        if what == "artifacts" and rest == ".metadata":
+            return quote("{}")  # there is none before the step has run
         return f"outputs[{key}].{paths[rest]}" if rest in paths else ""
     value = f"inputs[{key}]"
     if what == "parameters":
         return f"toText({value})" if rest in ("", ".json_escape[0]", ".json_escape[1]") else ""
+    if not rest:
+        return f"json({_listed(value)})"
+    if rest == ".metadata":
+        return f"json({value}.metadata)"
     if rest == ".path":
         return local(f"{value}.uri")
     if rest == ".uri":
@@ -135,12 +168,16 @@ def _made(name: str, kind: str) -> str:
 
 
 def _given(value: str) -> str:
+    return f"({value} == null ? null : {{'artifacts': {_listed(value)}}})"
+
+
+def _listed(value: str) -> str:
+    """Return the expression of one artefact or several as the list that the SDK reads."""
     one = (
         "a, {'name': a.name, 'uri': a.uri, 'type': {'schemaTitle': a.type, "
         "'schemaVersion': '0.0.1'}, 'metadata': a.metadata}"
     )
-    listed = f"(type({value}) == list ? {value} : [{value}])"
-    return f"({value} == null ? null : {{'artifacts': {listed}.map({one})}})"
+    return f"(type({value}) == list ? {value} : [{value}]).map({one})"
 
 
 def type_of(definition: Mapping[str, Any]) -> str:

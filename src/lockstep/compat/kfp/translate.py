@@ -18,6 +18,7 @@ ROOT: Final = "main"
 _VERSION: Final = re.compile(r"2\.[01](\.\d+)?")
 _CHANNEL: Final = re.compile(r"inputs\.parameter_values\[(?:'([^']+)'|\"([^\"]+)\")\]")
 _SELECTOR: Final = re.compile(r"parseJson\(string_value\)((?:\[[^\]]+\])*)")
+_CHANNEL_NAME: Final = "pipelinechannel--"
 _TASK: Final = frozenset(
     {"artifactIterator", "cachingOptions", "componentRef", "dependentTasks", "inputs"}
     | {"iteratorPolicy", "parameterIterator", "retryPolicy", "taskInfo", "triggerPolicy"}
@@ -78,6 +79,8 @@ class _Pipeline:
         if executor is None:
             raise Refused(f"{at}.executorLabel", label, "there is no such executor")
         common = _inputs(component)
+        # What stands in the place of a number or a name of the executor is given by the tasks.
+        common["defaults"] |= dict.fromkeys(self._unnamed(label) - {*_input_names(component)})
         if "container" in executor:
             return common | container_template(
                 executor["container"], component, self.platform.get(label) or {}, where
@@ -86,6 +89,18 @@ class _Pipeline:
             return common | importer_template(executor["importer"], where)
         kinds = ", ".join(executor)
         raise Refused(where, kinds, "only containers and importers run here")
+
+    def _unnamed(self, label: str) -> set[str]:
+        """Return the inputs that tasks of an executor are given, whether it names them or not."""
+        dags = [self.tree["root"], *self.components.values()]
+        tasks = [one for dag in dags for one in (dag.get("dag", {}).get("tasks") or {}).values()]
+        own = [
+            task
+            for task in tasks
+            if self.components.get(_reference(task), {}).get("executorLabel") == label
+        ]
+        given = {n for task in own for n in (task.get("inputs") or {}).get("parameters") or {}}
+        return {name for name in given if not name.startswith(_CHANNEL_NAME)}
 
     def _dag(self, component: Json, at: str) -> Json:
         dag = component["dag"]
@@ -111,11 +126,11 @@ class _Pipeline:
         for field in task:
             if field not in _TASK:
                 raise Refused(f"{at}.{field}", None, "it is not served by Lockstep; leave it out")
-        reference = task["componentRef"]["name"]
+        reference = _reference(task)
         component = self.components.get(reference)
         if component is None:
             raise Refused(f"{at}.componentRef.name", reference, "there is no such component")
-        values = dict(self._values(task, component, at))
+        values = dict(self._values(name, task, component, at))
         found: Json = {"name": name, "template": reference}
         found["after"] = list(task.get("dependentTasks") or [])
         trigger = task.get("triggerPolicy") or {}
@@ -124,17 +139,32 @@ class _Pipeline:
         if trigger.get("strategy") == _ENDED:
             found["exit"] = True
         found |= _loop(task, values, at)
-        found["arguments"] = {key: _argument(value) for key, value in values.items()}
+        # What only fills the placeholders of other inputs is no input of the component.
+        own = {*_input_names(component)}
+        helpers = {key for key in values if key.startswith(_CHANNEL_NAME) and key not in own}
+        found["arguments"] = {k: _argument(v) for k, v in values.items() if k not in helpers}
         found |= _retry(task.get("retryPolicy") or {}) | _keep(task, component)
         return found
 
-    def _values(self, task: Json, component: Json, at: str) -> Iterator[tuple[str, Any]]:
+    def _values(
+        self, task_name: str, task: Json, component: Json, at: str
+    ) -> Iterator[tuple[str, Any]]:
         """Yield each input of a task: a constant as ("constant", it), or an expression."""
         inputs = task.get("inputs") or {}
         types = (component.get("inputDefinitions") or {}).get("parameters") or {}
-        for name, one in (inputs.get("parameters") or {}).items():
-            where = f"{at}.inputs.parameters.{name}"
-            yield name, _parameter(one, (types.get(name) or {}).get("parameterType"), where)
+        given: Json = inputs.get("parameters") or {}
+        values = {
+            name: _parameter(one, (types.get(name) or {}).get("parameterType"), where)
+            for name, one in given.items()
+            for where in [f"{at}.inputs.parameters.{name}"]
+        }
+        known = {name: one for name, one in values.items() if isinstance(one, str)}
+        for name, one in values.items():
+            if isinstance(one, tuple) and isinstance(one[1], str) and "{{$" in one[1]:
+                where = f"{at}.inputs.parameters.{name}"
+                yield name, ("text", placeholders.argument(one[1], where, task_name, known))
+            else:
+                yield name, one
         for name, one in (inputs.get("artifacts") or {}).items():
             if "componentInputArtifact" in one:
                 yield name, f"inputs[{quote(one['componentInputArtifact'])}]"
@@ -157,6 +187,16 @@ def _inputs(component: Json) -> Json:
             else:
                 inputs.append(name)
     return {"inputs": inputs, "defaults": defaults}
+
+
+def _reference(task: Json) -> str:
+    return str(task["componentRef"]["name"])
+
+
+def _input_names(component: Json) -> Iterator[str]:
+    """Yield the names of what a component takes."""
+    for given in (component.get("inputDefinitions") or {}).values():
+        yield from given
 
 
 def typed(value: Any, type_: str | None) -> Any:
@@ -182,8 +222,6 @@ def _parameter(one: Json, type_: str | None, at: str) -> Any:
     found: Any
     if "runtimeValue" in one:
         constant = one["runtimeValue"].get("constant")
-        if isinstance(constant, str) and "{{$" in constant:
-            return ("text", placeholders.text(constant, at))
         return ("constant", typed(constant, type_))
     if "componentInputParameter" in one:
         found = f"inputs[{quote(one['componentInputParameter'])}]"

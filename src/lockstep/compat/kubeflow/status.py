@@ -24,6 +24,8 @@ _TOLD: Final = {
 """Our conditions that Kubeflow has as well, in the order in which it lists them."""
 
 
+_REFUSED: Final = frozenset({"InvalidSpec", "Refused"})
+"""Why our job has no pods; else they are being made, or wait for another job."""
 _TYPES: Final = {"ps": "PS"}
 """Types of replicas that are written otherwise than with one capital."""
 
@@ -43,7 +45,7 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
         return {"conditions": conditions}
     conditions += [_told(kind, name, one) for one in _known(job)]
     created = next((c for c in job.status.conditions if c.type == "Created"), None)
-    if created is not None and created.status == "False":
+    if created is not None and created.status == "False" and created.reason in _REFUSED:
         conditions.append(
             _condition(
                 "Failed",

@@ -70,6 +70,7 @@ def month_end(seconds: float) -> float:
 
 GROUPS: Final[dict[str, Callable[[Claim], str]]] = {
     "job": lambda claim: claim.job,
+    "pod": lambda claim: claim.pod,
     "namespace": lambda claim: claim.namespace,
     "queue": lambda claim: claim.queue,
     "user": lambda claim: claim.user or UNKNOWN,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lockstep.api import timestamp
 from lockstep.api.core import AnyObject
 from lockstep.api.cron import BadSchedule, Schedule, parse
+from lockstep.pipelines.core.makers import Wish, owner
 
 Json = dict[str, Any]
 
@@ -20,17 +20,6 @@ _ENDED: Final = frozenset({"Succeeded", "Failed", "Error"})
 _MOST_MISSED: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What is to be done about a CronWorkflow."""
-
-    make: Json | None = None
-    delete: list[AnyObject] = field(default_factory=list)
-    status: Json = field(default_factory=dict)
-    again: float | None = None
-    """Unix time of the next look; none where nothing is due."""
-
-
 def wish(cron: AnyObject, made: Sequence[AnyObject], now: float) -> Wish:
     """Return what *cron* wants at *now*, of which the workflows *made* are there.
 
@@ -39,13 +28,13 @@ def wish(cron: AnyObject, made: Sequence[AnyObject], now: float) -> Wish:
     """
     spec = cron.spec
     active = [one for one in made if one.status.get("phase") not in _ENDED]
-    status: Json = {"active": [_reference(one) for one in active] or None}
+    kept = {key: cron.status[key] for key in cron.status if key not in ("active", "conditions")}
+    status: Json = {**kept, "active": [_reference(one) for one in active]} if active else kept
     try:
         schedules = _schedules(spec)
     except BadSchedule as error:
         fault = {"type": "SpecError", "status": "True", "message": str(error)}
         return Wish(status={**status, "conditions": [fault]})
-    status["conditions"] = None
     old = _surplus(spec, made)
     if spec.get("suspend"):
         return Wish(delete=old, status=status)
@@ -61,7 +50,7 @@ def wish(cron: AnyObject, made: Sequence[AnyObject], now: float) -> Wish:
     if late or (policy == "Forbid" and active):
         return Wish(delete=old, status=status, again=again)
     replaced = active if policy == "Replace" else []
-    return Wish(_workflow(cron, due), [*old, *replaced], status, again)
+    return Wish(_workflow(cron, due), [*old, *replaced], status, again=again)
 
 
 def _schedules(spec: Json) -> list[Schedule]:
@@ -103,13 +92,6 @@ def _surplus(spec: Json, made: Sequence[AnyObject]) -> list[AnyObject]:
 def _workflow(cron: AnyObject, due: float) -> Json:
     meta = cron.spec.get("workflowMetadata") or {}
     name = cron.metadata.name
-    owner = {
-        "apiVersion": "argoproj.io/v1alpha1",
-        "kind": "CronWorkflow",
-        "name": name,
-        "uid": cron.metadata.uid,
-        "controller": True,
-    }
     return {
         "metadata": {
             # The same name for the same time: it is made once, however often it is tried.
@@ -119,7 +101,7 @@ def _workflow(cron: AnyObject, due: float) -> Json:
                 **(meta.get("annotations") or {}),
                 "workflows.argoproj.io/scheduled-time": timestamp.show(due),
             },
-            "ownerReferences": [owner],
+            "ownerReferences": [owner(cron, "argoproj.io/v1alpha1", "CronWorkflow")],
         },
         "spec": cron.spec.get("workflowSpec") or {},
     }

@@ -109,6 +109,42 @@ def _graph(spec: PipelineRunSpec, graph: Graph, at: str) -> Iterator[Problem]:
     if around := cycle(found):
         words = " -> ".join([*around, around[0]])
         yield Problem(f"{at}.tasks", words, "wait for each other; take one dependency out")
+        return
+    yield from _gangs(spec, graph, found, at)
+
+
+def _gangs(spec: PipelineRunSpec, graph: Graph, found: Plan, at: str) -> Iterator[Problem]:
+    """Yield why tasks that are to start together never would."""
+    for number, task in enumerate(graph.tasks):
+        if not task.gang:
+            continue
+        where = f"{at}.tasks[{number}]"
+        if spec.templates[task.template].pod is None:
+            yield Problem(f"{where}.gang", task.gang, "only steps that are pods form a gang")
+        for field in ("when", "keep", "loop"):
+            if getattr(task, field):
+                words = "a task of a gang always runs, once; take it out of the gang"
+                yield Problem(f"{where}.{field}", None, words)
+        others = {one.name for one in graph.tasks if one.gang == task.gang} - {task.name}
+        if waits := others & _all_before(found, task.name):
+            words = f"{task.name} waits for {_names(waits)}: they cannot start together"
+            yield Problem(f"{where}.gang", task.gang, words)
+        for field, limit in (("graph", graph.parallelism), ("spec", spec.parallelism)):
+            if 0 < limit <= len(others):
+                words = f"the gang has {len(others) + 1} steps, and parallelism ({field}) is less"
+                yield Problem(f"{where}.gang", task.gang, words)
+
+
+def _all_before(found: Plan, name: str) -> set[str]:
+    """Return every task that must be over before *name* starts."""
+    seen: set[str] = set()
+    left = list(found.before[name])
+    while left:
+        one = left.pop()
+        if one not in seen:
+            seen.add(one)
+            left += found.before[one]
+    return seen
 
 
 def _references(found: Plan, at: str) -> Iterator[Problem]:

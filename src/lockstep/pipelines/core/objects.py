@@ -204,7 +204,10 @@ def _words(tree: Json) -> str:
     status = tree.get("status") or {}
     message = str(status.get("message") or "")
     if not message:
-        found = [c for c in status.get("conditions") or [] if c.get("status") != "True"]
+        conditions = status.get("conditions") or []
+        # What went wrong comes before what is not so yet.
+        failed = [c for c in conditions if c.get("type") == "Failed" and c.get("status") == "True"]
+        found = failed or [c for c in conditions if c.get("status") != "True"]
         message = "; ".join(str(c["message"]) for c in found if c.get("message"))
     phase = str(status.get("phase") or "")
     return f"{phase}: {message}".strip(": ")[:500]

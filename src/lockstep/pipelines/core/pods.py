@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from lockstep.api.names import (
     ATTEMPT_LABEL,
+    GANG_LABEL,
+    GANG_SIZE_ANNOTATION,
     MAX_WAIT_ANNOTATION,
     QUEUE_LABEL,
     SCHEDULER_NAME,
@@ -87,6 +89,9 @@ def build(engine: Engine, node: Node) -> Json:
     annotations = {**(meta.get("annotations") or {}), STEP_ANNOTATION: node.id}
     if (most := node.task.max_wait or engine.spec.max_wait) is not None:
         annotations[MAX_WAIT_ANNOTATION] = most
+    if node.task.gang and node.attempt == 0:
+        gang, size = _gang(engine, node)
+        labels[GANG_LABEL], annotations[GANG_SIZE_ANNOTATION] = gang, str(size)
     name = object_name(engine.run.name, engine.run.uid, node.id, node.attempt)
     return {
         "metadata": {"name": name, "labels": labels, "annotations": annotations},
@@ -107,6 +112,14 @@ def _labels(engine: Engine, node: Node, meta: Json) -> dict[str, str]:
     if QUEUE_LABEL not in (meta.get("labels") or {}):
         own[QUEUE_LABEL] = engine.spec.queue
     return own
+
+
+def _gang(engine: Engine, node: Node) -> tuple[str, int]:
+    """Return the gang that the first try of *node* belongs to, and how many pods it has."""
+    graph = there(node.graph())
+    tasks = there(graph.scope).plan.tasks.values()
+    size = sum(one.gang == node.task.gang for one in tasks)
+    return object_name(engine.run.name, engine.run.uid, f"{graph.id}.{node.task.gang}", 0), size
 
 
 def _place_in_queue(engine: Engine, node: Node, spec: Json) -> None:

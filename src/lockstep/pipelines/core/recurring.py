@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lockstep.api import timestamp
 from lockstep.api.core import AnyObject
 from lockstep.api.cron import BadSchedule, parse
 from lockstep.api.pipeline import PipelineRun
+from lockstep.pipelines.core.makers import Wish, owner
 
 Json = dict[str, Any]
 
 RECURRING_LABEL: Final = "scheduledworkflows.kubeflow.org/scheduledWorkflowName"
 """Kubeflow's own label: on a run, the recurring run that it is one of."""
 _ENDED: Final = frozenset({"Succeeded", "Failed", "Stopped"})
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What is to be done about a recurring run."""
-
-    make: Json | None = None
-    status: Json = field(default_factory=dict)
-    again: float | None = None
-    """Seconds until the next look; none where only a change calls for one."""
 
 
 def wish(obj: AnyObject, made: Sequence[PipelineRun], now: float) -> Wish:
@@ -41,13 +31,12 @@ def wish(obj: AnyObject, made: Sequence[PipelineRun], now: float) -> Wish:
     except BadSchedule as error:
         return Wish(status=_status(last, None, "Error", f"spec.trigger: {error}"))
     active = sum(one.status.phase not in _ENDED for one in made)
-    again = None if following is None else max(0.05, following - now)
     if due is None:
-        return Wish(status=_status(last, following, "Enabled", ""), again=again)
+        return Wish(status=_status(last, following, "Enabled", ""), again=following)
     if active >= int(spec.get("maxConcurrency") or 1):
         waits = f"{active} runs go on; maxConcurrency is {spec.get('maxConcurrency') or 1}"
         return Wish(status=_status(last, following, "Enabled", waits))
-    return Wish(_run(obj, due), _status(due, following, "Enabled", ""), 0.05)
+    return Wish(_run(obj, due), status=_status(due, following, "Enabled", ""), again=now)
 
 
 def _times(
@@ -108,19 +97,12 @@ def _status(last: float | None, following: float | None, kind: str, message: str
 
 def _run(obj: AnyObject, due: float) -> Json:
     workflow = obj.spec.get("workflow") or {}
-    owner = {
-        "apiVersion": obj.api_version or "kubeflow.org/v1beta1",
-        "kind": "ScheduledWorkflow",
-        "name": obj.metadata.name,
-        "uid": obj.metadata.uid,
-        "controller": True,
-    }
     labels = {**(workflow.get("labels") or {}), RECURRING_LABEL: obj.metadata.name}
     meta: Json = {
         # The same name for the same time: it is made once, however often it is tried.
         "name": f"{obj.metadata.name[:200]}-{int(due)}",
         "labels": labels,
-        "ownerReferences": [owner],
+        "ownerReferences": [owner(obj, "kubeflow.org/v1beta1", "ScheduledWorkflow")],
     }
     if notes := workflow.get("annotations"):
         meta["annotations"] = notes

@@ -1,0 +1,96 @@
+"""Steps that are jobs of other kinds, and steps that start together."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+from tests.support.pipelines import Pipelines
+from tests.support.waiting import eventually_sync
+
+from lockstep.api.pipeline import RUN_LABEL
+
+Json = dict[str, Any]
+MAIN = {"name": "main", "image": "none", "command": ["true"]}
+TRUE = {"restartPolicy": "Never", "containers": [MAIN]}
+POD = {"metadata": {}, "spec": TRUE}
+
+PYTORCH = {"spec": {"containers": [{**MAIN, "name": "pytorch"}]}}
+pytestmark = pytest.mark.timeout(300)
+
+
+def jobs() -> dict[str, Json]:
+    """Return jobs of other dialects, each of pods that end at once."""
+    job = {"completions": 2, "parallelism": 2, "template": POD}
+    replicated = [{"name": "w", "replicas": 2, "template": {"spec": job}}]
+    return {
+        "Job": {"apiVersion": "batch/v1", "spec": job},
+        "JobSet": {
+            "apiVersion": "jobset.x-k8s.io/v1alpha2",
+            "spec": {"replicatedJobs": replicated},
+        },
+        "PyTorchJob": {
+            "apiVersion": "kubeflow.org/v1",
+            "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": PYTORCH}}},
+        },
+    }
+
+
+def run(name: str, tasks: list[Json], templates: Json, **more: Any) -> Json:
+    meta = {"name": name}
+    spec = {"templates": {"main": {"graph": {"tasks": tasks}}, **templates}, **more}
+    return {
+        "apiVersion": "lockstep.dev/v1alpha1",
+        "kind": "PipelineRun",
+        "metadata": meta,
+        "spec": spec,
+    }
+
+
+def end(world: Pipelines, name: str, within: float = 90) -> Json:
+    eventually_sync(lambda: world.status(name).get("completionTime"), within, f"{name} is over")
+    return world.status(name)
+
+
+def test_a_step_may_be_a_job_of_another_kind(world: Pipelines) -> None:
+    kinds = jobs()
+    templates = {
+        kind.lower(): {"object": {"object": {**tree, "kind": kind}}} for kind, tree in kinds.items()
+    }
+    tasks = [{"name": name, "template": name} for name in templates]
+    world.submit(run("kinds", tasks, templates))
+    status = end(world, "kinds")
+    said = {name: one.get("message") for name, one in status["steps"].items()}
+    assert status["phase"] == "Succeeded", said
+    made = [
+        one["object"].partition("/")[0] for one in status["steps"].values() if one.get("object")
+    ]
+    assert sorted(made) == sorted(kinds)
+
+
+def test_steps_of_a_gang_start_together_or_not_at_all(world: Pipelines) -> None:
+    meets = "import os, sys, time; p = sys.argv[1]; open(p + sys.argv[2], 'w').close()"
+    meets += "\nwhile not os.path.exists(p + sys.argv[3]): time.sleep(0.02)"
+    place = world.table.parent / "met-"
+
+    def one(mine: str, other: str, cpu: str) -> Json:
+        command = [sys.executable, "-c", meets, str(place), mine, other]
+        container = {"name": "main", "image": "none", "command": command}
+        container["resources"] = {"requests": {"cpu": cpu}}
+        return {"pod": {"template": {"spec": {"containers": [container]}}}}
+
+    def both(name: str, cpu: str) -> Json:
+        tasks = [{"name": n, "template": n, "gang": "pair"} for n in "ab"]
+        templates = {"a": one("a", "b", "10m"), "b": one("b", "a", cpu)}
+        return run(name, tasks, templates, maxWait="2s")
+
+    world.submit(both("pair", "10m"))
+    assert end(world, "pair")["phase"] == "Succeeded"
+    # The first would fit by itself; it does not start without the second.
+    world.submit(both("odd-pair", "10000"))
+    status = end(world, "odd-pair")
+    assert status["phase"] == "Failed"
+    pods = world.plane.read("api/v1/namespaces/default/pods")["items"]
+    own = [p for p in pods if p["metadata"]["labels"].get(RUN_LABEL) == "odd-pair"]
+    assert [p["spec"].get("nodeName") for p in own if p["spec"].get("nodeName")] == []

@@ -1,0 +1,115 @@
+"""What KFP's compiler writes, as runs of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lockstep.api.pipeline import PipelineRunSpec
+from lockstep.api.wire import convert
+from lockstep.compat.kfp.translate import translate
+from lockstep.compat.translation import Refused
+from lockstep.pipelines.core.check import problems
+from lockstep.pipelines.core.engine import Engine, Run
+from lockstep.pipelines.core.pods import build
+
+Json = dict[str, Any]
+
+
+def pipeline(task: Json, container: Json, **inputs: Json) -> Json:
+    """Return a compiled pipeline with an input ``name`` and one task."""
+    component = {"executorLabel": "exec", "inputDefinitions": inputs}
+    parameter = {"name": {"parameterType": "STRING", "defaultValue": "ann"}}
+    return {
+        "schemaVersion": "2.1.0",
+        "pipelineInfo": {"name": "p"},
+        "root": {
+            "inputDefinitions": {"parameters": parameter},
+            "dag": {"tasks": {"say": {"componentRef": {"name": "comp"}, **task}}},
+        },
+        "components": {"comp": component},
+        "deploymentSpec": {"executors": {"exec": {"container": {"image": "i", **container}}}},
+    }
+
+
+def pod(tree: Json) -> Json:
+    """Return the pod of the pipeline's task."""
+    spec = convert(translate(tree), PipelineRunSpec)
+    assert problems(spec) == []
+    engine = Engine(Run("r", "n", "uid"), spec, 0.0)
+    engine.take()
+    return build(engine, engine.nodes["main.say"])
+
+
+TEXT = {"parameters": {"text": {"parameterType": "STRING"}}}
+CHANNEL = {"pipelinechannel--name": {"componentInputParameter": "name"}}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hello, {{$.inputs.parameters['pipelinechannel--name']}}!", "hello, ann!"),
+        ("{{$.pipeline_task_name}} of {{$.pipeline_job_name}}", "say of r"),
+        ("{{$.pipeline_task_uuid}}", "uid-say"),
+        ("plain ${{ text }}", "plain ${{ text }}"),
+    ],
+)
+def test_a_constant_may_hold_other_inputs_of_its_task(text: str, said: str) -> None:
+    given = {"text": {"runtimeValue": {"constant": text}}, **CHANNEL}
+    args = ["{{$.inputs.parameters['text']}}"]
+    made = pod(pipeline({"inputs": {"parameters": given}}, {"args": args}, **TEXT))
+    assert made["spec"]["containers"][0]["args"] == [said]
+
+
+def test_a_number_of_the_executor_may_be_an_input_of_the_task_alone() -> None:
+    given = {"cpu": {"runtimeValue": {"constant": "500m"}}}
+    resources = {"resources": {"resourceCpuLimit": "{{$.inputs.parameters['cpu']}}"}}
+    made = pod(pipeline({"inputs": {"parameters": given}}, resources))
+    assert made["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "500m"}
+
+
+@pytest.mark.parametrize(
+    ("task", "container", "words"),
+    [
+        ({"hooks": {}}, {}, "hooks; it is not served"),
+        ({}, {"args": ["{{$.nothing}}"]}, "this placeholder is not known"),
+        (
+            {},
+            {"resources": {"accelerator": {"resourceType": "{{$.inputs.parameters['t']}}"}}},
+            "name it by a constant",
+        ),
+    ],
+)
+def test_what_is_not_served_is_refused_by_name(task: Json, container: Json, words: str) -> None:
+    with pytest.raises(Refused) as refused:
+        translate(pipeline(task, container))
+    assert words in str(refused.value.problem)
+
+
+def test_artefacts_are_handed_over_as_a_list() -> None:
+    container = {"args": ["{{$.inputs.artifacts['d']}}"]}
+    artefacts = {"artifacts": {"d": {"artifactType": {"schemaTitle": "system.Dataset"}}}}
+    tree = pipeline({}, container, **artefacts)
+    tree["components"]["source"] = {"executorLabel": "load"}
+    load = {"importer": {"artifactUri": {"constant": "s3://b/d"}}}
+    tree["deploymentSpec"]["executors"]["load"] = load
+    tree["root"]["dag"]["tasks"] = {
+        "load": {"componentRef": {"name": "source"}},
+        "say": {
+            "componentRef": {"name": "comp"},
+            "inputs": {
+                "artifacts": {
+                    "d": {
+                        "taskOutputArtifact": {
+                            "producerTask": "load",
+                            "outputArtifactKey": "artifact",
+                        }
+                    }
+                }
+            },
+        },
+    }
+    (word,) = pod(tree)["spec"]["containers"][0]["args"]
+    assert word.startswith('[{"metadata": {}, "name": "artifact"')
+    assert '"uri": "s3://b/d"' in word
