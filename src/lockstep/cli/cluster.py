@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from lockstep.cli import cluster_hosts
 from lockstep.cli.connect import Target, run
 from lockstep.cli.options import Context, Kubeconfig, Output
 from lockstep.cli.output import Format, encode, print_lines, structured
@@ -17,6 +18,10 @@ app = typer.Typer(help="Set Lockstep up on a cluster.", rich_markup_mode=None)
 @app.callback()
 def _cluster() -> None:
     """Set Lockstep up on a cluster."""
+
+
+app.command()(cluster_hosts.create)
+app.command(hidden=True)(cluster_hosts.admit)
 
 
 @app.command()

@@ -11,6 +11,7 @@ from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.cli.failure import BadInput
 from lockstep.cli.foreground import announce, serve
 from lockstep.cli.options import Kubeconfig, Leashed
+from lockstep.cli.usage import usage
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -309,6 +310,13 @@ def process_node(
         typer.Option(help="Certificate shown to the API server, which asks for its logs (PEM)."),
     ] = None,
     key: Annotated[Path | None, typer.Option(help="Key of --certificate (PEM).")] = None,
+    address: Annotated[
+        str, typer.Option(help="Address at which the API server reaches this node.")
+    ] = "127.0.0.1",
+    pod_cidr: Annotated[
+        str,
+        typer.Option(help="Subnet of the pods' addresses, all of which this machine must have."),
+    ] = "127.0.0.0/8",
     leashed: Leashed = False,
     verbose: Verbose = False,
 ) -> None:
@@ -317,14 +325,18 @@ def process_node(
     Example: lockstep process-node --data ./node --kubeconfig ./cluster/kubeconfig
     """
     from lockstep.nodes.process.certificates import Pair
-    from lockstep.nodes.process.main import run
+    from lockstep.nodes.process.main import Where, run
 
     if (certificate is None) != (key is None):
         raise typer.BadParameter("--certificate and --key go together")
+    where = Where(address, pod_cidr)
+    with usage("--pod-cidr"):
+        _ = where.network
     serve(
         run(
             kubeconfig=kubeconfig,
             data=data,
+            where=where,
             pair=Pair(certificate, key) if certificate and key else None,
             name=name,
             hide=hide or (),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import types
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, cast
 
@@ -114,6 +115,7 @@ def surroundings(cards: tuple[Card, ...], namespaces: tuple[str, ...]) -> Surrou
         client=cast("Any", client),
         data=Path("/data"),
         host_ip="127.0.0.1",
+        pods=IPv4Network("127.0.0.0/8"),
         isolation=Isolation(namespaces),
         groups=nothing,
         ports=nothing,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.nodes.process import addresses, paths
+
+LOOPBACK = IPv4Network(addresses.LOOPBACK)
 
 
 @pytest.mark.parametrize("text", ["a", "a/b", "./a", "a//b/", "..a", "a/.."[:-1]])
@@ -78,15 +81,24 @@ def test_link_that_leads_out_is_refused(tmp_path: Path) -> None:
 def test_addresses_are_own_stable_and_off_the_hosts_range(uids: list[object]) -> None:
     taken: set[str] = set()
     for uid in map(str, uids):
-        address = addresses.choose(uid, taken)
+        address = addresses.choose(uid, taken, LOOPBACK)
         assert address not in taken
-        assert addresses.choose(uid, taken) == address
+        assert addresses.choose(uid, taken, LOOPBACK) == address
         first, second, _, last = map(int, address.split("."))
         assert (first, second > 0, 0 < last < 255) == (127, True, True)
         taken.add(address)
 
 
 def test_taken_address_is_passed_over() -> None:
-    first = addresses.choose("uid", ())
-    second = addresses.choose("uid", {first})
-    assert second not in (first, addresses.choose("uid", {first, second}))
+    first = addresses.choose("uid", (), LOOPBACK)
+    second = addresses.choose("uid", {first}, LOOPBACK)
+    assert second not in (first, addresses.choose("uid", {first, second}, LOOPBACK))
+
+
+def test_pods_of_a_subnet_get_its_addresses_until_all_are_taken() -> None:
+    pods, taken = IPv4Network("10.77.1.0/29"), set[str]()
+    for number in range(7):
+        taken.add(addresses.choose(str(number), taken, pods))
+    assert taken == {f"10.77.1.{last}" for last in range(1, 8)}
+    with pytest.raises(addresses.NoAddress, match=r"10\.77\.1\.0/29"):
+        addresses.choose("more", taken, pods)

@@ -87,6 +87,14 @@ class Pki:
             lambda authority, end: authority.serving("lockstep-node-agent", _AGENT_HOSTS, end),
         )
 
+    def node(self, name: str, address: str) -> KeyPair:
+        """Return the pair with which the agent of one node of another machine serves."""
+        return self._pair(
+            f"node-{name}",
+            {"hosts": [address]},
+            lambda authority, end: authority.serving("lockstep-node-agent", [address], end),
+        )
+
     def signing_key(self) -> Path:
         """Return the EC key that signs service-account tokens."""
         path = self._directory / "service-account.key"

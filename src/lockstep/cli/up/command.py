@@ -53,6 +53,12 @@ class Plane:
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port on loopback; 0 chooses a free one.")
     ] = DEFAULT_PORT
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address at which the API server listens; the other parts stay on loopback."
+        ),
+    ] = HOST
     router_port: Annotated[
         int | None,
         typer.Option(
@@ -177,6 +183,7 @@ def up(
         start(
             plane.directory,
             port=plane.port,
+            host=plane.host,
             kubeconfig=plane.kubeconfig,
             simulate=plane.simulate,
             pools=tuple(plane.pool or ()),
@@ -206,7 +213,7 @@ def _warn_root(plane: Plane) -> None:
 
 
 def _settings(plane: Plane) -> Settings:
-    port = choose_port(plane.port)
+    port = choose_port(plane.port, host=plane.host)
     from lockstep.devices.finding import anything
 
     return Settings(
@@ -220,6 +227,7 @@ def _settings(plane: Plane) -> Settings:
         router_port=choose_port(plane.port_of_router, "--router-port"),
         console_port=choose_port(plane.port_of_console, "--console-port"),
         gateway_port=choose_port(plane.port_of_gateway, "--gateway-port"),
+        host=plane.host,
         images=plane.images,
     )
 
@@ -270,7 +278,7 @@ def _released(data: Path) -> bool:
     return True
 
 
-def choose_port(port: int, option: str = "--port") -> int:
+def choose_port(port: int, option: str = "--port", host: str = HOST) -> int:
     """Return *port*, or a free one for 0.
 
     Raises:
@@ -282,25 +290,26 @@ def choose_port(port: int, option: str = "--port") -> int:
         drawn = (random.randint(*_STABLE_PORTS) for _ in range(50))  # noqa: S311  no secret
         for candidate in drawn:
             with contextlib.suppress(OSError):
-                return _bound(candidate)
+                return _bound(candidate, host)
     try:
-        return _bound(port)
+        return _bound(port, host)
     except OSError as error:
         raise CommandFailed(
-            f"cannot listen on {HOST}:{port}: {error.strerror}",
+            f"cannot listen on {host}:{port}: {error.strerror}",
             f"choose another port with {option} N, or any free one with {option} 0",
         ) from error
 
 
-def _bound(port: int) -> int:
+def _bound(port: int, host: str) -> int:
     """Return the port that listening on *port* would take.
 
     Raises:
         OSError: when it is taken.
     """
-    with socket.socket() as probe:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind((HOST, port))
+        probe.bind((host, port))
         return int(probe.getsockname()[1])
 
 
@@ -350,7 +359,7 @@ async def _foreground(settings: Settings, held: int, *, leashed: bool) -> None:
 
 def _announce(settings: Settings) -> None:
     kubeconfig = (settings.kubeconfig or settings.admin_kubeconfig).absolute()
-    print(f"ready https://{HOST}:{settings.port}")
+    print(f"ready https://{settings.host}:{settings.port}")
     print(f"export KUBECONFIG={kubeconfig}", flush=True)
 
 

@@ -16,6 +16,7 @@ def start(
     data: Path,
     *,
     port: int,
+    host: str,
     kubeconfig: Path | None,
     simulate: str | None,
     pools: Sequence[str] = (),
@@ -36,7 +37,7 @@ def start(
             f"lockstep up already runs on {data} (process {pid})",
             f"stop it with `lockstep down --data {data}`, or choose another --data directory",
         )
-    arguments = ["up", "--data", str(data), "--port", str(port)]
+    arguments = ["up", "--data", str(data), "--port", str(port), "--host", host]
     arguments += ["--router-port", str(router_port), "--console-port", str(console_port)]
     arguments += ["--gateway-port", str(gateway_port)]
     if kubeconfig is not None:

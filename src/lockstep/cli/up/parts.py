@@ -35,6 +35,8 @@ class Settings:
     router_port: int = 0
     console_port: int = 0
     gateway_port: int = 0
+    host: str = HOST
+    """Address at which the API server listens."""
     images: Path | None = None
     """Table of what the process node runs for images."""
 
@@ -51,7 +53,7 @@ class Settings:
 
 def api_server(settings: Settings) -> Part:
     """Return the part that all others talk to."""
-    where = ("--host", HOST, "--port", str(settings.port))
+    where = ("--host", settings.host, "--port", str(settings.port))
     audit = ("--audit-log", str(settings.data / AUDIT))
     return _part("apiserver", "--data", str(settings.data), *where, *audit)
 

@@ -1,31 +1,35 @@
-"""An own loopback address for each pod."""
+"""An own address for each pod: of loopback, or of the subnet that the machine has for its pods."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
+from ipaddress import IPv4Address, IPv4Network
+from typing import Final
 
+LOOPBACK: Final = "127.0.0.0/8"
 # 127.0.0.0/16 stays with the host: 127.0.0.1 and the resolvers that listen nearby.
-_FIRST = 1 << 16
-_SIZE = (1 << 24) - _FIRST
+_KEPT: Final = 1 << 16
 
 
 class NoAddress(Exception):
-    """Every loopback address is taken."""
+    """Every address of the pods' subnet is taken."""
 
 
-def choose(uid: str, taken: Collection[str]) -> str:
+def choose(uid: str, taken: Collection[str], pods: IPv4Network) -> str:
     """Return the address of the pod *uid*: the same every time unless it is taken.
 
     Raises:
         NoAddress: when none is free.
     """
-    start = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8], "big") % _SIZE
-    for step in range(min(_SIZE, len(taken) * 4 + 1024)):
-        number = _FIRST + (start + step) % _SIZE
+    first = _KEPT if pods.is_loopback else 0
+    size = pods.num_addresses - first
+    start = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8], "big") % size
+    for step in range(min(size, len(taken) * 4 + 1024)):
+        number = int(pods.network_address) + first + (start + step) % size
         if number % 256 in (0, 255):
             continue
-        address = f"127.{number >> 16}.{number >> 8 & 255}.{number & 255}"
+        address = str(IPv4Address(number))
         if address not in taken:
             return address
-    raise NoAddress("no loopback address is free")
+    raise NoAddress(f"no address of {pods} is free")

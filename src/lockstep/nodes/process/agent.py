@@ -152,7 +152,7 @@ class Agent:
         )
         if verdict is None:
             try:
-                record.address = addresses.choose(meta.uid, self._addresses())
+                record.address = addresses.choose(meta.uid, self._addresses(), self.node.pods)
                 record.gpus = self._gpus(pod)
                 record.nics = self.node.nics.choose(pod, self._used_nics())
             except (addresses.NoAddress, grants.NotEnough) as error:

@@ -9,7 +9,8 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from lockstep.api.core import CONFIG_MAPS, ObjectReference
@@ -19,7 +20,7 @@ from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.errors import ApiError
 from lockstep.kube.events import Recorder
-from lockstep.nodes.process import certificates, isolation, machine_info
+from lockstep.nodes.process import addresses, certificates, isolation, machine_info
 from lockstep.nodes.process.admission import Room
 from lockstep.nodes.process.agent import Agent, amounts
 from lockstep.nodes.process.cgroups import Groups
@@ -43,7 +44,25 @@ from lockstep.nodes.process.tokens import Tokens
 
 log = logging.getLogger(__name__)
 
-ADDRESS = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a node and its pods are reached: on this machine alone, unless it is told."""
+
+    address: str = LOOPBACK
+    pods: str = addresses.LOOPBACK
+    """Subnet of the pods' addresses; all of them must be local to this machine."""
+
+    @property
+    def network(self) -> IPv4Network:
+        """Return the pods' subnet.
+
+        Raises:
+            ValueError: when it is no subnet of IPv4.
+        """
+        return IPv4Network(self.pods)
 
 
 async def run(
@@ -55,6 +74,7 @@ async def run(
     images: Path | None = None,
     data_cache: Path | None = None,
     pair: certificates.Pair | None = None,
+    where: Where = Where(),
     ready: Callable[[str], None],
 ) -> None:
     """Be a node until cancelled; then stop the pods' containers and say that the node stopped.
@@ -63,7 +83,7 @@ async def run(
     again on the same *data*. Containers see *data* and the directories *hide* empty. *images* is
     a table of images that goes before the shipped one. *data_cache* is the kubeconfig of the data
     cache, which the node starts once a dataset wants one. The node serves the API server with
-    *pair*; without one, with a pair that it signs itself.
+    *pair*; without one, with a pair that it signs itself. *where* it and its pods are reached.
 
     Raises:
         BadTable: when *images* cannot be used.
@@ -76,7 +96,7 @@ async def run(
         if not allowed.mounts:
             log.warning("containers can read %s: %s", ", ".join(hidden), allowed.problem)
         async with Client(ClusterConfig.load(kubeconfig)) as client:
-            node = _Node(client, place, machine_info.node_name(name), allowed, table)
+            node = _Node(client, place, machine_info.node_name(name), allowed, table, where=where)
             node.pair = pair
             if data_cache is not None:
                 node.data_cache = DataCache(client, node.name, data_cache, place / "data", hidden)
@@ -114,8 +134,10 @@ class _Node:
         name: str,
         allowed: isolation.Isolation,
         images: Images,
+        *,
+        where: Where,
     ) -> None:
-        self.client, self.data, self.name = client, data, name
+        self.client, self.data, self.name, self.address = client, data, name, where.address
         self.data_cache: DataCache | None = None
         self.pair: certificates.Pair | None = None
         self.recorder = Recorder(client, "process-node")
@@ -132,7 +154,8 @@ class _Node:
             name=name,
             client=client,
             data=data,
-            host_ip=ADDRESS,
+            host_ip=where.address,
+            pods=where.network,
             isolation=allowed,
             groups=self.groups,
             ports=self.ports,
@@ -154,7 +177,7 @@ class _Node:
     def describe(self, port: int) -> Description:
         """Return what the node says of itself."""
         problems = tuple(f"{key}: {why}" for key, why in self.groups.problems.items())
-        return Description(self.name, ADDRESS, port, self.inventory, problems)
+        return Description(self.name, self.address, port, self.inventory, problems)
 
     def event(self, pod: Pod, kind: str, reason: str, message: str) -> None:
         """Record an event about *pod*."""
@@ -166,10 +189,10 @@ class _Node:
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Serve logs, register, run pods; until cancelled."""
-        pair = self.pair or certificates.own_pair(self.data / "pki", self.name, ADDRESS)
+        pair = self.pair or certificates.own_pair(self.data / "pki", self.name, self.address)
         context = certificates.serving_context(pair, await self._clients())
         shelf = PodShelf(self.agent)
-        server = LogServer(shelf, context, ADDRESS, RemoteServer(shelf, shelf).routes())
+        server = LogServer(shelf, context, self.address, RemoteServer(shelf, shelf).routes())
         registration = Registration(self.client, self.describe(await server.start()))
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(self.recorder.close)

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from ipaddress import IPv4Network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -38,6 +39,8 @@ class Surroundings:
     client: Client
     data: Path
     host_ip: str
+    pods: IPv4Network
+    """Where the pods' addresses are from."""
     isolation: Isolation
     groups: Groups
     ports: Ports

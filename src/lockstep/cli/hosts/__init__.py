@@ -1,0 +1,1 @@
+"""``lockstep cluster create``: a cluster from bare hosts, over ssh."""
