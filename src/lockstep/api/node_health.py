@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
@@ -13,6 +13,9 @@ from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire
 
 MOST_FINDINGS = 64
+
+NETWORK_CAUSE: Final = "network check: "
+"""What the causes of findings begin with that a measured network left."""
 
 CheckName = Literal["matmul", "memory", "disk", "network"]
 
@@ -117,3 +120,9 @@ class NodeHealth(Wire, frozen=True):
 
 
 NODE_HEALTHS = Resource(GROUP, VERSION, "nodehealths", "NodeHealth", False, NodeHealth)
+
+
+def slow_network(health: NodeHealth) -> str:
+    """Return what makes the network of a node a slow one; empty where nothing does."""
+    found = (one for one in health.spec.findings if one.cause.startswith(NETWORK_CAUSE))
+    return next((one.evidence or one.cause for one in found), "")

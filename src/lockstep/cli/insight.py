@@ -11,6 +11,7 @@ import typer
 from lockstep.api.core import PODS, Pod
 from lockstep.api.dataset_cache import DATASET_CACHES
 from lockstep.api.gang import Gang
+from lockstep.api.node_health import NODE_HEALTHS, slow_network
 from lockstep.api.training import TRAINING_JOBS, TrainingJob
 from lockstep.cli import kinds
 from lockstep.cli.connect import Session, Target, run
@@ -22,7 +23,8 @@ from lockstep.cli.usage import usage
 from lockstep.cli.views.data_at_hand import claims_within, data_lines
 from lockstep.cli.views.explain import explain_gang, explain_job, explain_pod, facts
 from lockstep.cli.views.jobs import ended
-from lockstep.kube.errors import NotFound
+from lockstep.cli.views.network import slow_lines
+from lockstep.kube.errors import Forbidden, NotFound
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -98,6 +100,17 @@ async def _data(session: Session, claims: list[str]) -> list[str]:
     return [line for claim in claims for line in data_lines(claim, caches)]
 
 
+async def _slow(session: Session, gang: Gang | None) -> list[str]:
+    """Return which nodes the scheduler takes last because of their network, and why."""
+    if gang is None:
+        return []
+    try:
+        healths = (await session.client.list(NODE_HEALTHS)).items
+    except (NotFound, Forbidden):
+        return []
+    return slow_lines({one.metadata.name: slow_network(one) for one in healths})
+
+
 async def _looked_at(session: Session, name: str) -> Gang | None:
     """Return the gang; one that is new only once the scheduler has said something about it."""
     deadline = time.monotonic() + PATIENCE
@@ -129,10 +142,11 @@ async def _explain(
         else:
             waiting = gang is not None and not ended(job)
             lines = [*explain_job(job, gang, now), *await _data(session, claims_within(job))]
+            lines += await _slow(session, gang)
             return lines, gang if gang is not None and waiting else job
     if gang is None:
         raise CommandFailed(
             f"there is no gang {wanted.name!r} in namespace {session.namespace}",
             "`lockstep list gangs` shows what there is; -n chooses the namespace",
         )
-    return explain_gang(gang, now), gang
+    return [*explain_gang(gang, now), *await _slow(session, gang)], gang

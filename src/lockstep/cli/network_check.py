@@ -12,7 +12,7 @@ from typing import Any, Final
 from lockstep.api.core import NODES, PODS, Node
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.network import NETWORK_CHECKS, Check, NetworkCheck, NodeAnswer, Verdict
-from lockstep.api.node_health import Finding
+from lockstep.api.node_health import NETWORK_CAUSE, Finding
 from lockstep.api.topology import DEFAULT_TOPOLOGY, TOPOLOGIES, Rail, Topology
 from lockstep.api.wire import to_builtins
 from lockstep.cli.connect import Session
@@ -30,7 +30,6 @@ EVERY: Final = 0.25
 """Seconds between two looks at the answers."""
 AGAIN: Final = 2
 """How often what is slow is measured again before it is believed."""
-CAUSE: Final = "network check: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +181,7 @@ async def _tell_health(session: Session, nodes: list[str], checks: list[Check]) 
     for node in nodes:
         fresh = [
             Finding(
-                cause=f"{CAUSE}{one.evidence.partition(':')[0]} {one.place}"[:200],
+                cause=f"{NETWORK_CAUSE}{one.evidence.partition(':')[0]} {one.place}"[:200],
                 class_="network",
                 action="observe",
                 confidence=0.8,
@@ -212,6 +211,8 @@ async def _renew(session: Session, node: str, fresh: list[Finding]) -> None:
     # What an earlier check found and this one did not is over.
     causes = {one.cause for one in fresh}
     kept = [
-        one for one in there.spec.findings if not one.cause.startswith(CAUSE) or one.cause in causes
+        one
+        for one in there.spec.findings
+        if not one.cause.startswith(NETWORK_CAUSE) or one.cause in causes
     ]
     await put(session.client, there, merged(kept, fresh, show(time.time())), there.spec.read)

@@ -76,3 +76,21 @@ async def test_a_device_is_reset_and_checked_before_it_comes_back(
         assert checked is not None
         states = {one.name: one.state for one in checked.results if not one.device}
         assert states == {"matmul": "ok", "memory": "ok", "disk": "ok"}
+
+
+async def test_a_node_with_a_slow_network_is_taken_last_until_it_is_well(
+    server: ApiServer,
+) -> None:
+    async with lockstep(server, controllers=controllers) as client:
+        await client.create(NODES, {"metadata": {"name": "n"}, "spec": {}})
+        finding = {"cause": "network check: nic n/rail1", "evidence": "40 % of the rail's rate"}
+        spec = {"findings": [finding]}
+        await client.create(NODE_HEALTHS, {"metadata": {"name": "n"}, "spec": spec})
+
+        async def effects(wanted: list[str]) -> bool:
+            taints = (await client.get(NODES, "n")).spec.taints
+            return [one.effect for one in taints if one.key == names.SLOW_TAINT] == wanted
+
+        await eventually(lambda: effects(["PreferNoSchedule"]), PATIENCE, "the taint")
+        await client.patch(NODE_HEALTHS, "n", {"spec": {"findings": []}})
+        await eventually(lambda: effects([]), PATIENCE, "no taint")

@@ -5,7 +5,7 @@ import pytest
 from lockstep.api.core import Node, NodeSpec, Pod, PodSpec, PodStatus, Taint
 from lockstep.api.health_policy import HealthPolicySpec
 from lockstep.api.meta import ObjectMeta, OwnerReference
-from lockstep.api.names import GANG_LABEL, GPUS_ANNOTATION, UNHEALTHY_TAINT
+from lockstep.api.names import GANG_LABEL, GPUS_ANNOTATION, SLOW_TAINT, UNHEALTHY_TAINT
 from lockstep.api.node_health import (
     Checked,
     CheckResult,
@@ -15,6 +15,7 @@ from lockstep.api.node_health import (
     NodeHealthStatus,
     Reset,
     ResetDone,
+    slow_network,
 )
 from lockstep.health.remediation.plan import (
     Wanted,
@@ -23,6 +24,7 @@ from lockstep.health.remediation.plan import (
     leaving,
     resets,
     returning,
+    slow_taints,
     taints,
     wanted,
 )
@@ -163,3 +165,26 @@ def test_what_was_reset_is_found_no_more():
     spec = after_reset(there, Reset(asked=NOW, devices=["gpu/3", "gpu/4"]), {"gpu/4": "stuck"})
     assert [one["device"] for one in spec["findings"]] == ["gpu/4"]
     assert spec["reset"]["failed"] == ["gpu/4: stuck"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "slow"),
+    [
+        ("network check: nic n2/rail1", True),
+        ("the check network failed", False),
+        ("a link went down", False),
+    ],
+)
+def test_a_slow_network_has_the_node_taken_last_until_it_is_well(cause, slow):
+    found = Finding(cause=cause, action="observe", evidence="40 % of the rail's rate")
+    health = NodeHealth(metadata=ObjectMeta(name="n"), spec=NodeHealthSpec(findings=[found]))
+    assert slow_network(health) == ("40 % of the rail's rate" if slow else "")
+    assert wanted([found]) == Wanted()
+    other = Taint(key="mine", effect="NoSchedule")
+    node = Node(metadata=ObjectMeta(name="n"), spec=NodeSpec(taints=[other]))
+    ours = [Taint(key=SLOW_TAINT, effect="PreferNoSchedule")] if slow else []
+    after = slow_taints(node, bool(slow_network(health)))
+    assert after == [other, *ours]
+    again = Node(metadata=ObjectMeta(name="n"), spec=NodeSpec(taints=after))
+    assert slow_taints(again, slow) == after
+    assert slow_taints(again, False) == [other]

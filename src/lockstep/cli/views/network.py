@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 
 def check_lines(found: dict[str, Any]) -> Iterator[str]:
@@ -33,3 +33,17 @@ def tree_lines(found: dict[str, Any]) -> Iterator[str]:
         before = path
     for one in found["faults"]:
         yield f"fault: {one['kind']} {one['place']}: {one['evidence']}"
+
+
+MOST_SLOW: Final = 8
+"""Nodes that are named one by one."""
+
+
+def slow_lines(found: Mapping[str, str]) -> list[str]:
+    """Return which nodes are taken last, given by node what makes its network slow, or nothing."""
+    slow = sorted(node for node, why in found.items() if why)
+    lines = [f"  taken last: {node}, for its network is slow: {found[node]}" for node in slow]
+    more = len(slow) - MOST_SLOW
+    if more <= 0:
+        return lines
+    return [*lines[:MOST_SLOW], f"  and {more} more; `lockstep network check` says what is slow"]

@@ -11,7 +11,14 @@ from typing import Any, Final
 from lockstep.api import names, timestamp
 from lockstep.api.core import NODES, PODS, Node, Pod
 from lockstep.api.health_policy import HEALTH_POLICIES, HealthPolicy, HealthPolicySpec
-from lockstep.api.node_health import NODE_HEALTHS, CheckResult, NodeHealth, NodeHealthStatus, Reset
+from lockstep.api.node_health import (
+    NODE_HEALTHS,
+    CheckResult,
+    NodeHealth,
+    NodeHealthStatus,
+    Reset,
+    slow_network,
+)
 from lockstep.api.wire import to_builtins
 from lockstep.health.core.policy import Acted, away, chosen, objection
 from lockstep.health.remediation import plan
@@ -82,6 +89,7 @@ class Remediation:
         if health is None:
             return None
         known = self.nodes.get("", health.metadata.name)
+        await self._take_last(health, known)
         policy = chosen(self.policies, known.metadata.labels if known is not None else {})
         what = plan.wanted(health.spec.findings, policy)
         stays = plan.returning(health, what, policy)
@@ -144,6 +152,21 @@ class Remediation:
         held = fenced or tainted or status.tainted or bool(status.fenced) or at is not None
         noted = timestamp.read(status.acted_at) if status.acted_at else None
         return Acted(name, held, at if at is not None else noted)
+
+    async def _take_last(self, health: NodeHealth, known: Node | None) -> None:
+        """Let the scheduler take a node last while its network is known to be slow."""
+        slow = bool(slow_network(health))
+        if known is None or plan.slow_taints(known, slow) == known.spec.taints:
+            return
+        try:
+            node = await self.client.get(NODES, known.metadata.name)
+        except NotFound:
+            return
+        taints = plan.slow_taints(node, slow)
+        if taints != node.spec.taints:
+            version = {"resourceVersion": node.metadata.resource_version}
+            body = {"metadata": version, "spec": {"taints": to_builtins(taints)}}
+            await self.client.patch(NODES, node.metadata.name, body)
 
     async def _hold(self, health: NodeHealth, words: str) -> None:
         """Say why nothing is done, once."""

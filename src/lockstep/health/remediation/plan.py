@@ -136,6 +136,15 @@ def taints(node: Node, what: Wanted) -> list[Taint]:
     return node.spec.taints if ours in node.spec.taints else [*others, ours]
 
 
+def slow_taints(node: Node, slow: bool) -> list[Taint]:
+    """Return the taints of *node* with the one that has the scheduler take it last, or without."""
+    others = [one for one in node.spec.taints if one.key != names.SLOW_TAINT]
+    ours = Taint(key=names.SLOW_TAINT, effect="PreferNoSchedule")
+    if not slow:
+        return others
+    return node.spec.taints if ours in node.spec.taints else [*others, ours]
+
+
 def leaving(
     pods: Iterable[Pod],
     what: Wanted,
