@@ -103,6 +103,14 @@ def test_nothing_is_resized_that_was_not_granted_or_is_done(tmp_path: Path) -> N
     assert shares.sizes(wanting({"memory": 1})) == {}
 
 
+def test_damaged_share_is_said(tmp_path: Path) -> None:
+    shares = held(tmp_path, 0)
+    Region(shares.shelf.path("u", "c0")).record.magic = 0
+    found = shares.resize(wanting({"memory": 1}))
+    assert found is not None
+    assert (found.done, found.reason) == (False, "NotHeld")
+
+
 def test_what_was_granted_counts_on_card() -> None:
     grown = wanting({"memory": 900})
     assert taken(pod(share(101)), [(grown, [0])], CARDS) == {0}

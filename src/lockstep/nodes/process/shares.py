@@ -150,11 +150,7 @@ class Shares:
         return found
 
     def resize(self, pod: Pod) -> Resized | None:
-        """Hold a share to the size that the scheduler granted; None when there is nothing to do.
-
-        Raises:
-            OSError: when its file cannot be written.
-        """
+        """Hold a share to the size that the scheduler granted; None when there is nothing to do."""
         annotations, conditions = pod.metadata.annotations, pod.status.conditions
         granted, done = (answer(annotations, conditions, kind) for kind in (GRANTED, HELD))
         if granted is None or granted.status != "True" or done is not None:
@@ -172,7 +168,11 @@ class Shares:
         size = wanted.of(_size(old))
         memory = old.memory if size.memory == _size(old).memory else size.memory * MIB
         new = msgspec.structs.replace(old, memory=memory, compute=size.compute)
-        beyond = self.shelf.resize(old, new)
+        try:
+            beyond = self.shelf.resize(old, new)
+        except OSError as error:  # a container can write its share's file
+            text = f"the file of the share cannot be used: {error}"
+            return Resized(False, "NotHeld", answered(annotations, text))
         if beyond:
             text = (
                 f"container {wanted.container} uses {-(-beyond // MIB)} MiB of a card, which is "

@@ -1,0 +1,87 @@
+"""Whatever a container writes into its share: the agent goes on, and its neighbour is granted."""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lockstep.devices.sharing.clock import SECOND
+from lockstep.devices.sharing.contexts import Contexts
+from lockstep.devices.sharing.core.exposition import exposition
+from lockstep.devices.sharing.core.leases import PERIOD
+from lockstep.devices.sharing.granting import SCAN, Granter
+from lockstep.devices.sharing.region import SIZE, Region, ShareRecord
+from lockstep.devices.sharing.shelf import Grant, Shelf
+
+MIB = 1 << 20
+HEAD = ShareRecord.slot.offset + 4 * 144
+"""Up to the fourth process: most of the file is for processes that are not there."""
+WRITES = st.lists(
+    st.tuples(
+        st.one_of(st.integers(0, HEAD - 8), st.integers(0, SIZE - 8)),
+        st.one_of(st.binary(min_size=1, max_size=8), st.just(b"\xff" * 8), st.just(bytes(8))),
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+class Stopped:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.time = SECOND
+
+    def now(self) -> int:
+        return self.time
+
+    def wait(self, word: ctypes.c_uint32, expected: int, until: int, number: int) -> None:
+        self.time = until
+
+    def wake(self, word: ctypes.c_uint32, number: int) -> None:
+        pass
+
+
+def grant(name: str) -> Grant:
+    return Grant(
+        namespace="n",
+        pod=name,
+        container="c",
+        uid=name,
+        cards=["GPU-0"],
+        memory=100 * MIB,
+        compute=40,
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(WRITES)
+def test_agent_grants_on_whatever_is_written(writes: list[tuple[int, bytes]]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        shelf, clock = Shelf(Path(place)), Stopped()
+        paths = {name: shelf.put(grant(name)) for name in ("bad", "good")}
+        granter = Granter(shelf.root, clock)
+        contexts = Contexts(lambda uuids: {uuid: {1: 1 << 63} for uuid in uuids})
+        good = Region(paths["good"])
+        granter.turn(clock.time)
+        for at, data in writes:
+            with paths["bad"].open("r+b") as file:
+                file.seek(at)
+                file.write(data)
+        for _ in range(3):
+            clock.time += SCAN + 1
+            good.record.card[0].waiting = 1
+            until = granter.turn(clock.time)
+            assert clock.time <= until <= clock.time + SECOND
+            contexts.look(granter.shares(), clock.time / SECOND)
+            assert exposition(granter.uses())
+        lease = good.record.card[0].leases[good.record.card[0].sequence & 1]
+        assert lease.until > clock.time
+        # Its own part at the least, whatever the other one claims to have used.
+        assert lease.length >= PERIOD * 40 // 100
+        bad = granter.held["bad/c"].region.record.card[0]
+        assert (bad.limit, bad.compute) == (100 * MIB, 40)
