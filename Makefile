@@ -1,4 +1,4 @@
-# make install | install-train | native | test | soak | soak-sample | frameworks | conformance | e2e | demo | lint | bench | docs | kube | helm | s3 | clients | lock
+# make install | install-train | native | test | soak | soak-sample | sanitize | frameworks | conformance | e2e | demo | lint | bench | docs | kube | helm | s3 | clients | lock
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,7 +9,7 @@ JOBS   ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 # Where Python keeps no bytecode, as in many containers, each process compiles Lockstep anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install install-train native test soak soak-sample gpu frameworks conformance e2e demo lint format bench docs kube helm s3 prometheus clients kfp lock manifests clean
+.PHONY: install install-train native test soak soak-sample sanitize gpu frameworks conformance e2e demo lint format bench docs kube helm s3 prometheus clients kfp lock manifests clean
 
 install: $(VENV)/.installed
 
@@ -46,6 +46,14 @@ soak: install-train
 # A few of the long runs, for the gate: acknowledged writes, and the rights that each part uses.
 soak-sample: install-train
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --durations 10 -m soak -k "$(SOAK_SAMPLE)"
+
+# The front and the stub drivers with the compiler's sanitizers, under their own tests.
+sanitize: install
+	@$(MAKE) --silent -C native sanitized
+	@LOCKSTEP_NATIVE_BUILD=build/sanitized ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0 \
+	  LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
+	  $(BIN)/python -m pytest -n 0 tests/integration/devices/test_front.py \
+	  tests/integration/devices/test_share_time.py tests/integration/crashes/test_sharing.py
 
 # What needs a GPU, on a machine that has one: 24 GB of its memory and of the host's.
 gpu: install-train

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.stub_gpus import NATIVE, TENANT, StubGpus, build, h200x8, two
+from tests.support.stub_gpus import BUILT, TENANT, StubGpus, build, h200x8, two
 
 from lockstep.devices.sharing.core.exposition import Use
 from lockstep.devices.sharing.granting import Granter
 from lockstep.devices.sharing.shelf import Grant, Shelf
 
-FRONT = NATIVE / "build/front"
-CUDA = NATIVE / "build/libcuda.so.1"
-NVML = NATIVE / "build/libnvidia-ml.so.1"
+FRONT = BUILT / "front"
+CUDA = BUILT / "libcuda.so.1"
+NVML = BUILT / "libnvidia-ml.so.1"
 MIB = 1 << 20
 SECOND = 1_000_000_000
 PROCESSES, PROCESS, BUSY = 336, 272, 144

@@ -13,8 +13,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "native"
-LIBRARY = NATIVE / "build/libnvidia-ml.so.1"
-TENANT = NATIVE / "build/tenant"
+BUILT = NATIVE / os.environ.get("LOCKSTEP_NATIVE_BUILD", "build")
+"""Where `make -C native` puts what it builds; `make sanitize` names another place."""
+LIBRARY = BUILT / "libnvidia-ml.so.1"
+TENANT = BUILT / "tenant"
 """A program that uses CUDA's driver as its arguments say; ``native/tenant/tenant.c``."""
 GIB = 1 << 30
 
@@ -29,7 +31,11 @@ def build() -> Path:
     if shutil.which("cc") is None:
         pytest.skip("no C compiler (cc) to build the stub GPUs with")
     done = subprocess.run(
-        ["make", "-s", "-C", str(NATIVE)], capture_output=True, text=True, timeout=120, check=False
+        ["make", "-s", "-C", str(NATIVE), f"OUT={BUILT}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return LIBRARY.parent

@@ -13,6 +13,9 @@ from lockstep.api.core import ResourceRequirements
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.share_sizes import GRANTED, HELD, Size
 from lockstep.devices.core.model import Card
+from lockstep.devices.sharing import front
+from lockstep.devices.sharing.clock import SECOND
+from lockstep.devices.sharing.granting import Granter
 from lockstep.devices.sharing.region import Region
 from lockstep.devices.sharing.shelf import Grant, Shelf
 from lockstep.nodes.process.environment import Command
@@ -101,6 +104,38 @@ def test_nothing_is_resized_that_was_not_granted_or_is_done(tmp_path: Path) -> N
     assert shares.resize(wanting({"memory": 1}, kinds=())) is None
     assert shares.resize(wanting({"memory": 1}, kinds=(GRANTED, HELD))) is None
     assert shares.sizes(wanting({"memory": 1})) == {}
+
+
+def test_container_that_starts_again_keeps_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(front, "find", lambda: front.Front(tmp_path, tmp_path))
+    cards = (Card(index=0, memory=1000, uuid="GPU-0"),)
+    shares = Shares(tmp_path, cards, mounts=False)
+    resized = wanting({"memory": 300})
+    shares.enter(resized, resized.spec.containers[0], [0], None)
+    assert shares.resize(resized) is not None
+    shares.enter(resized, resized.spec.containers[0], [0], None)
+    (part,) = Region(shares.shelf.path("u", "c0")).parts()
+    assert (part.memory, part.compute) == (300 * MIB, 40)
+
+
+def test_agent_finishes_what_a_killed_node_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = held(tmp_path, 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(Region, "limit", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            shares.resize(wanting({"memory": 300}))
+    granter = Granter(tmp_path)
+    granter.turn(granter.clock.now())
+    granter.turn(granter.clock.now() + SECOND)
+    (part,) = Region(shares.shelf.path("u", "c0")).parts()
+    assert part.memory == 300 * MIB
+    found = Shares(tmp_path, CARDS, mounts=False).resize(wanting({"memory": 300}))
+    assert found is not None
+    assert found.done
 
 
 def test_damaged_share_is_said(tmp_path: Path) -> None:
