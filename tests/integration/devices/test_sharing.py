@@ -130,6 +130,8 @@ def test_two_pods_on_a_card_are_held_apart(plane: ControlPlane, gpus: StubGpus) 
     assert below.returncode == 1
     assert "uses 600 MiB of a card, which is more than the 500 MiB" in below.stderr
     plane.ok("share", "ours", "--memory", "700")
+    # So can that of a pod in another system's words.
+    assert "800 MiB, 60 % (before: 1000" in plane.ok("share", "foreign", "--memory", "800")
 
     def resized() -> dict[str, str] | None:
         row = shares(plane)["ours"]
