@@ -389,6 +389,8 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
             *_HEALTH,
             *_POOLS,
             *_PIPELINES,
+            # It bears the last address that gangs were given on each rail.
+            rule(GROUP, "topologies", "patch"),
             _OWN_KINDS,
         ),
         namespaced=_lead(CONTROLLERS_LEASE),

@@ -44,6 +44,14 @@ class Rail(Wire, frozen=True):
 
     name: Annotated[str, Meta(min_length=1, max_length=63, description="Name of the rail.")]
     subnet: Annotated[str, Meta(max_length=64, description="Its addresses, as 10.1.0.0/16.")] = ""
+    pool: Annotated[
+        str,
+        Meta(
+            max_length=64,
+            description="The part of it that gangs' pods get addresses of, as 10.1.128.0/17; "
+            "nothing else may use it. None get any where it is empty.",
+        ),
+    ] = ""
     gateway: Annotated[str, Meta(max_length=64, description="Router to the other leaves.")] = ""
     vlan: Annotated[int, Meta(ge=0, le=4094, description="VLAN; 0: none.")] = 0
     mtu: Annotated[int, Meta(ge=0, le=65535, description="MTU in bytes; 0: as it is.")] = 0

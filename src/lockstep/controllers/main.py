@@ -34,6 +34,7 @@ CAPABILITIES: Final = (
     "lockstep.pipelines.main:add_pipelines",
     "lockstep.health.remediation.controller:add_remediation",
     "lockstep.health.remediation.lemons:add_lemons",
+    "lockstep.devices.network.planner:add_addresses",
 )
 """Module and function of each capability's controllers; the function takes the manager."""
 

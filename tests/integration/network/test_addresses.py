@@ -101,18 +101,38 @@ def test_a_kill_between_any_two_calls_leaves_nothing_behind(space: str, tmp_path
     assert json.loads(done.stdout) >= 12
 
 
-def test_pods_reach_each_other_on_both_rails_over_the_plan(world: World) -> None:
+@pytest.fixture(scope="module")
+def topology(world: World) -> None:
+    """Two rails, whose nodes have the first addresses themselves."""
     rails = [
-        {"name": f"rail{n}", "subnet": f"10.{60 + n}.0.0/16", "interfaces": [f"rail{n}"]}
+        {
+            "name": f"rail{n}",
+            "subnet": f"10.{60 + n}.0.0/16",
+            "pool": f"10.{60 + n}.128.0/17",
+            "interfaces": [f"rail{n}"],
+        }
         for n in (0, 1)
     ]
     tiers = [{"name": "node", "label": "kubernetes.io/hostname"}]
     spec = {"tiers": tiers, "rails": rails}
-    topology = {"apiVersion": "lockstep.dev/v1alpha1", "kind": "Topology", "spec": spec}
-    # Addresses after those that the nodes have themselves.
-    marks = {f"rail{n}": (10 << 24) + ((60 + n) << 16) + 100 for n in (0, 1)}
-    notes = {"lockstep.dev/network-last": json.dumps(marks)}
-    world.create({**topology, "metadata": {"name": "default", "annotations": notes}})
+    body = {"apiVersion": "lockstep.dev/v1alpha1", "kind": "Topology", "spec": spec}
+    world.create({**body, "metadata": {"name": "default"}})
+
+
+def reaches(world: World, node: str, rail: str, own: str, other: str) -> bool:
+    """Tell whether an address answers to another one of a node."""
+    asked = f"sys.exit(not netlink.answers(*{(rail, own, other)!r}))"
+    words = f"import sys; from lockstep.devices.network import netlink; {asked}"
+    inside = world.fabric.inside(node, sys.executable, "-c", words)
+    return subprocess.run(inside, capture_output=True, check=False).returncode == 0
+
+
+def shown(world: World, node: str) -> str:
+    """Return the addresses that a node has."""
+    return subprocess.check_output(world.fabric.inside(node, "ip", "addr", "show"), text=True)
+
+
+def test_pods_reach_each_other_on_both_rails_over_the_plan(world: World, topology: None) -> None:
     for number in (1, 2, 3):
         main = {"name": "main", "image": "none"}
         labels = {"lockstep.dev/job": "llm"}
@@ -134,20 +154,89 @@ def test_pods_reach_each_other_on_both_rails_over_the_plan(world: World) -> None
     }
     assert len(set(own.values())) == 6
 
-    def reaches(node: str, rail: str, peer: str) -> bool:
-        ends = (rail, own[node, rail], own[peer, rail])
-        asked = f"sys.exit(not netlink.answers(*{ends!r}))"
-        words = f"import sys; from lockstep.devices.network import netlink; {asked}"
-        inside = world.fabric.inside(node, sys.executable, "-c", words)
-        return subprocess.run(inside, capture_output=True, check=False).returncode == 0
-
     for node, peer in (("n1", "n2"), ("n2", "n3"), ("n3", "n1")):
         for rail in ("rail0", "rail1"):
-            eventually_sync(lambda n=node, r=rail, p=peer: reaches(n, r, p), 60, f"{node} {rail}")
+            ends = own[node, rail], own[peer, rail]
+            eventually_sync(
+                lambda n=node, r=rail, e=ends: reaches(world, n, r, *e), 60, f"{node} {rail}"
+            )
     world.delete("/api/v1/namespaces/default/pods/llm-1")
+    gone = own["n1", "rail0"]
+    eventually_sync(
+        lambda: gone not in shown(world, "n1"),
+        60,
+        "the address of a pod that is gone is taken back",
+    )
 
-    def undone() -> bool:
-        shown = subprocess.check_output(world.fabric.inside("n1", "ip", "addr", "show"), text=True)
-        return own["n1", "rail0"] not in shown
 
-    eventually_sync(undone, 60, "the address of a pod that is gone is taken back")
+PLANNER = """
+import asyncio, sys
+from pathlib import Path
+from lockstep.devices.network.planner import add_addresses
+from lockstep.kube.client import Client
+from lockstep.kube.config import ClusterConfig
+from lockstep.kube.manager import Manager
+
+async def run():
+    async with Client(ClusterConfig.load(Path(sys.argv[1]))) as client:
+        manager = Manager(client, name="controllers", leader_elect=False)
+        add_addresses(manager)
+        await manager.run(print)
+
+asyncio.run(run())
+"""
+
+
+@pytest.fixture
+def planner(world: World) -> Iterator[None]:
+    """The controller of addresses."""
+    process = subprocess.Popen([sys.executable, "-c", PLANNER, str(world.kubeconfig)])
+    yield
+    process.terminate()
+    process.wait(20)
+
+
+def test_a_gang_gets_its_addresses_when_all_of_it_is_placed(
+    world: World, topology: None, planner: None
+) -> None:
+    limits = {"limits": {"lockstep.dev/nics": "2"}}
+    main = {"name": "main", "image": "none", "resources": limits}
+
+    def add(number: int, node: str) -> None:
+        labels = {"lockstep.dev/gang": "moe"}
+        meta = {"name": f"moe-{number}", "namespace": "default", "labels": labels}
+        spec = {"containers": [main], **({"nodeName": node} if node else {})}
+        world.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+
+    def planned(node: str) -> dict[str, list[str]]:
+        notes = world.read(f"/api/v1/nodes/{node}")["metadata"].get("annotations", {})
+        pods = json.loads(notes.get("lockstep.dev/network", "{}")).get("pods", {})
+        names = {
+            one["metadata"]["uid"]: one["metadata"]["name"]
+            for one in world.read("/api/v1/namespaces/default/pods")["items"]
+        }
+        return {
+            names.get(uid, "gone"): [one["address"].partition("/")[0] for one in those]
+            for uid, those in pods.items()
+        }
+
+    # One that waits for a node holds up the whole gang; another gang goes its own way.
+    add(3, "")
+    add(1, "n1")
+    add(2, "n2")
+    other = {"name": "alone", "namespace": "default"}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": other}
+    world.create({**body, "spec": {"nodeName": "n3", "containers": [main]}})
+    eventually_sync(lambda: "alone" in planned("n3"), 60, "a gang of one is planned")
+    assert "moe-1" not in planned("n1")
+    world.delete("/api/v1/namespaces/default/pods/moe-3")
+    eventually_sync(lambda: "moe-2" in planned("n2"), 60, "the gang is planned")
+    own, others = planned("n1")["moe-1"], planned("n2")["moe-2"]
+    for rail, ends in enumerate(zip(own, others, strict=True)):
+        eventually_sync(
+            lambda r=rail, e=ends: reaches(world, "n1", f"rail{r}", *e), 60, f"they meet on {rail}"
+        )
+    for name in ("moe-1", "moe-2", "alone"):
+        world.delete(f"/api/v1/namespaces/default/pods/{name}")
+    eventually_sync(lambda: own[0] not in shown(world, "n1"), 60, "its addresses are taken back")
+    eventually_sync(lambda: "gone" not in planned("n1"), 60, "and its plan is forgotten")

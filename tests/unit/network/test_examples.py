@@ -26,7 +26,7 @@ def test_the_slurm_file_is_a_tree_of_two_tiers() -> None:
 def test_the_topologys_rails_can_be_planned() -> None:
     topology = convert(yaml.safe_load((EXAMPLES / "topology.yaml").read_text()), Topology)
     found = planned(["a"], pools(topology.spec.rails)).members["a"]
-    assert [one.address for one in found] == ["10.60.0.1/16", "10.61.0.1/16"]
+    assert [one.address for one in found] == ["10.60.128.0/16", "10.61.128.0/16"]
 
 
 def test_the_jobs_containers_ask_for_a_nic() -> None:

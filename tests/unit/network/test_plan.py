@@ -82,3 +82,21 @@ def test_a_refused_plan_changes_nothing() -> None:
     with pytest.raises(Refused):
         planned(["p", "q", "r"], those)
     assert [pool.held for pool in those] == [{}, {}]
+
+
+def test_a_pool_is_the_part_of_the_subnet_that_is_given() -> None:
+    rails = [Rail(name="a", subnet="10.1.0.0/24"), Rail(name="b", subnet="10.2.0.0/24")]
+    pooled = [rails[0], Rail(name="b", subnet="10.2.0.0/24", pool="10.2.0.128/30")]
+    (pool,) = pools(pooled, pooled=True)
+    (given,) = planned(["x"], [pool]).members["x"]
+    assert (given.rail, given.address) == ("b", "10.2.0.128/24")
+    # The rail's table is the same as where all rails are planned.
+    assert given.table == planned(["x"], pools(rails)).members["x"][1].table
+    with pytest.raises(Refused, match=r"rail b: 10\.2\.0\.128/30 has 4 addresses, 1 are taken"):
+        planned(["y", "z", "v", "w"], [pool])
+
+
+@pytest.mark.parametrize("pool", ["10.9.0.0/24", "10.1.0.5/24", "fd00::/64", "many"])
+def test_a_pool_outside_its_subnet_is_refused(pool: str) -> None:
+    with pytest.raises(Refused, match="rail a: pool"):
+        pools([Rail(name="a", subnet="10.1.0.0/24", pool=pool)])

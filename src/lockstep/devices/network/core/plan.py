@@ -28,6 +28,7 @@ class Pool:
     """What is given of a rail: who holds which address, and which was given last."""
 
     rail: Rail
+    table: int = FIRST_TABLE
     last: int = 0
     held: dict[int, str] = field(default_factory=dict)
     """Owner by address as a number."""
@@ -41,8 +42,8 @@ class Plan:
     last: Mapping[str, int]
 
 
-def pools(rails: Sequence[Rail]) -> list[Pool]:
-    """Return empty pools.
+def pools(rails: Sequence[Rail], *, pooled: bool = False) -> list[Pool]:
+    """Return empty pools; with *pooled* those of the rails alone that state one.
 
     Raises:
         Refused: when rails have no subnet, or overlap.
@@ -50,7 +51,9 @@ def pools(rails: Sequence[Rail]) -> list[Pool]:
     """
     found = []
     nets: list[tuple[str, ipaddress.IPv4Network | ipaddress.IPv6Network]] = []
-    for rail in rails:
+    for index, rail in enumerate(rails):
+        if pooled and not rail.pool:
+            continue
         net = subnet(rail)
         if net is None:
             raise Refused(f"rail {rail.name} states no subnet; give it one, such as 10.1.0.0/16")
@@ -59,8 +62,9 @@ def pools(rails: Sequence[Rail]) -> list[Pool]:
                 raise Refused(f"rails {name} ({other}) and {rail.name} ({net}) overlap")
         if rail.gateway and ipaddress.ip_address(rail.gateway) not in net:
             raise Refused(f"rail {rail.name}: gateway {rail.gateway} is outside {net}")
+        _range(rail)
         nets.append((rail.name, net))
-        found.append(Pool(rail))
+        found.append(Pool(rail, FIRST_TABLE + index))
     if not found:
         raise Refused("no rails; state them in the Topology, or with --rail NAME=SUBNET")
     return found
@@ -82,9 +86,9 @@ def planned(owners: Sequence[str], those: Sequence[Pool]) -> Plan:
         mine = {owner: kept[owner] for owner in owners if owner in kept}
         chosen.append(mine | dict(zip(wanting, fresh, strict=True)))
     members: dict[str, list[Address]] = {owner: [] for owner in owners}
-    for index, (pool, numbers) in enumerate(zip(those, chosen, strict=True)):
+    for pool, numbers in zip(those, chosen, strict=True):
         net = _net(pool.rail)
-        shape = _Shape(pool.rail, FIRST_TABLE + index, net.version == 4, net.prefixlen)
+        shape = _Shape(pool.rail, pool.table, net.version == 4, net.prefixlen)
         for owner in owners:
             members[owner].append(shape.address(numbers[owner]))
         before = set(pool.held)
@@ -126,19 +130,41 @@ def _net(rail: Rail) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
     return net
 
 
-def _free(pool: Pool, count: int) -> list[int]:
-    """Return the next *count* free addresses after the last one given, round the range."""
-    net = _net(pool.rail)
+def _range(rail: Rail) -> tuple[int, int]:
+    """Return the first and the last address that may be given: those of the pool, where stated.
+
+    Raises:
+        Refused: when the pool is no part of the subnet.
+    """
+    net = _net(rail)
     edge = 1 if net.num_addresses > 2 else 0
     low = int(net.network_address) + edge
     high = int(net.broadcast_address) - (edge if net.version == 4 else 0)
+    if not rail.pool:
+        return low, high
+    try:
+        part = ipaddress.ip_network(rail.pool)
+    except ValueError as error:
+        text = f"rail {rail.name}: pool {rail.pool!r}: {error}; write it as 10.1.128.0/17"
+        raise Refused(text) from None
+    first, last = int(part.network_address), int(part.broadcast_address)
+    inside = int(net.network_address) <= first and last <= int(net.broadcast_address)
+    if part.version != net.version or not inside:
+        raise Refused(f"rail {rail.name}: pool {rail.pool} is no part of {net}")
+    return max(low, first), min(high, last)
+
+
+def _free(pool: Pool, count: int) -> list[int]:
+    """Return the next *count* free addresses after the last one given, round the range."""
+    low, high = _range(pool.rail)
     aside = {int(ipaddress.ip_address(pool.rail.gateway))} if pool.rail.gateway else set()
     span = high - low + 1
     used = sum(low <= number <= high for number in {*pool.held, *aside})
     if span - used < count:
+        name, what = (pool.rail.pool, "pool") if pool.rail.pool else (_net(pool.rail), "subnet")
         raise Refused(
-            f"rail {pool.rail.name}: {net} has {span} addresses, {used} are taken, and {count} "
-            "are needed; give it a wider subnet"
+            f"rail {pool.rail.name}: {name} has {span} addresses, {used} are taken, and {count} "
+            f"are needed; give it a wider {what}"
         )
     found: list[int] = []
     number = pool.last + 1 if low <= pool.last < high else low
