@@ -17,19 +17,27 @@ from tools.helm import build
 from lockstep.api import crd, creator_policy
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.permissions import METRICS, OWN, PEOPLE, PERMISSIONS
+from lockstep.devices.admission.objects import configuration
 
 ROOT: Final = Path(__file__).parents[2]
 CHART: Final = ROOT / "deploy" / "chart" / "lockstep"
 MANIFEST: Final = ROOT / "deploy" / "lockstep.yaml"
+SHARES_MANIFEST: Final = ROOT / "deploy" / "admission.yaml"
 PAGE: Final = ROOT / "docs" / "install-cluster.md"
 IN_CHART: Final = ("scheduler", "controllers", "console", "simulate-nodes")
 """Process nodes run on machines without Kubernetes and are no part of it."""
 GATEWAY: Final = "gateway"
-"""A part of the chart that is left out of the manifest unless it is asked for."""
+ADMISSION: Final = "admission"
+ON_REQUEST: Final = (GATEWAY, ADMISSION)
+"""Parts of the chart that are left out of the manifest unless they are asked for."""
 _BEGIN: Final = "<!-- permissions: written by `make manifests` -->"
 _END: Final = "<!-- end of permissions -->"
 _HEAD: Final = (
     "# Lockstep on a cluster: kubectl apply --server-side -f lockstep.yaml\n"
+    "# Rendered from chart/lockstep by `make manifests`.\n"
+)
+_ADMISSION_HEAD: Final = (
+    "# Shares of GPUs on a cluster: kubectl apply --server-side -f admission.yaml\n"
     "# Rendered from chart/lockstep by `make manifests`.\n"
 )
 
@@ -42,7 +50,7 @@ def generated() -> dict[Path, str]:
             "cluster": list(PERMISSIONS[name].cluster),
             "namespaced": {k: list(v) for k, v in PERMISSIONS[name].namespaced.items()},
         }
-        for name in (*IN_CHART, GATEWAY)
+        for name in (*IN_CHART, *ON_REQUEST)
     }
     people = {name: list(rules) for name, rules in PEOPLE.items()}
     table = {"components": components, "metrics": list(METRICS), "people": people}
@@ -51,6 +59,7 @@ def generated() -> dict[Path, str]:
     return {
         files / "crds.yaml": crd.to_yaml(),
         files / "permissions.yaml": permissions,
+        files / "shares.yaml": yaml.safe_dump(configuration(), sort_keys=False, width=100),
         files / "creator.yaml": yaml.safe_dump_all(creator_policy.objects(), sort_keys=False),
         PAGE: _page(PAGE.read_text()),
     }
@@ -61,7 +70,7 @@ def _page(text: str) -> str:
     before, rest = text.split(_BEGIN)
     _, after = rest.split(_END)
     lines = ["| part | where | what | may |", "| --- | --- | --- | --- |"]
-    for part in (*IN_CHART, GATEWAY):
+    for part in (*IN_CHART, *ON_REQUEST):
         may = PERMISSIONS[part]
         for where, rules in (("everywhere", may.cluster), *may.namespaced.items()):
             lines += [
@@ -100,6 +109,14 @@ def manifest(helm: Path) -> str:
     return _HEAD + yaml.safe_dump_all(in_order(o for o in objects if o), sort_keys=False, width=100)
 
 
+def admission_manifest(helm: Path) -> str:
+    """Return the manifest of the webhook for shares alone, to be applied beside the other."""
+    objects = yaml.safe_load_all(render(helm, "admission.enabled=true"))
+    own = [o for o in objects if o and ADMISSION in o["metadata"]["name"]]
+    own += [configuration()]
+    return _ADMISSION_HEAD + yaml.safe_dump_all(in_order(own), sort_keys=False, width=100)
+
+
 _ORDER: Final = ("Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole")
 
 
@@ -126,6 +143,7 @@ def main() -> int:
         print("manifests: deploy/lockstep.yaml is rendered by Helm: run `make helm` first")
         return 1
     MANIFEST.write_text(manifest(helm))
+    SHARES_MANIFEST.write_text(admission_manifest(helm))
     return 0
 
 

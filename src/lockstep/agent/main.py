@@ -100,6 +100,7 @@ async def _hand_out(node: Node) -> None:
         pods=lambda: node.pods,
         kubelet=node.settings.kubelet,
         cdi=node.settings.cdi,
+        shares=node.settings.shares,
     )
     await handing.run()
 

@@ -424,6 +424,25 @@ PERMISSIONS: Final[Mapping[str, Permissions]] = {
         namespaced={SYSTEM_NAMESPACE: (rule("", "secrets", "get", names=MASTER_SECRET),)},
         embedded=_INSTALL,
     ),
+    "admission": Permissions(
+        cluster=(
+            rule("", "nodes", *_FOLLOW),
+            rule(
+                "admissionregistration.k8s.io",
+                "mutatingwebhookconfigurations",
+                "get",
+                "patch",
+                names="lockstep-shares",
+            ),
+        ),
+        namespaced={
+            OWN: (
+                rule("", "configmaps", *_FOLLOW, names="gpu-sharing"),
+                rule("", "secrets", "create"),
+                rule("", "secrets", "get", names="lockstep-admission"),
+            )
+        },
+    ),
     "simulate-nodes": Permissions(
         cluster=_SIMULATED,
         namespaced=_NODE_LEASES,

@@ -69,7 +69,10 @@ def agent(
     ] = None,
     shares: Annotated[
         Path | None,
-        typer.Option(help="Grant the shares of GPUs that this node's containers have here."),
+        typer.Option(
+            help="Grant the shares of GPUs that this node's containers have here; below the "
+            "kubelet's directory where there is one."
+        ),
     ] = None,
     kernel_log: Annotated[
         Path | None,
@@ -114,7 +117,7 @@ def agent(
         Ports(port, probe_port, secure_metrics_port, metrics_certificate),
         compat.value,
         kubelet,
-        shares,
+        shares or (kubelet / "lockstep-shares" if kubelet else None),
         kernel_log or readable(),
         reset_hook,
         cdi,

@@ -90,6 +90,7 @@ ENTRIES = (
     Entry("controllers", PARTS, "Run the job controllers.", "processes"),
     Entry("router", PARTS, "Carry requests to inference services.", "processes"),
     Entry("gateway", PARTS, "Serve kernels and notebooks.", "processes"),
+    Entry("admission", PARTS, "Send pods with shares of GPUs here.", "processes"),
     Entry("process-node", PARTS, "Make this machine a node that runs pods.", "processes"),
     Entry("agent", PARTS, "Find, hand out and watch this node's devices.", "agent"),
     Entry("data-cache", PARTS, "Keep datasets on this node.", "processes"),

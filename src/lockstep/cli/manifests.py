@@ -29,11 +29,16 @@ def everything(
         if image is not None:
             raise BadInput(f"--image does not go with {context.invoked_subcommand}")
         return
+    _print_manifest("cluster.yaml", image)
+
+
+def _print_manifest(name: str, image: str | None) -> None:
+    """Print a manifest that comes with the program, with the *image* that is wanted."""
     from importlib.resources import files
 
     from lockstep import __version__
 
-    text = (files("lockstep.cli") / "cluster.yaml").read_text()
+    text = (files("lockstep.cli") / name).read_text()
     if image is not None:
         for key in ("image", "value"):
             text = text.replace(f"{key}: lockstep:{__version__}\n", f"{key}: {image}\n")
@@ -80,6 +85,21 @@ def creator() -> None:
     from lockstep.api import creator_policy
 
     print(yaml.safe_dump_all(creator_policy.objects(), sort_keys=False, width=100), end="")
+
+
+@app.command()
+def admission(
+    image: Annotated[
+        str | None, typer.Option(help="The image of Lockstep: registry.example.org/lockstep:1.")
+    ] = None,
+) -> None:
+    """Print the webhook that sends pods with shares of GPUs to Lockstep's scheduler.
+
+    Pods with shares, and no others, are refused while it does not answer.
+
+    Example: lockstep manifests admission | kubectl apply --server-side -f -
+    """
+    _print_manifest("admission.yaml", image)
 
 
 @app.command()

@@ -285,6 +285,28 @@ def gateway(
         raise BadInput(str(error)) from None
 
 
+@app.command()
+def admission(
+    *,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 chooses a free one.")] = 9443,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    namespace: Annotated[
+        str, typer.Option(help="Namespace of its Service and of the Secret with its certificate.")
+    ] = SYSTEM_NAMESPACE,
+    kubeconfig: Kubeconfig = None,
+    leashed: Leashed = False,
+    verbose: Verbose = False,
+) -> None:
+    """Put pods with shares of GPUs into our words, for our scheduler, as a cluster creates them.
+
+    Example: lockstep admission --host 0.0.0.0 --port 9443
+    """
+    from lockstep.devices.admission.main import run
+
+    part = run(kubeconfig=kubeconfig, host=host, port=port, namespace=namespace, ready=announce)
+    serve(part, leashed=leashed, verbose=verbose)
+
+
 @app.command("process-node")
 def process_node(
     *,

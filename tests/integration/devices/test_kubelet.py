@@ -13,19 +13,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support import installed
 from tests.support.device_tree import DeviceTree
+from tests.support.kube_apiserver import free_ports
 from tests.support.kube_cluster import KubeCluster
 from tests.support.kubelet import IMAGE, Kubelet
 from tests.support.recorded_sys import seeing
 from tests.support.scheduler import PartProcess
-from tests.support.stub_gpus import StubGpus, two
+from tests.support.stub_gpus import TENANT, StubGpus, two
 from tests.support.waiting import eventually_sync
+
+from lockstep.devices.admission import objects
 
 grpc = pytest.importorskip("grpc", reason="grpcio is not installed: pip install lockstep[agent]")
 
 GPU = "nvidia.com/gpu"
 NICS = "lockstep.dev/nics"
 PODS = "/api/v1/namespaces/default/pods"
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+APPLY = "application/apply-patch+yaml"
 DRIVER = "gpu.lockstep.dev"
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaim"
 FIRST, SECOND = (f"GPU-00000000-0000-0000-0000-00000000000{index}" for index in range(2))
@@ -257,6 +263,96 @@ def test_grants_survive_restarts_of_kubelet_and_agent(place: Place) -> None:
         assert (FIRST, SECOND)[1 - int(index)] in place.output(name)
         place.delete(name)
     place.delete("lasting")
+
+
+@pytest.fixture
+def webhook(place: Place) -> Iterator[PartProcess]:
+    """The webhook for shares, with the rights of its own account."""
+    for obj in installed.account("admission"):
+        text = json.dumps(obj).encode()
+        where = f"{installed.path(obj)}?fieldManager=installer&force=true"
+        made = place.cluster.request("PATCH", where, text, content_type=APPLY)
+        assert made.status in (200, 201), made.body
+    accounts = "/api/v1/namespaces/lockstep-system/serviceaccounts/lockstep-admission/token"
+    token = place.cluster.request("POST", accounts, {"spec": {}}).json["status"]["token"]
+    config = place.cluster.data / "kubeconfigs/admission.kubeconfig"
+    installed.write_token(config, place.cluster, token)
+    (port,) = free_ports(1)
+    body = objects.configuration(url=f"https://127.0.0.1:{port}")
+    assert place.cluster.request("POST", WEBHOOKS, body).status == 201
+    found = PartProcess(config, options=("--port", str(port)), part="admission")
+    yield found
+    found.kill()
+    place.cluster.request("DELETE", f"{WEBHOOKS}/{objects.NAME}")
+
+
+def sharing(place: Place, name: str, limits: dict[str, str], words: str) -> dict[str, Any]:
+    """Return a pod with a share that does as *words* tell the tenant, with this machine's libc."""
+    state = str(place.gpus.file.parent)
+    paths = ["/usr", "/lib", "/lib64", str(TENANT.parents[1]), state]
+    variables = place.gpus.environment()
+    main = {
+        "name": "main",
+        "image": IMAGE,
+        "imagePullPolicy": "Never",
+        "command": ["sh", "-c", f"{TENANT} {words}; echo end; sleep 3600"],
+        "resources": {"limits": limits},
+        "env": [{"name": k, "value": v} for k, v in variables.items() if k.startswith("LOCKSTEP")],
+        "volumeMounts": [{"name": f"v{n}", "mountPath": path} for n, path in enumerate(paths)],
+    }
+    spec = {
+        "hostNetwork": True,
+        "terminationGracePeriodSeconds": 0,
+        "containers": [main],
+        "volumes": [{"name": f"v{n}", "hostPath": {"path": p}} for n, p in enumerate(paths)],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def test_shares_of_any_dialect_are_held(place: Place, webhook: PartProcess) -> None:
+    ours = {"lockstep.dev/gpu-memory": "1000", "lockstep.dev/gpu-compute": "30"}
+    hamis = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "2000", "nvidia.com/gpucores": "60"}
+    words = "info alloc 900 plain alloc {more} plain info"
+    pods = [
+        sharing(place, "ours", ours, words.format(more=200)),
+        sharing(place, "hamis", hamis, words.format(more=1200)),
+    ]
+    # Without the webhook's answer a pod with a share is not let in, and any other is.
+    refused = place.cluster.request("POST", PODS, pods[0])
+    assert refused.status == 500, refused.body
+    assert "failed calling webhook" in refused.json["message"]
+    place.create("whole", node="real")
+    place.delete("whole")
+    webhook.start()
+
+    def let_in() -> bool:
+        return place.cluster.request("POST", f"{PODS}?dryRun=All", pods[0]).status == 201
+
+    eventually_sync(let_in, 30, "the API server trusts the webhook")
+    wrong = sharing(place, "wrong", {"nvidia.com/gpumem": "5.5"}, "")
+    answer = place.cluster.request("POST", PODS, wrong)
+    assert answer.status == 422, answer.body
+    assert "a whole number is needed" in answer.json["message"]
+    for one in pods:
+        made = place.cluster.request("POST", PODS, one)
+        assert made.status == 201, made.body
+        assert made.json["spec"]["schedulerName"] == "lockstep"
+    cards = set()
+    for name, limit in (("ours", 1000), ("hamis", 2000)):
+        assert place.output(name).splitlines()[:4] == [
+            f"info {limit} {limit}",
+            "alloc plain CUDA_SUCCESS",
+            "alloc plain CUDA_ERROR_OUT_OF_MEMORY",
+            f"info {limit - 900} {limit}",
+        ]
+        cards.add(place.annotation(name))
+    assert len(cards) == 1, "both are on one card"
+    # A whole card is another one, and no share is left when its pod is gone.
+    place.create("whole", node="real")
+    assert (FIRST, SECOND)[int(cards.pop())] not in place.output("whole")
+    place.delete("ours", "hamis", "whole")
+    kept = place.kubelet.directory / "lockstep-shares"
+    eventually_sync(lambda: not list(kept.glob("*/*.share")), 60, "their shares are gone")
 
 
 @pytest.fixture

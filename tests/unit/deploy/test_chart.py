@@ -9,7 +9,16 @@ from typing import Any
 import pytest
 import yaml
 from tests.support.installed import account
-from tools.deploy.generate import CHART, IN_CHART, MANIFEST, generated, manifest, render
+from tools.deploy.generate import (
+    CHART,
+    IN_CHART,
+    MANIFEST,
+    SHARES_MANIFEST,
+    admission_manifest,
+    generated,
+    manifest,
+    render,
+)
 from tools.helm import build
 
 from lockstep import __version__
@@ -55,6 +64,28 @@ def test_the_manifest_is_the_chart_as_helm_renders_it(helm):
     program = build.find()
     assert program is not None
     assert MANIFEST.read_text() == manifest(program), "run `make manifests` and commit deploy/"
+    told = "run `make manifests` and commit deploy/"
+    assert SHARES_MANIFEST.read_text() == admission_manifest(program), told
+
+
+def test_the_webhook_for_shares_is_where_its_configuration_says(helm):
+    assert not of_kind(helm(), "MutatingWebhookConfiguration")
+    objects = helm("admission.enabled=true")
+    (webhook,) = of_kind(objects, "MutatingWebhookConfiguration")["lockstep-shares"]["webhooks"]
+    assert webhook["failurePolicy"] == "Fail"
+    where = webhook["clientConfig"]["service"]
+    service = of_kind(objects, "Service")[where["name"]]
+    assert where["namespace"] == service["metadata"]["namespace"] == SYSTEM_NAMESPACE
+    (port,) = service["spec"]["ports"]
+    pod = of_kind(objects, "Deployment")["lockstep-admission"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (served,) = container["ports"]
+    assert (where["port"], port["targetPort"]) == (port["port"], served["name"])
+    assert f"--port={served['containerPort']}" in container["args"]
+    (opened,) = of_kind(objects, "NetworkPolicy")["lockstep-admission"]["spec"]["ingress"]
+    assert opened["ports"] == [{"port": served["containerPort"], "protocol": "TCP"}]
+    rules = of_kind(objects, "ClusterRole")["lockstep-admission"]["rules"]
+    assert rules == list(PERMISSIONS["admission"].cluster)
 
 
 def test_the_chart_has_the_version_of_the_program():

@@ -27,7 +27,7 @@ app.kubernetes.io/component: {{ .component }}
 
 {{- /* The names of the parts that this release runs. */}}
 {{- define "lockstep.components" -}}
-scheduler controllers{{ if .Values.console.enabled }} console{{ end }}{{ if .Values.gateway.enabled }} gateway{{ end }}{{ if .Values.simulatedNodes.enabled }} simulate-nodes{{ end }}
+scheduler controllers{{ if .Values.console.enabled }} console{{ end }}{{ if .Values.gateway.enabled }} gateway{{ end }}{{ if .Values.admission.enabled }} admission{{ end }}{{ if .Values.simulatedNodes.enabled }} simulate-nodes{{ end }}
 {{- end }}
 
 {{- /* What every pod of Lockstep is: nobody in particular, with nothing to write on. */}}

@@ -17,9 +17,11 @@ from lockstep.devices.core.allocation import Held
 from lockstep.devices.kubelet import podresources
 from lockstep.devices.kubelet.claims import CDI, Claims
 from lockstep.devices.kubelet.plugin import Plugin
+from lockstep.devices.kubelet.shares import SharePlugin
 from lockstep.devices.watching import Watch
 from lockstep.kube.client import Client
 from lockstep.kube.errors import ApiError
+from lockstep.kube.events import Recorder
 
 log = logging.getLogger(__name__)
 
@@ -39,18 +41,29 @@ class HandingOut:
         pods: Callable[[], Iterable[Pod]],
         kubelet: Path,
         cdi: Path | None = None,
+        shares: Path | None = None,
     ) -> None:
         self._client, self._watch, self._pods, self._kubelet = client, watch, pods, kubelet
         self.claims = Claims(
             client, node, watch, kubelet=kubelet, holders=self._holders, cdi_directory=cdi or CDI
         )
-        self.plugin = Plugin(
-            watch, names.GPU, kubelet, self._prefer, claimed=self.claims.prepared.cards
+        self.plugin = Plugin(watch, names.GPU, kubelet, self._prefer, claimed=self._taken)
+        self.shares = (
+            SharePlugin(watch, kubelet, shares, pods=pods, claimed=self._claimed)
+            if shares is not None
+            else None
         )
+        self._recorder = Recorder(client, "agent")
 
     async def run(self) -> None:
         """Hand out and check until cancelled."""
-        await asyncio.gather(self.plugin.run(), self.claims.run(), self._check())
+        parts = [self.plugin.run(), self.claims.run(), self._check()]
+        if self.shares is not None:
+            parts += [self.shares.run(), self._settle(self.shares)]
+        try:
+            await asyncio.gather(*parts)
+        finally:
+            await self._recorder.close()
 
     async def _prefer(
         self, available: Collection[str], must: Sequence[str], size: int
@@ -58,8 +71,25 @@ class HandingOut:
         cards = self._watch.inventory.cards
         held = await self._held()
         pods = self._pods()
-        available = set(available) - self.claims.prepared.cards().keys() | set(must)
+        available = set(available) - self._taken().keys() | set(must)
         return allocation.preferred(available, must, size, pods=pods, held=held, cards=cards)
+
+    def _claimed(self) -> dict[str, str]:
+        """Return by card, in words, the claim that holds it."""
+        prepared = self.claims.prepared.cards()
+        return {uuid: f"ResourceClaim {claim}" for uuid, claim in prepared.items()}
+
+    def _taken(self) -> dict[str, str]:
+        """Return by card what holds it, or a share of it."""
+        return self._claimed() | (self.shares.in_use() if self.shares is not None else {})
+
+    async def _settle(self, shares: SharePlugin) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(shares.allocated.wait(), CHECK_EVERY)
+            shares.allocated.clear()
+            await asyncio.sleep(0.2)  # as below
+            await shares.settle(self._recorder)
 
     async def _held(self) -> Held:
         try:
@@ -69,8 +99,9 @@ class HandingOut:
             return {}
 
     async def _holders(self) -> dict[str, str]:
-        """Return by card the pod that has it through the device plugin."""
-        return {
+        """Return by card the pod that has it, or a share of it, through a device plugin."""
+        shared = self.shares.in_use() if self.shares is not None else {}
+        return shared | {
             identity: f"{namespace}/{pod}"
             for (namespace, pod), containers in (await self._held()).items()
             for ids in containers.values()

@@ -40,8 +40,15 @@ class Devices(Protocol):
         ...
 
 
+class Denied(Exception):
+    """A container does not get what kubelet asks for; the message says why."""
+
+
 class Plugin:
-    """Offers the cards of one resource to kubelet, and registers anew when kubelet restarted."""
+    """Offers the cards of one resource to kubelet, and registers anew when kubelet restarted.
+
+    *claimed* returns what holds cards in another way, in words, by the card.
+    """
 
     def __init__(
         self,
@@ -149,7 +156,7 @@ class Plugin:
     async def _list(self, _: wire.Empty, __: object) -> AsyncIterator[wire.ListAndWatchResponse]:
         told: list[wire.Device] | None = None
         while True:
-            devices = [_device(card) for card in self._cards() if card.uuid]
+            devices = self.offered()
             if devices != told:
                 told = devices
                 yield wire.ListAndWatchResponse(devices=devices)
@@ -170,19 +177,12 @@ class Plugin:
         return wire.PreferredAllocationResponse(container_responses=answers)
 
     async def _allocate(self, request: wire.AllocateRequest, context: Any) -> wire.AllocateResponse:
-        cards = {card.uuid: card for card in self._cards()}
         answers = []
         for one in request.container_requests:
-            unknown = [identity for identity in one.devices_ids if identity not in cards]
-            if unknown:
-                text = f"this node has no {self.resource} {', '.join(unknown)}"
-                await context.abort(grpc.StatusCode.NOT_FOUND, text)
-            for identity, claim in self._claimed().items():
-                if identity in one.devices_ids:
-                    text = f"{self.resource} {identity} is held by ResourceClaim {claim}"
-                    await context.abort(grpc.StatusCode.FAILED_PRECONDITION, text)
-            given = [cards[identity] for identity in one.devices_ids]
-            answers.append(_grant(given, self._variables(given)))
+            try:
+                answers.append(await self.given(list(one.devices_ids)))
+            except Denied as denied:
+                await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(denied))
         self.allocated.set()
         return wire.AllocateResponse(container_responses=answers)
 
@@ -191,11 +191,33 @@ class Plugin:
     ) -> wire.PreStartContainerResponse:
         return wire.PreStartContainerResponse()
 
-    # --- helpers ---
+    # --- what is offered and given ---
 
-    def _cards(self) -> list[Card]:
+    def offered(self) -> list[wire.Device]:
+        """Return the devices as kubelet is told of them."""
+        return [device(card, card.uuid) for card in self.cards() if card.uuid]
+
+    async def given(self, ids: Sequence[str]) -> wire.ContainerAllocateResponse:
+        """Return what a container gets with the devices *ids*.
+
+        Raises:
+            Denied: when it may not have them.
+        """
+        cards = {card.uuid: card for card in self.cards()}
+        if unknown := [identity for identity in ids if identity not in cards]:
+            raise Denied(f"this node has no {self.resource} {', '.join(unknown)}")
+        for identity, holder in self._claimed().items():
+            if identity in ids:
+                raise Denied(f"{self.resource} {identity} is held by {holder}")
+        given = [cards[identity] for identity in ids]
+        return grant(given, self._variables(given))
+
+    def cards(self) -> list[Card]:
+        """Return the cards that are handed out here."""
         cards = self._watch.inventory.cards
         return [one for one in cards if one.resource == self.resource and not one.mig]
+
+    # --- helpers ---
 
     def _note(self) -> None:
         self._loop.create_task(self._wake())
@@ -209,22 +231,27 @@ def _options() -> wire.DevicePluginOptions:
     return wire.DevicePluginOptions(get_preferred_allocation_available=True)
 
 
-def _device(card: Card) -> wire.Device:
+def device(card: Card, identity: str) -> wire.Device:
+    """Return a card, or a part of it, as kubelet is told of it."""
     numa = [wire.NUMANode(ID=card.numa)] if card.numa >= 0 else []
     return wire.Device(
-        ID=card.uuid,
+        ID=identity,
         health="Unhealthy" if card.trouble else "Healthy",
         topology=wire.TopologyInfo(nodes=numa) if numa else None,
     )
 
 
-def _grant(cards: Sequence[Card], variables: dict[str, str]) -> wire.ContainerAllocateResponse:
-    """Return what a container gets: the cards' device files and the variables that name them."""
+def grant(
+    cards: Sequence[Card], variables: dict[str, str] | None = None
+) -> wire.ContainerAllocateResponse:
+    """Return what a container gets: the cards' device files, and *variables* or those that name
+    accelerators.
+    """
     vendor = _vendor(cards)
     files = [node for card in cards for node in card.nodes]
     files += vendor.shared if vendor else ()
     return wire.ContainerAllocateResponse(
-        envs=variables,
+        envs=_visible(cards) if variables is None else variables,
         devices=[
             wire.DeviceSpec(container_path=file, host_path=file, permissions="rw")
             for file in dict.fromkeys(files)

@@ -59,6 +59,16 @@ def find(environment: Mapping[str, str] = os.environ) -> Front:
     return Front(found.resolve(), cuda, _library(NVML, environment, found))
 
 
+def told(share: Path, bell: Path, cuda: Path, nvml: Path | None) -> dict[str, str]:
+    """Return the variables by which the front finds a share and the real libraries."""
+    found = {
+        "LOCKSTEP_SHARE": str(share),
+        "LOCKSTEP_BELL": str(bell),
+        "LOCKSTEP_DRIVER": str(cuda),
+    }
+    return {**found, "LOCKSTEP_NVML": str(nvml)} if nvml is not None else found
+
+
 def _places() -> list[Path]:
     sources = Path(__file__).resolve().parents[4] / "native/build/front"
     return [Path(sys.prefix) / "lib/lockstep/front", Path("/usr/lib/lockstep/front"), sources]

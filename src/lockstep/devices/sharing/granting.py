@@ -134,7 +134,7 @@ class Granter:
                 if known is not None and same:
                     self._regrant(known, grant)
                 else:
-                    self.held[key] = Held(grant, Region(path))
+                    self.held[key] = Held(grant, Region(path, elsewhere=bool(grant.places)))
             except OSError as error:
                 log.debug("share %s: %s", key, error)
 

@@ -117,11 +117,15 @@ def create(path: Path, parts: list[Part], owner: int | None = None) -> None:
 class Region:
     """A share's file, mapped.
 
+    Processes *elsewhere* have numbers of a PID namespace of their own; all of them count until the
+    next one of their container finds which are dead.
+
     Raises:
         OSError: when there is none, or it is none of a share's.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, elsewhere: bool = False) -> None:
+        self.elsewhere = elsewhere
         with path.open("r+b") as file:
             about = os.fstat(file.fileno())
             if about.st_size < SIZE:
@@ -167,7 +171,7 @@ class Region:
         return {
             (one.pid, one.start): tuple(one.used[: self.cards])
             for one in slots
-            if one.pid > 0 and _lives(one.pid, one.start)
+            if one.pid > 0 and (self.elsewhere or _lives(one.pid, one.start))
         }
 
     def write(self, card: int, lease: Mapping[str, int]) -> None:

@@ -36,6 +36,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """Hundredths of each card; 0 is what others leave."""
     policy: Policy = "fixed"
     offline: bool = False
+    places: list[str] = []
+    """What kubelet gave the container for it; empty where there is no kubelet."""
 
     @property
     def key(self) -> str:
@@ -99,7 +101,7 @@ class Shelf:
         Raises:
             OSError: when its file cannot be written.
         """
-        file = region.Region(self.path(old.uid, old.container))
+        file = region.Region(self.path(old.uid, old.container), elsewhere=bool(old.places))
         beyond = _used(file, new)
         if beyond:
             return beyond
@@ -111,6 +113,26 @@ class Shelf:
             self.note(old)
             file.limit(old.parts)
         return beyond
+
+    def hand_over(self, before: Grant, after: Grant) -> None:
+        """Make a share that was made for one container another's, its mapped file with it.
+
+        A share that the other has already goes the opposite way at its own turn.
+        """
+        old, new = self.path(before.uid, before.container), self.path(after.uid, after.container)
+        new.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
+        if new.exists():
+            other = self.grant(after.uid, after.container) or after
+            aside = new.with_suffix(".swap")
+            new.rename(aside)
+            old.rename(new)
+            aside.rename(old)
+            moved = msgspec.structs.replace(before, places=other.places, cards=other.cards)
+            self.note(moved)
+        else:
+            old.rename(new)
+            old.with_suffix(".json").unlink(missing_ok=True)
+        self.note(after)
 
     def drop(self, uid: str) -> None:
         """Remove the shares of a pod."""

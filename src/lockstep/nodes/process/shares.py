@@ -196,13 +196,7 @@ class Shares:
             _mount(share, PLACE / "share"),
             _mount(bell, PLACE / "bell"),
         )
-        told = {
-            "LOCKSTEP_SHARE": str(seen["share"]),
-            "LOCKSTEP_BELL": str(seen["bell"]),
-            "LOCKSTEP_DRIVER": str(found.cuda),
-        }
-        if found.nvml is not None:
-            told["LOCKSTEP_NVML"] = str(found.nvml)
+        told = front.told(seen["share"], seen["bell"], found.cuda, found.nvml)
         return Entered(mounts if self._mounts else (), tuple(told.items()), str(seen["front"]))
 
 
