@@ -71,3 +71,26 @@ def test_the_rate_of_the_node(own: list[float | str], state: str) -> None:
 )
 def test_what_cannot_be_measured_is_skipped(told: dict[str, NodeAnswer]) -> None:
     assert judged("sick", told).state == "skipped"
+
+
+def test_one_bad_rail_of_two_keeps_the_node_away() -> None:
+    def rails(first: float, second: float) -> list[Measured]:
+        both = (("r0", first), ("r1", second))
+        return [Measured(peer="b", rail=rail, rate=rate, back=rate) for rail, rate in both]
+
+    told = {
+        "sick": NodeAnswer(
+            state="done",
+            measured=[
+                *rails(10.0, 2.0),
+                Measured(peer="a", rail="r0", rate=10.0, back=10.0),
+                Measured(peer="a", rail="r1", rate=2.0, back=10.0),
+            ],
+        ),
+        "a": NodeAnswer(state="done", measured=rails(10.0, 10.0)),
+        "b": NodeAnswer(state="done"),
+    }
+    found = judged("sick", told)
+    assert found.state == "failed"
+    assert "r1: sick to b" in found.evidence
+    assert "r0: " not in found.evidence

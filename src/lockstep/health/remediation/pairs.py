@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -118,13 +119,15 @@ def judged(node: str, answers: Mapping[str, NodeAnswer]) -> CheckResult:
         why = answers[node].problem or "no rail to measure on"
         return CheckResult(name=NAME, state="skipped", evidence=why[:512])
     bad = [
-        f"{rail}: {from_} to {peer}: {problem or f'{rate:.2f} Gb/s of {usual[rail]:.2f}'}"
+        (rail, f"{rail}: {from_} to {peer}: {problem or f'{rate:.2f} Gb/s of {usual[rail]:.2f}'}")
         for rail, from_, peer, rate, problem in own
         if problem or rate < SLOW * usual.get(rail, 0.0)
     ]
-    # One peer that does not answer is its own fault.
-    if bad and len(bad) * 2 > len(own):
-        return CheckResult(name=NAME, state="failed", evidence="; ".join(bad)[:512])
+    met, ill = Counter(flow[0] for flow in own), Counter(rail for rail, _ in bad)
+    # One peer that does not answer is its own fault; a rail that is bad to most is the node's.
+    if any(2 * count > met[rail] for rail, count in ill.items()):
+        words = "; ".join(told for _, told in bad)
+        return CheckResult(name=NAME, state="failed", evidence=words[:512])
     best = max(flow[3] for flow in own)
     words = f"{len(own)} pairs measured, up to {best:.2f} Gb/s"
     return CheckResult(name=NAME, state="ok", evidence=words)
