@@ -57,6 +57,8 @@ class Measured(Wire, frozen=True):
     resent: float = 0.0
     resent_back: float = 0.0
     problem: str = ""
+    to_rail: str = ""
+    """The peer's rail where that is another one."""
 
 
 class NodeAnswer(Wire, frozen=True):
@@ -112,6 +114,9 @@ class NetworkCheckSpec(Wire, frozen=True):
     peers: Annotated[
         int, Meta(ge=0, le=1024, description="Peers of each node on each rail; 0: all.")
     ] = 0
+    across: Annotated[
+        bool, Meta(description="Measure from each rail to the others too, where routes lead there.")
+    ] = False
     patience: Annotated[
         float, Meta(ge=1, le=3600, description="Seconds after which a silent peer is given up.")
     ] = 30.0

@@ -56,6 +56,9 @@ def check(
     peers: Annotated[
         int, typer.Option(min=0, max=1024, help="Peers of each node on each rail; 0: all.")
     ] = 0,
+    across: Annotated[
+        bool, typer.Option("--across", help="Measure between rails too, where routes lead there.")
+    ] = False,
     rail: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=SUBNET", help="A rail; those of the Topology by default."),
@@ -107,7 +110,7 @@ def check(
 
         _show(judged(tree, rails), output)
         return
-    wish = Wish(tuple(nodes or ()), tuple(rails), seconds, peers, patience)
+    wish = Wish(tuple(nodes or ()), tuple(rails), seconds, peers, patience, across)
     _show(run(Target(kubeconfig, context, namespace), lambda one: measured(one, wish)), output)
 
 

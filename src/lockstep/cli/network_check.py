@@ -41,6 +41,7 @@ class Wish:
     seconds: float
     peers: int
     patience: float
+    across: bool = False
 
 
 async def measured(session: Session, wish: Wish) -> Json:
@@ -84,6 +85,7 @@ async def _pass(
                 "rails": to_builtins(list(rails)),
                 "seconds": wish.seconds,
                 "peers": wish.peers,
+                "across": wish.across,
                 "patience": wish.patience,
             },
         },

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from lockstep.devices.network.core.rounds import partners, rounds, sampled
+from lockstep.devices.network.core.rounds import lanes, partners, rounds, sampled
 
 
 @pytest.mark.parametrize("count", range(2, 20))
@@ -37,3 +37,9 @@ def test_sampled_rounds_are_disjoint_and_hold_peers_of_the_own_leaf() -> None:
 def test_partners_come_in_the_order_of_rounds() -> None:
     names = ["a", "b", "c", "d"]
     assert sorted(partners(names, "a", rounds(4))) == ["b", "c", "d"]
+
+
+def test_rails_meet_themselves_first_and_others_only_where_that_is_asked() -> None:
+    same = [("a", "a"), ("b", "b")]
+    assert lanes(["b", "a"], across=False) == same
+    assert lanes(["b", "a"], across=True) == [*same, ("a", "b"), ("b", "a")]

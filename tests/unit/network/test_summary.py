@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from lockstep.api.network import Measured, NodeAnswer
 from lockstep.devices.network.core.summary import best, summed_up
 
@@ -58,3 +61,40 @@ def test_a_path_that_carries_nothing_is_named() -> None:
     checks, verdict = summed_up(NAMES, said)
     assert (verdict.kind, verdict.place) == ("pair", "a,b/rail0")
     assert checks[0].state == "fail"
+
+
+def crossing(rate: float, slow: str = "", problem: str = "") -> dict[str, NodeAnswer]:
+    """Return sound rails of 50 Gb/s, and between rail0 and rail1 what *rate* says."""
+    found = {}
+    for number, node in enumerate(NAMES):
+        measured = []
+        for peer in NAMES[number + 1 :]:
+            for one, other in (("rail0", ""), ("rail1", ""), ("rail0", "rail1")):
+                ill = slow in (f"{node}/{one}", f"{peer}/{other or one}")
+                reached = 5.0 if ill else rate if other else 50.0
+                flow = Measured(peer=peer, rail=one, rate=reached, back=reached, to_rail=other)
+                measured.append(replace(flow, problem=problem) if other else flow)
+        found[node] = NodeAnswer(state="done", measured=measured)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("answered", "told"),
+    [
+        (crossing(50.0), []),
+        (crossing(20.0), ["6 of 6 pairs are slow or closed: a/rail0 to b/rail1: 20.00 Gb/s"]),
+        (crossing(0.0, problem="no route"), ["a/rail0 to b/rail1: no route"]),
+        (crossing(50.0, slow="b/rail1"), []),
+    ],
+    ids=["as fast as the rails", "slow spines", "no route", "a NIC that its own rail blames"],
+)
+def test_what_is_slow_between_rails_is_told_once(
+    answered: dict[str, NodeAnswer], told: list[str]
+) -> None:
+    checks, _ = summed_up(NAMES, answered)
+    found = [one for one in checks if one.place == "rail0,rail1"]
+    assert len(found) == len(told)
+    assert all(words in one.evidence for words, one in zip(told, found, strict=True))
+    assert [one.place for one in checks if one.state == "fail" and one not in found] == (
+        ["b/rail1"] if answered == crossing(50.0, slow="b/rail1") else []
+    )

@@ -10,13 +10,15 @@ import asyncio
 import logging
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from lockstep.api.network import NETWORK_CHECKS, Check, Endpoint, Measured, NetworkCheck, NodeAnswer
 from lockstep.api.topology import Rail
 from lockstep.api.wire import to_builtins
 from lockstep.devices.network import probe
 from lockstep.devices.network.core.model import Nic
 from lockstep.devices.network.core.rails import address_on, assigned
-from lockstep.devices.network.core.rounds import partners, sampled
+from lockstep.devices.network.core.rounds import lanes, partners, sampled
 from lockstep.devices.network.inventory import default_routes, nics
 from lockstep.devices.network.tree import Tree
 from lockstep.kube.client import Client
@@ -108,25 +110,27 @@ class NetworkPart:
         all_rounds = sampled(len(nodes), check.spec.peers, {})
         measured: list[Measured] = []
         silent: set[str] = set()
-        for rail in sorted(listeners):
-            listener = listeners[rail]
+        names = {rail.name for rail in check.spec.rails} | set(listeners)
+        for one, other in lanes(names, check.spec.across):
             for peer in partners(nodes, self._node, all_rounds):
-                other = None
+                first = own < nodes.index(peer)
+                listener = listeners.get(one if first else other)
+                if listener is None:
+                    continue
+                theirs = other if first else one
+                far = None
                 if peer not in silent:
-                    other = await self._endpoint(check, peer, rail)
-                if other is None:
+                    far = await self._endpoint(check, peer, theirs)
+                if far is None:
                     if self._state(check, peer) == "":
                         silent.add(peer)
-                    if own < nodes.index(peer):
-                        measured.append(
-                            Measured(peer=peer, rail=rail, problem=f"{peer} has no NIC on {rail}")
-                        )
-                elif own < nodes.index(peer):
-                    measured.append(
-                        await asyncio.to_thread(
-                            probe.measure, terms, listener.endpoint, self._node, peer, other
-                        )
-                    )
+                    if first and one == other:
+                        told = f"{peer} has no NIC on {theirs}"
+                        measured.append(Measured(peer=peer, rail=one, problem=told))
+                elif first:
+                    ends = (listener.endpoint, self._node, peer, far)
+                    found = await asyncio.to_thread(probe.measure, terms, *ends)
+                    measured.append(found if one == other else replace(found, to_rail=other))
                 else:
                     # The peer writes down what both measured.
                     await asyncio.to_thread(listener.measure, peer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 Pair = tuple[int, int]
 
@@ -61,6 +61,17 @@ def _without_repeats(all_rounds: Sequence[Sequence[Pair]]) -> list[list[Pair]]:
         kept.append([pair for pair in one if pair not in seen])
         seen.update(one)
     return kept
+
+
+def lanes(rails: Iterable[str], across: bool) -> list[tuple[str, str]]:
+    """Return which rail of a pair's first node talks to which of the second, in order.
+
+    First each rail with itself; *across* has each with the others too.
+    """
+    names = sorted(rails)
+    same = [(one, one) for one in names]
+    crossing = [(one, other) for one in names for other in names if one != other]
+    return [*same, *crossing] if across else same
 
 
 def partners(nodes: Sequence[str], node: str, all_rounds: Sequence[Sequence[Pair]]) -> list[str]:
