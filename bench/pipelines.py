@@ -19,7 +19,8 @@ from lockstep.api.pipeline import PIPELINE_RUNS, PipelineRunSpec
 from lockstep.api.wire import convert
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
-from lockstep.pipelines.core.engine import Engine, Run, Seen
+from lockstep.pipelines.core.engine import Engine
+from lockstep.pipelines.core.told import Run, Seen
 
 SLOW = True
 CHAIN, AT_ONCE, STEPS, WIDE = 20, 101, 10_000, 1000

@@ -269,8 +269,10 @@ _PIPELINES: Final[Rules] = (
             ("ray.io", "rayjobs"),
         )
     ),
-    rule("", "configmaps", "delete"),
-    rule("argoproj.io", "workflows", "create", "delete", *_FOLLOW),
+    rule("", "configmaps", "delete", "get"),
+    # The claims of runs.
+    rule("", "persistentvolumeclaims", "create"),
+    rule("argoproj.io", "workflows", "create", "delete", "get", "patch", *_FOLLOW),
     rule("argoproj.io", "workflows/status cronworkflows/status", "patch"),
     rule("kubeflow.org", "scheduledworkflows", *_FOLLOW),
     rule("kubeflow.org", "scheduledworkflows/status", "patch"),

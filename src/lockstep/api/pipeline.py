@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from lockstep.api import duration
 from lockstep.api.duration import Duration
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
@@ -16,6 +17,8 @@ RUN_LABEL = "lockstep.dev/pipeline-run"
 """On what a step makes: the run that it belongs to."""
 STEP_ANNOTATION = "lockstep.dev/step"
 """On what a step makes: the step's place in its run, as ``main.train``."""
+LOCKS_ANNOTATION = "lockstep.dev/locks"
+"""On a step's pod: the locks that it and the graphs around it hold, as JSON by holder."""
 KEPT_LABEL = "lockstep.dev/kept-result"
 """``true`` on a ConfigMap that keeps what a step gave."""
 
@@ -25,6 +28,9 @@ StepPhase = Literal[
     "Waiting", "Pending", "Running", "Succeeded", "Failed", "Skipped", "Omitted", "Stopped"
 ]
 ENDED: frozenset[str] = frozenset({"Succeeded", "Failed", "Skipped", "Omitted", "Stopped"})
+
+
+TimeLimit = Annotated[str, Meta(pattern=duration.PATTERN + r"|^\$\{\{.*\}\}$")]
 
 
 class Retry(Wire, frozen=True):
@@ -103,7 +109,10 @@ class Task(Wire, frozen=True):
             "starts before all have their place. A later try starts alone."
         ),
     ] = ""
-    timeout: Annotated[Duration | None, Meta(description="Longest time that a try runs.")] = None
+    timeout: Annotated[
+        TimeLimit | None,
+        Meta(description="Longest time that a try runs; may be `${{ CEL }}` over `inputs`."),
+    ] = None
     max_wait: Annotated[
         Duration | None, Meta(description="Longest time that the step waits for its place.")
     ] = None
@@ -155,6 +164,20 @@ class PodStep(Wire, frozen=True):
     ]
     fetch: list[Fetch] = []
     outputs: list[Output] = []
+    daemon: Annotated[
+        bool,
+        Meta(
+            description="Over for the others once its containers are ready; it goes on until the "
+            "graph around it is over. Its result `ip` is its address."
+        ),
+    ] = False
+    patch: Annotated[
+        list[str],
+        Meta(
+            description="Changes to the pod's spec as YAML or JSON with `${{ CEL }}`, merged as "
+            "kubectl patch does: lists of named things by their names."
+        ),
+    ] = []
     shared: Annotated[
         list[str],
         Meta(description="Directories, empty at first, in which fetched files and outputs lie."),
@@ -189,6 +212,16 @@ class Suspend(Wire, frozen=True):
     ] = None
 
 
+class Lock(Wire, frozen=True):
+    """What only so many steps of the namespace's runs hold at once, from start to end."""
+
+    name: Annotated[str, Meta(description="Steps that name the same share it; `${{ CEL }}`.")]
+    limit: Annotated[int, Meta(ge=1, description="Most that hold it at once.")] = 1
+    limit_from: Annotated[
+        str, Meta(description="CONFIGMAP/KEY that holds the limit, in place of `limit`.")
+    ] = ""
+
+
 class Template(Wire, frozen=True):
     """What a task runs: one of graph, pod, object and suspend; none computes its outputs."""
 
@@ -203,10 +236,23 @@ class Template(Wire, frozen=True):
             "`inputs`. A pod's are what it writes."
         ),
     ] = {}
+    exports: Annotated[
+        dict[str, str],
+        Meta(description="Results that the whole run knows: name here to name in `run.outputs`."),
+    ] = {}
+    locks: Annotated[list[Lock], Meta(description="What it holds while it runs, all at once.")] = []
     graph: Graph | None = None
     pod: PodStep | None = None
     object: ObjectStep | None = None
     suspend: Suspend | None = None
+
+
+class Sweep(Wire, frozen=True):
+    """When pods of steps are deleted; they go with their run when it says nothing."""
+
+    strategy: Literal["OnPodCompletion", "OnPodSuccess", "OnRunCompletion", "OnRunSuccess"]
+    delay: Annotated[Duration, Meta(description="How long after that.")] = "5s"
+    labels: Annotated[dict[str, str], Meta(description="Only pods that have these.")] = {}
 
 
 class PipelineRunSpec(Wire, frozen=True):
@@ -235,6 +281,16 @@ class PipelineRunSpec(Wire, frozen=True):
     ] = None
     timeout: Annotated[Duration | None, Meta(description="Longest time that the run lasts.")] = None
     parallelism: Annotated[int, Meta(ge=0, description="Most steps at once; 0: no limit.")] = 0
+    claims: Annotated[
+        list[dict[str, Any]],
+        Meta(
+            description="Templates of PersistentVolumeClaims that the run makes at its start and "
+            "that end with it; each is named RUN-NAME."
+        ),
+    ] = []
+    sweep: Annotated[
+        Sweep | None, Meta(description="Delete pods of steps before the run goes.")
+    ] = None
     keep_results: Annotated[
         bool, Meta(description="Whether steps that ask for it use and leave kept results.")
     ] = True
@@ -274,6 +330,8 @@ class StepStatus(Wire, frozen=True):
     kept_from: Annotated[
         str, Meta(description="Run and step whose result was used instead of running it.")
     ] = ""
+    exit_code: int | None = None
+    locks: Annotated[list[str], Meta(description="Locks that it holds.")] = []
     after: list[str] = []
     item: Annotated[str, Meta(description="Item of a loop, as JSON.")] = ""
 

@@ -14,6 +14,7 @@ from lockstep.api.pipeline import PipelineRunSpec
 from lockstep.api.wire import convert
 from lockstep.cli.failure import BadInput
 from lockstep.compat.argo import translate as argo
+from lockstep.compat.argo.fields import parameters
 from lockstep.compat.kfp import translate as kfp
 from lockstep.compat.translation import Refused
 from lockstep.pipelines.core.check import problems
@@ -95,8 +96,8 @@ def _workflow(first: Json, others: list[Any]) -> tuple[Json, Json, dict[str, str
         for one in others
         if isinstance(one, dict) and str(one.get("kind", "")).endswith("WorkflowTemplate")
     }
-    spec = argo.spec(first["spec"], lambda name, cluster: known.get((name, cluster)))
     given = first.get("metadata") or {}
+    spec = argo.spec(first["spec"], lambda name, cluster: known.get((name, cluster)), given)
     meta = {key: given[key] for key in ("name", "generateName", "labels") if key in given}
     wanted = {
         "queue": (given.get("labels") or {}).get(QUEUE_LABEL),
@@ -104,9 +105,7 @@ def _workflow(first: Json, others: list[Any]) -> tuple[Json, Json, dict[str, str
         "storageSecret": (given.get("annotations") or {}).get(argo.STORE_ANNOTATION),
     }
     found = {key: value for key, value in wanted.items() if value}
-    types = dict.fromkeys(
-        argo.parameters(first["spec"].get("arguments"), "spec.arguments"), "STRING"
-    )
+    types = dict.fromkeys(parameters(first["spec"].get("arguments"), "spec.arguments"), "STRING")
     return meta, {**spec, **found}, types
 
 

@@ -18,9 +18,10 @@ from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.kube.informer import Informer
 from lockstep.pipelines.core import objects, pods, results
-from lockstep.pipelines.core.engine import Action, Engine, Ensure, Seen
+from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.nodes import Node, there
 from lockstep.pipelines.core.objects import StepKind
+from lockstep.pipelines.core.told import Action, Ensure, Seen
 from lockstep.pipelines.core.values import BadExpression
 
 log = logging.getLogger(__name__)

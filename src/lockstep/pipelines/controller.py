@@ -23,12 +23,15 @@ from lockstep.kube.controller import Key
 from lockstep.kube.errors import Conflict, NotFound
 from lockstep.kube.events import Recorder
 from lockstep.kube.informer import Informer
+from lockstep.pipelines import shared
 from lockstep.pipelines.carry import Carrier, step_of
 from lockstep.pipelines.core import record, results
 from lockstep.pipelines.core.check import problems
-from lockstep.pipelines.core.engine import Engine, Kept, Run, Seen
+from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.kept import key_of
+from lockstep.pipelines.core.locks import Locks
 from lockstep.pipelines.core.nodes import Node
+from lockstep.pipelines.core.told import Kept, Run, Seen
 from lockstep.pipelines.memory import Memory, longest_of
 
 log = logging.getLogger(__name__)
@@ -40,6 +43,8 @@ RUN_INDEX: Final = "pipeline-run"
 _ENDED: Final = frozenset({"Succeeded", "Failed", "Stopped"})
 _BREATH: Final = 0.2
 """Seconds between two writes of a status that changes fast."""
+_ASK_AGAIN: Final = 0.5
+"""Seconds until a step that waits for a lock of another run asks again."""
 _BUSY: Final = 20
 """Changed steps from which on a status is one that changes fast."""
 
@@ -75,6 +80,8 @@ class PipelineController:
     recorder: Recorder
     clock: Callable[[], float] = time.time
     _live: dict[Key, Live] = field(default_factory=dict)
+    _locks: Locks = field(default_factory=Locks)
+    _restored: bool = False
 
     def note(self, resource: Resource[Any], change: Change[Any], key: Key) -> None:
         """Remember that what a step made has changed."""
@@ -94,11 +101,12 @@ class PipelineController:
         """
         run = self.runs.get(*key)
         if run is None or run.metadata.deletion_timestamp is not None:
-            self._live.pop(key, None)
+            self._forget(key)
             return None
         if run.status.phase in _ENDED and run.spec.retries <= run.status.retries:
-            self._live.pop(key, None)
-            return await self._expire(run)
+            self._forget(key)
+            times = [await self._sweep(run), await self._expire(run)]
+            return min((t for t in times if t is not None), default=None)
         try:
             live = await self._wake(key, run)
             if live is None:
@@ -111,6 +119,16 @@ class PipelineController:
                 raise
             log.debug("%s: %s", key, error)
             return 0.1
+
+    def _forget(self, key: Key) -> None:
+        live = self._live.pop(key, None)
+        if live is not None:
+            self._locks.drop(live.uid)
+
+    async def _sweep(self, run: PipelineRun) -> float | None:
+        where = f"{run.metadata.namespace}/{run.metadata.name}"
+        pods = self.pods.by_index(RUN_INDEX, where)
+        return await shared.sweep(self.client, run, pods, self.clock())
 
     async def _wake(self, key: Key, run: PipelineRun) -> Live | None:
         live = self._live.get(key)
@@ -132,7 +150,21 @@ class PipelineController:
             longest = longest_of(run.spec, node.task.keep)
             return self.memory.find(meta.namespace, found, longest, self.clock())
 
-        engine = Engine(about, run.spec, self.clock(), records=known, key_of=key_of, kept=kept)
+        await shared.claim(self.client, run)
+        limits = await shared.limits(self.client, run)
+        if not self._restored:
+            shared.restore(self._locks, self.runs, self.pods)
+            self._restored = True
+        engine = Engine(
+            about,
+            run.spec,
+            self.clock(),
+            records=known,
+            key_of=key_of,
+            kept=kept,
+            locks=self._locks,
+            limits=limits,
+        )
         live = self._live[key] = Live(meta.uid, run.spec.retries, engine, run.spec)
         where = f"{meta.namespace}/{meta.name}"
         for resource, informer in ((self.pods.resource, self.pods), *self.objects.items()):
@@ -157,7 +189,15 @@ class PipelineController:
         await self._keep(run, live)
         wait = await self._write(run, live)
         due = engine.due()
-        times = [wait, None if due is None else max(0.0, due - self.clock()), self._left(run)]
+        blocked = _ASK_AGAIN if engine.blocked and not engine.suspended else None
+        swept = await self._sweep(run)
+        times = [
+            wait,
+            blocked,
+            swept,
+            None if due is None else max(0.0, due - self.clock()),
+            self._left(run),
+        ]
         return min((t for t in times if t is not None), default=None)
 
     def _apply_wishes(self, run: PipelineRun, live: Live, now: float) -> None:

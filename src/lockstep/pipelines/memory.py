@@ -12,8 +12,8 @@ from lockstep.api.pipeline import KEPT_LABEL, Keep, PipelineRun, PipelineRunSpec
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists
 from lockstep.kube.informer import Informer
-from lockstep.pipelines.core.engine import Kept
 from lockstep.pipelines.core.nodes import Node
+from lockstep.pipelines.core.told import Kept
 
 log = logging.getLogger(__name__)
 

@@ -11,12 +11,13 @@ from typing import Any, Final
 import msgspec
 
 from lockstep.api import timestamp
-from lockstep.api.core import CRDS, AnyObject, ObjectReference
+from lockstep.api.core import CONFIG_MAPS, CRDS, AnyObject, ObjectReference
 from lockstep.api.merge import difference
 from lockstep.api.names import QUEUE_LABEL
 from lockstep.api.pipeline import PIPELINE_RUNS, PipelineRun, PipelineRunSpec, StepStatus
 from lockstep.api.validation import Problem
 from lockstep.api.wire import convert
+from lockstep.compat.argo import config_maps
 from lockstep.compat.argo.objects import (
     CLUSTER_WORKFLOW_TEMPLATES,
     WORKFLOW_TEMPLATES,
@@ -119,7 +120,7 @@ class WorkflowController:
     async def _start(self, workflow: AnyObject) -> list[Problem]:
         meta = workflow.metadata
         try:
-            made = self.run_of(workflow)
+            made = self.run_of(workflow, await self._config_maps(workflow))
             found = problems(convert(made["spec"], PipelineRunSpec))
         except Refused as refused:
             return [refused.problem]
@@ -133,8 +134,33 @@ class WorkflowController:
             log.debug("the run of %s is there already", meta.name)
         return []
 
-    def run_of(self, workflow: AnyObject) -> Json:
-        """Return the run that is made of *workflow*.
+    async def _config_maps(self, workflow: AnyObject) -> dict[str, Mapping[str, str]]:
+        """Return the content of the ConfigMaps that parameters of *workflow* refer to."""
+        space = workflow.metadata.namespace
+        found: dict[str, Mapping[str, str]] = {}
+        names = config_maps.named(workflow.spec)
+        reference = workflow.spec.get("workflowTemplateRef")
+        if reference:
+            names |= config_maps.named(self._template(space, reference) or {})
+        for name in sorted(names):
+            try:
+                one = await self.client.get(CONFIG_MAPS, name, space)
+            except NotFound:
+                continue
+            if one.metadata.labels.get(config_maps.TYPE_LABEL) == "Parameter":
+                found[name] = one.data
+        return found
+
+    def _template(self, namespace: str, reference: Json) -> Json | None:
+        cluster = bool(reference.get("clusterScope"))
+        cache = self.cluster_templates if cluster else self.templates
+        found = cache.get("" if cluster else namespace, str(reference.get("name")))
+        return None if found is None else found.spec
+
+    def run_of(
+        self, workflow: AnyObject, held: Mapping[str, Mapping[str, str]] | None = None
+    ) -> Json:
+        """Return the run that is made of *workflow*; ConfigMaps hold *held*.
 
         Raises:
             Refused: when something in it is not honoured here.
@@ -142,11 +168,12 @@ class WorkflowController:
         meta = workflow.metadata
 
         def lookup(name: str, cluster: bool) -> Json | None:
-            cache = self.cluster_templates if cluster else self.templates
-            found = cache.get("" if cluster else meta.namespace, name)
-            return None if found is None else found.spec
+            found = self._template(meta.namespace, {"name": name, "clusterScope": cluster})
+            return None if found is None else config_maps.filled(found, held or {})
 
-        made = spec(workflow.spec, lookup)
+        whole = config_maps.filled(workflow.spec, held or {})
+        about = {"labels": meta.labels, "annotations": meta.annotations}
+        made = spec(whole, lookup, about)
         if queue := meta.labels.get(QUEUE_LABEL):
             made["queue"] = queue
         for field, annotation in (("root", ROOT_ANNOTATION), ("storageSecret", STORE_ANNOTATION)):

@@ -55,6 +55,40 @@ def test_a_dag_loops_hands_on_artefacts_and_mends_a_failure(world: Pipelines) ->
     assert "ben 4" in world.plane.ok("pipeline", "logs", "gem", "lockstep-main.main.each.1")
 
 
+def test_daemons_sets_hooks_locks_and_changed_pods_play_together(world: Pipelines) -> None:
+    submit(world, "beside", "beside.yaml")
+    found = end(world, "beside")
+    assert found["phase"] == "Succeeded", found
+    said = {
+        step: world.plane.ok("pipeline", "logs", "beside", f"lockstep-main.main.{step}")
+        for step in ("end", "ask-exit-hook")
+    }
+    assert said == {"end": "first 0\n", "ask-exit-hook": "hook 200 patched\n"}
+    eventually_sync(lambda: _gone(world), 30.0, "the daemon and the swept pod are gone")
+
+
+def _gone(world: Pipelines) -> bool:
+    pods = " ".join(world.pods("beside"))
+    return "main-server" not in pods and "main-ask-" not in pods.replace("main-ask-exit", "")
+
+
+def test_a_lock_is_one_for_all_workflows(world: Pipelines) -> None:
+    first = yaml.safe_load((ARGO / "beside.yaml").read_text())
+    wait: dict[str, Any] = {"name": "wait", "suspend": {}}
+    lock = {"synchronization": {"mutexes": [{"name": "one-for-all"}]}}
+    spec: dict[str, Any] = {"entrypoint": "wait", "templates": [{**wait, **lock}]}
+    for name in ("holds", "waits"):
+        world.submit({**first, "metadata": {"name": name}, "spec": spec})
+        eventually_sync(lambda name=name: status(world, name).get("phase") == "Running", 30.0, name)  # type: ignore[misc]
+    step = world.status("waits")["steps"]["lockstep-main.main"]
+    assert step["phase"] == "Waiting"
+    assert "waits for default/mutex/one-for-all" in step["message"]
+    world.plane.ok("pipeline", "resume", "holds")
+    assert end(world, "holds")["phase"] == "Succeeded"
+    world.plane.ok("pipeline", "resume", "waits")
+    assert end(world, "waits")["phase"] == "Succeeded"
+
+
 def test_what_is_not_served_is_refused_by_name(world: Pipelines) -> None:
     submit(world, "odd", "coinflip.yaml", archiveLogs=True)
     found = end(world, "odd")

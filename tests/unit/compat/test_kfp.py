@@ -11,8 +11,9 @@ from lockstep.api.wire import convert
 from lockstep.compat.kfp.translate import translate
 from lockstep.compat.translation import Refused
 from lockstep.pipelines.core.check import problems
-from lockstep.pipelines.core.engine import Engine, Run
+from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.pods import build
+from lockstep.pipelines.core.told import Run
 
 Json = dict[str, Any]
 

@@ -8,8 +8,9 @@ import pytest
 
 from lockstep.api.pipeline import PipelineRunSpec
 from lockstep.api.wire import convert
-from lockstep.pipelines.core.engine import Engine, Ensure, Kept, Remove, Run, Seen
+from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.record import records
+from lockstep.pipelines.core.told import Ensure, Kept, Remove, Run, Seen
 
 Json = dict[str, Any]
 RUN = Run("squares", "default", "3f2a")

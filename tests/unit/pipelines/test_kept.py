@@ -8,8 +8,9 @@ import pytest
 
 from lockstep.api.pipeline import PipelineRunSpec
 from lockstep.api.wire import convert
-from lockstep.pipelines.core.engine import Engine, Run
+from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.kept import key_of
+from lockstep.pipelines.core.told import Run
 
 Json = dict[str, Any]
 DATA: Json = {"uri": "s3://b/one", "digest": "sha256:aa", "name": "data", "metadata": {}}

@@ -8,8 +8,9 @@ from lockstep.api.names import GANG_LABEL, GANG_SIZE_ANNOTATION
 from lockstep.api.pipeline import PipelineRunSpec
 from lockstep.api.wire import convert
 from lockstep.compat.membership import gang_of, members_of
-from lockstep.pipelines.core.engine import Engine, Run, Seen
+from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.pods import build
+from lockstep.pipelines.core.told import Run, Seen
 
 Json = dict[str, Any]
 

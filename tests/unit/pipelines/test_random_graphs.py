@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from lockstep.api.pipeline import PipelineRunSpec
 from lockstep.api.wire import convert
-from lockstep.pipelines.core.engine import Engine, Ensure, Run, Seen
+from lockstep.pipelines.core.engine import Engine
+from lockstep.pipelines.core.told import Ensure, Run, Seen
 
 Json = dict[str, Any]
 

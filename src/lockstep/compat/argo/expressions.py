@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from lockstep.compat.translation import Refused
 
+ARTIFACT: Final = "artifacts."
 _PLACE: Final = re.compile(r"\{\{(=?)(.*?)\}\}", re.DOTALL)
-_PATH: Final = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _RUN: Final = {
     "workflow.name": "run.name",
     "workflow.namespace": "run.namespace",
@@ -19,7 +19,13 @@ _RUN: Final = {
     "workflow.creationTimestamp": "run.created",
     "workflow.creationTimestamp.RFC3339": "run.created",
     "workflow.serviceAccountName": "run.serviceAccountName",
-    "workflow.parameters": "json(run.arguments)",
+    "workflow.parameters": "json(listed(run.arguments))",
+    "workflow.parameters.json": "json(listed(run.arguments))",
+    "workflow.duration": "toText(run.duration)",
+    "workflow.failures": "json(run.failures)",
+    "steps.name": "step.name",
+    "tasks.name": "step.name",
+    "lastRetry.duration": "toText(last.seconds)",
     "pod.name": "step.pod",
     "node.name": "step.id",
     "retries": "toText(step.attempt)",
@@ -28,33 +34,42 @@ _RUN: Final = {
     "lastRetry.status": "'Failed'",
     "item": "toText(item)",
 }
-_FUNCTIONS: Final = {"asInt": "int(number", "asFloat": "double(number", "string": "(toText"}
+_FUNCTIONS: Final = {
+    "asInt": "int(number",
+    "asFloat": "double(number",
+    "string": "(toText",
+    "toJson": "(json",
+    "fromJson": "(parsed",
+    "jsonpath": "(jsonpath",
+}
+_INFIX: Final = {
+    "matches": "matches",
+    "contains": "contains",
+    "startsWith": "startsWith",
+    "endsWith": "endsWith",
+}
 _WORDS: Final = {"and": "&&", "or": "||", "not": "!", "nil": "null"}
 _LEXEME: Final = re.compile(
     r"""\s*(?:(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<name>[A-Za-z_][\w-]*(?:\.[A-Za-z_]"""
     r"""[\w-]*|\[(?:'[^']*'|"[^"]*")\])*)|(?P<number>\d+(?:\.\d+)?)|(?P<sign>.))""",
     re.DOTALL,
 )
+_GIVEN: Final = re.compile(r"(?:steps|tasks)\.([\w-]+)\.outputs\.(?:parameters\.([\w-]+)|result)")
 _WHEN: Final = re.compile(
     r"""\s*(?:(?P<sign>==|!=|<=|>=|=~|!~|&&|\|\||[<>!()])|(?P<text>'[^']*'|"[^"]*")|"""
     r"""(?P<word>(?:\{\{.*?\}\}|[^\s'"=!<>()&|])+))""",
     re.DOTALL,
 )
-_DEPENDS: Final = re.compile(
-    r"\s*(?:(?P<sign>&&|\|\||!|\(|\))|(?P<name>[\w-]+)(?:\.(?P<state>\w+))?)"
-)
-_STATES: Final = {
-    "Succeeded": "Succeeded",
-    "Failed": "Failed",
-    "Errored": "Failed",
-    "Skipped": "Skipped",
-    "Omitted": "Omitted",
-}
 
 
 def quote(text: str) -> str:
     """Return *text* as a string of CEL."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def kept(artifact: str) -> str:
+    """Return the name of an artefact among the results of a step, which parameters are, too."""
+    return ARTIFACT + artifact
 
 
 def literal(text: str) -> str:
@@ -121,9 +136,16 @@ def _reference(path: str) -> str | None:
     if first == "inputs" and rest.startswith("parameters."):
         return f"toText(inputs[{quote(rest[11:])}])"
     if first == "inputs" and rest == "parameters":
-        return "json(inputs)"
+        return "json(listed(inputs))"
+    if first == "inputs" and rest.startswith("artifacts.") and rest.count(".") == 1:
+        return f"inputs[{quote(rest[10:])}]"
+    if path.startswith("workflow.outputs.parameters."):
+        return f"toText(run.outputs[{quote(rest[19:])}])"
+    if path.startswith("workflow.outputs.artifacts."):
+        return f"run.outputs[{quote(kept(rest[18:]))}]"
     if first == "outputs" and rest.endswith(".path"):
-        return f"outputs[{quote(rest.split('.', 1)[1][:-5])}].path"
+        kind, _, name = rest.removesuffix(".path").partition(".")
+        return f"outputs[{quote(kept(name) if kind == 'artifacts' else name)}].path"
     if first == "workflow" and rest.startswith("parameters."):
         return f"toText(run.arguments[{quote(rest[11:])}])"
     if first in ("steps", "tasks"):
@@ -136,15 +158,54 @@ def _of_task(rest: str) -> str | None:
     task = f"tasks[{quote(name)}]"
     if what == "status":
         return f"{task}.state"
+    if what in ("id", "startedAt", "finishedAt"):
+        return f"{task}.{what}"
+    if what == "exitCode":
+        return f"toText({task}.exitCode)"
+    if what == "ip":
+        return f'{task}.outputs["ip"]'
     if what == "outputs.result":
-        return f'toText({task}.outputs["result"])'
+        return f'toText(together({task}.outputs["result"]))'
     if what == "outputs.parameters":
-        return f"json({task}.outputs)"
+        return f"json(perItem({task}.outputs))"
     if what.startswith("outputs.parameters."):
         return f"toText({task}.outputs[{quote(what[19:])}])"
     if what.startswith("outputs.artifacts."):
-        return f"{task}.outputs[{quote(what[18:])}]"
+        return f"{task}.outputs[{quote(kept(what[18:]))}]"
     return None
+
+
+def fill(given: Any, known: Mapping[str, str]) -> Any:
+    """Return a tree with what stands between braces replaced where its value is *known*."""
+    if isinstance(given, str):
+        return _PLACE.sub(lambda p: known.get(p[2].strip(), p[0]) if not p[1] else p[0], given)
+    if isinstance(given, list):
+        return [fill(one, known) for one in given]
+    if isinstance(given, dict):
+        return {key: fill(value, known) for key, value in given.items()}
+    return given
+
+
+def perhaps(given: str, at: str) -> str | None:
+    """Return a reference to what a step that was skipped did not give: nothing, then.
+
+    Return None where *given* is no such reference alone.
+    """
+    found = _PLACE.fullmatch(given.strip())
+    guard = None if found is None or found[1] else _guard(found[2].strip())
+    if found is None or guard is None:
+        return None
+    return "${{ " + f"{guard} ? {reference(found[2].strip(), at)} : null" + " }}"
+
+
+def _guard(path: str) -> str | None:
+    """Return the condition that what *path* refers to is there, where a step may not give it."""
+    match = _GIVEN.fullmatch(path)
+    if match is None:
+        return None
+    task = f"tasks[{quote(match[1])}]"
+    skipped = f'{task}.state in ["Skipped", "Omitted"]'
+    return f"(({quote(match[2] or 'result')} in {task}.outputs) || !({skipped}))"
 
 
 def expression(given: str, at: str) -> str:
@@ -156,15 +217,34 @@ def expression(given: str, at: str) -> str:
     found: list[str] = []
     depth: list[int] = []
     level = 0
+    open_ends = 0
+    guards: list[str | None] = []
+    given = _PLACE.sub(lambda place: f"parsed({place[2].strip()})", given)
     for token in _LEXEME.finditer(given):
         if (name := token["name"]) is not None:
-            if name in _FUNCTIONS:
+            if name == "parsed":
+                found.append(name)
+            elif name in _INFIX and found:
+                found[-1] = f"{found[-1]}.{_INFIX[name]}("
+                depth.append(-1)
+                continue
+            elif name in _FUNCTIONS:
                 found.append(_FUNCTIONS[name])
                 depth.append(level)
             else:
                 found.append(_name(name, at))
+                guards.append(_guard(_path(name)))
         elif token["text"] is not None or token["number"] is not None:
             found.append(token[0].strip())
+            if depth and depth[-1] == -1:
+                depth.pop()
+                found.append(")")
+        elif token["sign"] == "?" and found and found[-1] == "?":
+            found.pop()
+            if not guards or guards[-1] is None:
+                raise Refused(at, given, "?? is served behind an output of a step")
+            found[-1] = f"({guards[-1]} ? {found[-1]} : "
+            open_ends += 1
         else:
             sign = token["sign"]
             level += {"(": 1, ")": -1}.get(sign, 0)
@@ -173,7 +253,7 @@ def expression(given: str, at: str) -> str:
                 depth.pop()
                 found.append(")")
     return (
-        " ".join(found)
+        " ".join([*found, ")" * open_ends])
         .replace("& &", "&&")
         .replace("| |", "||")
         .replace("= =", "==")
@@ -188,12 +268,15 @@ def _name(name: str, at: str) -> str:
         return name
     if name in _WORDS:
         return _WORDS[name]
-    path = re.sub(r"\[['\"]([^'\"]*)['\"]\]", r".\1", name)
-    found = _reference(path)
+    found = _reference(_path(name))
     if found is None:
         known = "asInt, asFloat, string, inputs, item, steps, tasks, workflow"
         raise Refused(at, name, f"is not served in expressions; known are {known}")
     return found
+
+
+def _path(name: str) -> str:
+    return re.sub(r"\[['\"]([^'\"]*)['\"]\]", r".\1", name)
 
 
 def when(given: str, at: str) -> str:
@@ -202,7 +285,10 @@ def when(given: str, at: str) -> str:
     Raises:
         Refused: when it is no condition.
     """
-    if given.strip().startswith("{{=") and given.strip().endswith("}}"):
+    whole = given.strip()
+    if whole in ("true", "false"):
+        return whole
+    if whole.startswith("{{=") and whole.endswith("}}") and whole.count("{{") == 1:
         return expression(given.strip()[3:-2].strip(), at)
     tokens: list[tuple[str, str]] = []
     end = 0
@@ -237,12 +323,13 @@ def _comparisons(tokens: list[tuple[str, str]], at: str) -> str:
         if number + 2 >= len(tokens) or tokens[number + 2][0] == "sign":
             raise Refused(at, token, f"something must stand behind {sign}")
         right = _operand(tokens[number + 2][1], at)
-        found.append(f"({_compared(left, sign, right)})")
+        found.append(f"({compared(left, sign, right)})")
         number += 3
     return " ".join(found)
 
 
-def _compared(left: str, sign: str, right: str) -> str:
+def compared(left: str, sign: str, right: str) -> str:
+    """Return the comparison of two texts in CEL."""
     if sign in ("==", "!="):
         return f"{left} {sign} {right}"
     if sign in ("=~", "!~"):
@@ -254,58 +341,3 @@ def _operand(token: str, at: str) -> str:
     inner = token[1:-1] if token[0] in "'\"" else token
     parts = [part if is_code else quote(part) for part, is_code in _parts(inner, at)]
     return f"({' + '.join(parts)})" if parts else '""'
-
-
-def depends(given: str, at: str) -> tuple[list[str], str]:
-    """Return the tasks of a ``depends``, and the condition in CEL; empty where it is the usual.
-
-    Raises:
-        Refused: when it is no condition on tasks.
-    """
-    names: dict[str, None] = {}
-    found: list[str] = []
-    usual = True
-    end = 0
-    for token in _DEPENDS.finditer(given):
-        if token.start() != end:
-            break
-        end = token.end()
-        if (sign := token["sign"]) is not None:
-            usual = usual and sign == "&&"
-            found.append(sign)
-            continue
-        name, state = token["name"], token["state"]
-        names[name] = None
-        usual = usual and state is None
-        found.append(_state(name, state, at))
-    if given[end:].strip() or not names:
-        raise Refused(at, given, "is no condition; write one such as 'a.Succeeded && b.Failed'")
-    return [*names], "" if usual else " ".join(found)
-
-
-def _state(name: str, state: str | None, at: str) -> str:
-    task = f"tasks[{quote(name)}].state"
-    if state is None:
-        return f'({task} in ["Succeeded", "Skipped"])'
-    if state not in _STATES:
-        raise Refused(at, state, f"is not served; known are {', '.join(_STATES)}")
-    return f"({task} == {quote(_STATES[state])})"
-
-
-def condition(given: str, at: str) -> str:
-    """Return a success or failure condition of a resource, as ``status.succeeded > 0``, in CEL.
-
-    Raises:
-        Refused: when it is no such condition.
-    """
-    found: list[str] = []
-    for part in given.split(","):
-        match = re.fullmatch(r"\s*([\w.-]+)\s*(==|=|!=|>=|<=|>|<)\s*(.+?)\s*", part)
-        if match is None or not _PATH.fullmatch(match[1]):
-            raise Refused(at, part, "write one such as 'status.succeeded > 0'")
-        path, sign, value = match[1], match[2], match[3]
-        steps = path.split(".")
-        there = " && ".join(f"has(object.{'.'.join(steps[: i + 1])})" for i in range(len(steps)))
-        own = _compared(f"toText(object.{path})", "==" if sign == "=" else sign, quote(value))
-        found.append(f"({there} && {own})")
-    return " && ".join(found)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from lockstep.api.pipeline import PipelineRun, StepStatus
 from lockstep.api.validation import Problem
-from lockstep.compat.argo.expressions import quote
+from lockstep.compat.argo.expressions import ARTIFACT, quote
 from lockstep.compat.argo.translate import MAIN
 
 Json = dict[str, Any]
@@ -108,7 +108,7 @@ def _outputs(one: StepStatus) -> Json | None:
         if not (isinstance(value, dict) and "uri" in value)
     ]
     artifacts = [
-        {"name": name, "s3": {"key": value["uri"]}}
+        {"name": name.removeprefix(ARTIFACT), "s3": {"key": value["uri"]}}
         for name, value in given.items()
         if isinstance(value, dict) and "uri" in value
     ]

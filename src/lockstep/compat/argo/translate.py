@@ -7,10 +7,19 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from lockstep.api import duration
-from lockstep.compat.argo import expressions
+from lockstep.compat.argo import conditions, expressions, runs, tasks
 from lockstep.compat.argo.expressions import quote
+from lockstep.compat.argo.fields import (
+    arguments,
+    artifact,
+    inputs,
+    number,
+    only,
+    parameters,
+    seconds,
+)
 from lockstep.compat.argo.pods import pod_step
+from lockstep.compat.argo.resources import graph_outputs, resource, resource_outputs
 from lockstep.compat.translation import Refused
 
 Json = dict[str, Any]
@@ -22,6 +31,8 @@ ROOT_ANNOTATION: Final = "lockstep.dev/artifact-root"
 """On a Workflow: where its artefacts go, as s3://BUCKET/PATH."""
 STORE_ANNOTATION: Final = "lockstep.dev/artifact-secret"
 """On a Workflow: the Secret with the variables of that store."""
+SCHEDULED: Final = "workflows.argoproj.io/scheduled-time"
+"""On a Workflow that a CronWorkflow made: when it was due."""
 _WORKFLOW: Final = frozenset(
     {"activeDeadlineSeconds", "affinity", "arguments", "automountServiceAccountToken"}
     | {
@@ -37,66 +48,63 @@ _WORKFLOW: Final = frozenset(
     | {"schedulerName", "securityContext", "serviceAccountName", "shutdown", "suspend"}
     | {"templates"}
     | {"tolerations", "ttlStrategy", "volumes", "workflowTemplateRef", "retryStrategy"}
-    | {"dnsPolicy", "dnsConfig", "workflowMetadata"}
+    | {"dnsPolicy", "dnsConfig", "podGC", "podResources", "podSpecPatch", "resourceClaims"}
+    | {"synchronization", "templateDefaults", "volumeClaimTemplates", "workflowMetadata"}
 )
 _TEMPLATE: Final = frozenset(
     {"activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "container", "dag"}
     | {"failFast", "hostAliases", "initContainers", "inputs", "memoize", "metadata", "name"}
     | {"nodeSelector", "outputs", "parallelism", "priorityClassName", "resource"}
+    | {"annotations", "containerSet", "daemon", "podResources", "podSpecPatch", "resourceClaims"}
+    | {"synchronization"}
     | {"retryStrategy", "schedulerName", "script", "securityContext", "serviceAccountName"}
     | {"sidecars", "steps", "suspend", "timeout", "tolerations", "volumes"}
 )
 _STEP: Final = frozenset(
-    {"arguments", "continueOn", "dependencies", "depends", "inline", "name", "template"}
+    {"arguments", "continueOn", "dependencies", "depends", "hooks", "inline", "name", "onExit"}
+    | {"template"}
     | {"templateRef", "when", "withItems", "withParam", "withSequence"}
 )
 _POD: Final[tuple[str, ...]] = (
     *("affinity", "automountServiceAccountToken", "dnsConfig", "dnsPolicy", "hostAliases"),
     *("hostNetwork", "imagePullSecrets", "nodeSelector", "schedulerName", "securityContext"),
-    *("serviceAccountName", "tolerations"),
+    *("resourceClaims", "serviceAccountName", "tolerations"),
 )
 """Fields of a workflow or a template that are its pods'."""
 
 
-def spec(workflow: Json, lookup: Lookup = lambda _name, _cluster: None) -> Json:
-    """Return the spec of a run for the spec of a *workflow*.
+def spec(
+    workflow: Json,
+    lookup: Lookup = lambda _name, _cluster: None,
+    about: Mapping[str, Any] | None = None,
+) -> Json:
+    """Return the spec of a run for the spec of a *workflow*, whose metadata is *about*.
 
     Raises:
         Refused: when something in it is not honoured here; the problem names it.
     """
-    return _Workflow(workflow, lookup).spec()
+    return _Workflow(workflow, lookup, about or {}).spec()
 
 
-def parameters(given: Json | None, at: str) -> Json:
-    """Return the parameters of arguments or inputs by name; those without a value are None.
-
-    Raises:
-        Refused: when one has its value from somewhere that is not served.
-    """
-    found: Json = {}
-    for number, one in enumerate((given or {}).get("parameters") or []):
-        if "valueFrom" in one:
-            where = f"{at}.parameters[{number}].valueFrom"
-            raise Refused(where, None, "it is not served here; give a value")
-        value = one.get("value", one.get("default"))
-        found[one["name"]] = value if value is None or isinstance(value, str) else _shown(value)
+def _facts(given: Json, about: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables of a workflow that are known before it runs."""
+    found = {"workflow.mainEntrypoint": str(given.get("entrypoint", ""))}
+    found["workflow.priority"] = str(given.get("priority", 0))
+    for field in ("labels", "annotations"):
+        held = about.get(field) or {}
+        found |= {f"workflow.{field}.{name}": value for name, value in held.items()}
+        found[f"workflow.{field}"] = found[f"workflow.{field}.json"] = json.dumps(held)
+    if SCHEDULED in (about.get("annotations") or {}):
+        found["workflow.scheduledTime"] = about["annotations"][SCHEDULED]
     return found
 
 
-def _shown(value: Any) -> str:
-    return json.dumps(value)
-
-
-def _known(tree: Mapping[str, Any], fields: frozenset[str], at: str) -> None:
-    for field in tree:
-        if field not in fields:
-            raise Refused(f"{at}.{field}", None, "it is not served by Lockstep; leave it out")
-
-
 class _Workflow:
-    def __init__(self, given: Json, lookup: Lookup) -> None:
+    def __init__(self, given: Json, lookup: Lookup, about: Mapping[str, Any]) -> None:
         self.lookup = lookup
-        self.given = self._whole(given)
+        whole = self._whole(given)
+        self.facts = _facts(whole, about)
+        self.given = expressions.fill(whole, self.facts)
         self.templates: Json = {}
         self.sources: Json = {}
 
@@ -109,9 +117,15 @@ class _Workflow:
         found = self._referred(reference, at)
         own = parameters(given.get("arguments"), "spec.arguments")
         base = parameters(found.get("arguments"), f"{at}.arguments")
-        merged = [{"name": name, "value": value} for name, value in {**base, **own}.items()]
+        merged: Json = {}
+        merged["parameters"] = [
+            {"name": name, "value": value} for name, value in {**base, **own}.items()
+        ]
+        named = [*((found.get("arguments") or {}).get("artifacts") or [])]
+        named += (given.get("arguments") or {}).get("artifacts") or []
+        merged["artifacts"] = [*{one["name"]: one for one in named}.values()]
         rest = {key: value for key, value in given.items() if key != "workflowTemplateRef"}
-        return {**found, **rest, "arguments": {"parameters": merged}}
+        return {**found, **rest, "arguments": merged}
 
     def _referred(self, reference: Json, at: str) -> Json:
         name, cluster = reference["name"], bool(reference.get("clusterScope"))
@@ -123,35 +137,62 @@ class _Workflow:
 
     def spec(self) -> Json:
         given = self.given
-        _known(given, _WORKFLOW, "spec")
+        only(given, _WORKFLOW, "spec")
         entry = given.get("entrypoint")
         if not entry:
             raise Refused("spec.entrypoint", None, "name the template that the workflow is")
-        self.sources = {one["name"]: one for one in given.get("templates") or []}
+        self._adopt({one["name"]: one for one in given.get("templates") or []})
         self._template(entry, "spec.entrypoint")
-        arguments = parameters(given.get("arguments"), "spec.arguments")
-        missing = [name for name, value in arguments.items() if value is None]
+        values = self._values()
+        missing = [name for name, value in values.items() if value is None]
         tasks = [self._call("main", entry, "spec.entrypoint")]
-        if on_exit := _exit_of(given):
+        if on_exit := runs.exit_of(given):
             self._template(on_exit, "spec.onExit")
             call = self._call("exit", on_exit, "spec.onExit")
             tasks.append({**call, "after": ["main"], "exit": True})
         outputs = {"result": "${{ tasks['main'].outputs }}"}
         self.templates[MAIN] = {
             "inputs": missing,
-            "defaults": {n: v for n, v in arguments.items() if v is not None},
+            "defaults": {n: v for n, v in values.items() if v is not None},
             "outputs": outputs,
+            "locks": runs.locks(given, "spec.synchronization"),
             "graph": {"tasks": tasks},
         }
-        return {"entry": MAIN, "templates": self.templates, **_run_fields(given)}
+        return {"entry": MAIN, "templates": self.templates, **runs.run_fields(given)}
+
+    def _values(self) -> Json:
+        """Return the workflow's own arguments: parameters as they are, artefacts by address."""
+        given = self.given.get("arguments")
+        values = {
+            name: value if value is None else expressions.literal(value)
+            for name, value in parameters(given, "spec.arguments").items()
+        }
+        for place, one in enumerate((given or {}).get("artifacts") or []):
+            values[one["name"]] = artifact(one, f"spec.arguments.artifacts[{place}]")
+        return values
+
+    def _adopt(self, templates: Mapping[str, Json]) -> None:
+        """Make templates known, each laid over the defaults of all."""
+        base = self.given.get("templateDefaults") or {}
+        for name, one in templates.items():
+            made = {**base, **one}
+            if "podResources" in self.given:
+                made.setdefault("podResources", self.given["podResources"])
+            places = {
+                f"inputs.artifacts.{each['name']}.path": each["path"]
+                for each in (made.get("inputs") or {}).get("artifacts") or []
+                if each.get("path")
+            }
+            self.sources[name] = expressions.fill(made, places)
 
     def _call(self, name: str, template: str, at: str) -> Json:
         """Return the task that runs a template as the workflow itself: with its arguments."""
-        inputs = self.templates[template]
+        called = self.templates[template]
+        values = self._values()
         given = {
             one: f"${{{{ inputs[{quote(one)}] }}}}"
-            for one in [*inputs["inputs"], *inputs["defaults"]]
-            if one in parameters(self.given.get("arguments"), "spec.arguments")
+            for one in [*called["inputs"], *called["defaults"]]
+            if one in values
         }
         return {
             "name": name,
@@ -169,23 +210,29 @@ class _Workflow:
             known = ", ".join(sorted(self.sources))
             raise Refused(at, name, f"there is no such template; there are {known}")
         where = f"spec.templates[{name}]"
-        _known(source, _TEMPLATE, where)
-        found: Json = _inputs(source, where)
+        only(source, _TEMPLATE, where)
+        found: Json = inputs(source, where)
+        if exports := runs.exports(source):
+            found["exports"] = exports
+        if locks := runs.locks(source, f"{where}.synchronization"):
+            found["locks"] = locks
         # It may call itself.
         self.templates[name] = found
         outputs = source.get("outputs") or {}
         if "steps" in source or "dag" in source:
             found["graph"] = self._graph(source, where)
-            found["outputs"] = _graph_outputs(outputs, where)
+            found["outputs"] = graph_outputs(outputs, where)
+            if "retryStrategy" in source and "retryStrategy" not in self._defaults():
+                raise Refused(f"{where}.retryStrategy", None, "give it to the templates it runs")
         elif "suspend" in source:
             pause = (source["suspend"] or {}).get("duration")
             found["suspend"] = (
-                {"duration": _duration(pause, f"{where}.suspend.duration")} if pause else {}
+                {"duration": seconds(pause, f"{where}.suspend.duration")} if pause else {}
             )
         elif "resource" in source:
-            found["object"] = _resource(source["resource"], f"{where}.resource")
-            found["outputs"] = _resource_outputs(outputs, where)
-        elif "container" in source or "script" in source:
+            found["object"] = resource(source["resource"], f"{where}.resource")
+            found["outputs"] = resource_outputs(outputs, where)
+        elif any(kind in source for kind in ("container", "containerSet", "script")):
             pod: Json = {key: self.given[key] for key in _POD if key in self.given}
             pod |= {key: source[key] for key in _POD if key in source}
             if "priorityClassName" in source:
@@ -194,59 +241,85 @@ class _Workflow:
             found["pod"] = pod_step(self.given, source, pod, where, result=result)
         else:
             raise Refused(
-                where, None, "it needs a container, script, steps, dag, resource, suspend"
+                where,
+                None,
+                "it needs one of container, script, containerSet, steps, dag, resource, suspend",
             )
 
     def _result_is_used(self) -> bool:
         return ".outputs.result" in json.dumps(self.given.get("templates") or [])
 
+    def _defaults(self) -> Json:
+        return self.given.get("templateDefaults") or {}
+
     def _graph(self, source: Json, at: str) -> Json:
-        tasks: list[Json] = []
+        made: list[Json] = []
         if "steps" in source:
             before: list[str] = []
-            for number, group in enumerate(source["steps"]):
-                made = [
-                    self._step(one, f"{at}.steps[{number}][{place}]", before)
-                    for place, one in enumerate(group)
-                ]
-                tasks += made
-                before = [one["name"] for one in made]
+            for line, group in enumerate(source["steps"]):
+                row: list[Json] = []
+                for place, one in enumerate(group):
+                    row += self._step(one, f"{at}.steps[{line}][{place}]", before)
+                made += row
+                before = [one["name"] for one in row]
             fail_fast = True
         else:
             dag = source["dag"]
-            _known(dag, frozenset({"tasks", "failFast"}), f"{at}.dag")
-            tasks = [
-                self._step(one, f"{at}.dag.tasks[{number}]", [])
-                for number, one in enumerate(dag.get("tasks") or [])
-            ]
+            only(dag, frozenset({"tasks", "failFast", "target"}), f"{at}.dag")
+            for line, one in enumerate(tasks.targets(self._aimed(dag), f"{at}.dag")):
+                made += self._step(one, f"{at}.dag.tasks[{line}]", [])
             fail_fast = dag.get("failFast", True)
-        found: Json = {"tasks": tasks, "failFast": fail_fast}
+        found: Json = {"tasks": made, "failFast": fail_fast}
         if source.get("parallelism"):
-            found["parallelism"] = int(source["parallelism"])
+            most = found["parallelism"] = number(source["parallelism"], f"{at}.parallelism")
+            for task in made:
+                if "loop" in task:
+                    task["loop"]["parallelism"] = most
         return found
 
-    def _step(self, step: Json, at: str, before: list[str]) -> Json:
-        _known(step, _STEP, at)
-        name = self._called(step, at)
-        found: Json = {"name": step["name"], "template": name}
+    def _aimed(self, dag: Json) -> Json:
+        """Return *dag* with the arguments that its target names in their places."""
+        values = {f"workflow.parameters.{n}": v for n, v in self._values().items() if v}
+        return {**dag, "target": expressions.fill(dag.get("target", ""), values)}
+
+    def _step(self, step: Json, at: str, before: list[str]) -> list[Json]:
+        """Return the task of a step, and those of its hooks."""
+        only(step, _STEP, at)
+        found = self._task(step, at)
         found["after"] = [*before, *(step.get("dependencies") or [])]
         if "depends" in step:
-            after, needs = expressions.depends(step["depends"], f"{at}.depends")
+            after, needs = conditions.depends(step["depends"], f"{at}.depends")
             found |= {"after": after} if not needs else {"after": after, "needs": needs}
         if step.get("when"):
             found["when"] = expressions.when(str(step["when"]), f"{at}.when")
         goes_on = step.get("continueOn") or {}
         if goes_on.get("failed") or goes_on.get("error"):
             found["mayFail"] = True
-        found |= _loop(step, at)
-        found["arguments"] = _arguments(step.get("arguments") or {}, f"{at}.arguments")
+        found |= tasks.loop(step, at)
+        made = [found]
+        for hook in tasks.hooks(step, at):
+            task = self._task(hook, f"{at}.hooks")
+            made.append({**task, "after": [step["name"]], "exit": True, "when": hook["ours"]})
+        return made
+
+    def _task(self, step: Json, at: str) -> Json:
+        """Return what runs a template: with which arguments, tried how often, for how long."""
+        name = self._called(step, at)
+        called = self.templates[name]
+        defaults = called["defaults"]
+        given = arguments(step.get("arguments") or {}, f"{at}.arguments", defaults)
+        # As to Argo, what a template does not ask for is nothing to it.
+        taken = {
+            key: value for key, value in given.items() if key in {*called["inputs"], *defaults}
+        }
+        found: Json = {"name": step["name"], "template": name, "arguments": taken}
         return found | self._behaviour(self.sources[name], at)
 
     def _called(self, step: Json, at: str) -> str:
         """Return the name of the template that a step runs, turned."""
         if "inline" in step:
             name = f"inline-{len(self.sources)}"
-            self.sources[name] = {**step["inline"], "name": name}
+            self._adopt({name: {**step["inline"], "name": name}})
         elif "templateRef" in step:
             reference = step["templateRef"]
             name = f"{reference['name']}.{reference['template']}"
@@ -262,240 +335,33 @@ class _Workflow:
         found = self._referred(reference, at)
         templates = {one["name"]: one for one in found.get("templates") or []}
         for name, one in templates.items():
-            renamed = json.loads(json.dumps(one))
-            for step in _steps(renamed):
+            renamed = json.loads(json.dumps(expressions.fill(one, self.facts)))
+            for step in tasks.steps_of(renamed):
                 if step.get("template") in templates:
                     step["template"] = f"{reference['name']}.{step['template']}"
-            self.sources[f"{reference['name']}.{name}"] = renamed
+            self._adopt({f"{reference['name']}.{name}": renamed})
 
     def _behaviour(self, source: Json, at: str) -> Json:
         """Return what a template says about each of its runs: retries, time, what is kept."""
         found: Json = {}
-        strategy = source.get("retryStrategy") or self.given.get("retryStrategy")
-        if strategy and ("container" in source or "script" in source or "resource" in source):
-            found["retry"] = _retry(strategy, f"{at}.retryStrategy")
+        strategy = source.get("retryStrategy", self.given.get("retryStrategy"))
+        kinds = ("container", "containerSet", "script", "resource")
+        if strategy is not None and any(kind in source for kind in kinds):
+            found["retry"] = tasks.retry(strategy, f"{at}.retryStrategy")
         limit = source.get("timeout") or source.get("activeDeadlineSeconds")
         if limit:
-            found["timeout"] = _duration(limit, f"{at}.timeout")
+            found["timeout"] = _limit(limit, f"{at}.timeout")
         if memoize := source.get("memoize"):
             key = expressions.text(str(memoize["key"]), f"{at}.memoize.key")
             found["keep"] = {"key": f"{source['name']}/{key}"}
             if memoize.get("maxAge"):
-                found["keep"]["longest"] = _duration(memoize["maxAge"], f"{at}.memoize.maxAge")
+                found["keep"]["longest"] = seconds(memoize["maxAge"], f"{at}.memoize.maxAge")
         return found
 
 
-def _exit_of(given: Json) -> str:
-    """Return the template that runs at the end of a workflow, whatever it came to.
-
-    Raises:
-        Refused: for a hook of another time, or one that runs under a condition.
-    """
-    hooks = given.get("hooks") or {}
-    for name, hook in hooks.items():
-        if name != "exit" or set(hook) != {"template"}:
-            raise Refused(f"spec.hooks.{name}", None, "only exit with a template is served")
-    if hooks and given.get("onExit"):
-        raise Refused("spec.hooks.exit", None, "leave it or spec.onExit out")
-    return str(hooks["exit"]["template"] if hooks else given.get("onExit") or "")
-
-
-def _steps(template: Json) -> list[Json]:
-    groups = template.get("steps") or []
-    tasks = (template.get("dag") or {}).get("tasks") or []
-    return [*(one for group in groups for one in group), *tasks]
-
-
-def _inputs(source: Json, at: str) -> Json:
-    given = source.get("inputs") or {}
-    inputs: list[str] = []
-    defaults: Json = {}
-    for name, value in parameters(given, f"{at}.inputs").items():
-        if value is None:
-            inputs.append(name)
-        else:
-            defaults[name] = expressions.text(value, f"{at}.inputs")
-    for number, one in enumerate(given.get("artifacts") or []):
-        where = f"{at}.inputs.artifacts[{number}]"
-        made = artifact(one, where)
-        if made is not None:
-            defaults[one["name"]] = made
-        elif one.get("optional"):
-            defaults[one["name"]] = None
-        else:
-            inputs.append(one["name"])
-    return {"inputs": inputs, "defaults": defaults}
-
-
-def artifact(one: Json, at: str) -> Any:
-    """Return where an artefact comes from; None where it says nothing about that.
-
-    Raises:
-        Refused: when it comes from somewhere that is not served.
-    """
-    name = one["name"]
-    made: Json = {"name": name, "type": "", "metadata": {}}
-    if "from" in one:
-        return expressions.text(one["from"], f"{at}.from")
-    if "raw" in one:
-        return {**made, "uri": "raw:", "raw": expressions.text(one["raw"]["data"], f"{at}.raw")}
-    if "http" in one:
-        return {**made, "uri": expressions.text(one["http"]["url"], f"{at}.http.url")}
-    if "s3" in one:
-        s3 = one["s3"]
-        if not s3.get("bucket"):
-            raise Refused(f"{at}.s3.bucket", None, "name the bucket")
-        return {**made, "uri": expressions.text(f"s3://{s3['bucket']}/{s3['key']}", f"{at}.s3")}
-    for field in one:
-        if field not in ("name", "path", "mode", "optional", "archive", "recurseMode"):
-            raise Refused(f"{at}.{field}", None, "artefacts come from s3, http, raw or a step")
-    return None
-
-
-def _arguments(given: Json, at: str) -> Json:
-    found = {
-        name: expressions.text(value or "", f"{at}.{name}")
-        for name, value in parameters(given, at).items()
-    }
-    for number, one in enumerate(given.get("artifacts") or []):
-        found[one["name"]] = artifact(one, f"{at}.artifacts[{number}]")
-    return found
-
-
-def _loop(step: Json, at: str) -> Json:
-    if "withParam" in step:
-        return {"loop": {"items": expressions.text(step["withParam"], f"{at}.withParam")}}
-    if "withItems" in step:
-        items = expressions.tree(step["withItems"], f"{at}.withItems")
-        if "${{" not in json.dumps(items):
-            return {"loop": {"items": json.dumps(items)}}
-        raise Refused(f"{at}.withItems", None, "items must be constants; use withParam")
-    if "withSequence" in step:
-        return {"loop": {"items": json.dumps(_sequence(step["withSequence"], at))}}
-    return {}
-
-
-def _sequence(given: Json, at: str) -> list[str]:
-    numbers = {key: given[key] for key in ("count", "start", "end") if key in given}
-    if any("{{" in str(value) for value in numbers.values()):
-        raise Refused(f"{at}.withSequence", None, "its numbers must be constants; use withParam")
-    start = int(numbers.get("start", 0))
-    end = int(numbers["end"]) if "end" in numbers else start + int(numbers.get("count", 0)) - 1
-    most = 10_000
-    if abs(end - start) > most:
-        raise Refused(f"{at}.withSequence", end, f"at most {most} items")
-    step = 1 if end >= start else -1
-    pattern = given.get("format", "%d")
-    if "count" in numbers and int(numbers["count"]) == 0:
-        return []
-    return [pattern % number for number in range(start, end + step, step)]
-
-
-def _graph_outputs(outputs: Json, at: str) -> Json:
-    found: Json = {}
-    for one in outputs.get("parameters") or []:
-        source = one.get("valueFrom") or {}
-        where = f"{at}.outputs.parameters.{one['name']}"
-        if "parameter" in source:
-            found[one["name"]] = expressions.text(source["parameter"], where)
-        elif "expression" in source:
-            code = expressions.expression(source["expression"], where)
-            found[one["name"]] = "${{ " + code + " }}"
-        else:
-            raise Refused(where, None, "needs valueFrom.parameter or valueFrom.expression")
-    for one in outputs.get("artifacts") or []:
-        where = f"{at}.outputs.artifacts.{one['name']}"
-        if "from" not in one:
-            raise Refused(where, None, "needs from")
-        found[one["name"]] = expressions.text(one["from"], f"{where}.from")
-    return found
-
-
-def _resource(given: Json, at: str) -> Json:
-    import yaml
-
-    _known(
-        given,
-        frozenset(
-            {"action", "failureCondition", "manifest", "setOwnerReference", "successCondition"}
-        ),
-        at,
-    )
-    actions = {"create": "Create", "apply": "Apply", "get": "Get", "delete": "Delete"}
-    action = actions.get(given.get("action", ""))
-    if action is None:
-        raise Refused(f"{at}.action", given.get("action"), f"known are {', '.join(actions)}")
-    try:
-        tree = yaml.safe_load(expressions.text(given.get("manifest") or "", f"{at}.manifest"))
-    except yaml.YAMLError as error:
-        raise Refused(f"{at}.manifest", None, f"is no YAML: {error}") from None
-    if not isinstance(tree, dict):
-        raise Refused(f"{at}.manifest", None, "must be one object")
-    found: Json = {"action": action, "object": tree}
-    for ours, theirs in (("success", "successCondition"), ("failure", "failureCondition")):
-        if given.get(theirs):
-            found[ours] = expressions.condition(given[theirs], f"{at}.{theirs}")
-    return found
-
-
-def _resource_outputs(outputs: Json, at: str) -> Json:
-    found: Json = {}
-    for one in outputs.get("parameters") or []:
-        where = f"{at}.outputs.parameters.{one['name']}"
-        source = (one.get("valueFrom") or {}).get("jsonPath", "")
-        path = source.strip("{}").lstrip(".")
-        if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", path):
-            raise Refused(where, source, "needs valueFrom.jsonPath, as {.status.phase}")
-        found[one["name"]] = "${{ toText(object." + path + ") }}"
-    return found
-
-
-def _duration(given: Any, at: str) -> str:
-    """Return a duration of Argo, seconds where no unit stands, in our words.
-
-    Raises:
-        Refused: when it is none, as where it is an expression.
-    """
-    text = f"{given}s" if str(given).isdigit() else str(given)
-    try:
-        duration.parse(text)
-    except ValueError:
-        raise Refused(at, given, "must be a duration such as 30s, not an expression") from None
-    return text
-
-
-def _retry(strategy: Json, at: str) -> Json:
-    known = frozenset({"affinity", "backoff", "expression", "limit", "retryPolicy"})
-    _known(strategy, known - {"affinity"}, at)
-    policy = strategy.get("retryPolicy", "OnFailure")
-    # Faults of nodes are tried again in any case.
-    limit = int(strategy.get("limit", 1000)) if policy in ("Always", "OnFailure") else 0
-    found: Json = {"limit": min(limit, 1000)}
-    backoff = strategy.get("backoff") or {}
-    if backoff.get("duration"):
-        found["backoff"] = _duration(backoff["duration"], f"{at}.backoff.duration")
-    if backoff.get("factor"):
-        found["factor"] = int(backoff["factor"])
-    if backoff.get("cap"):
-        found["longest"] = _duration(backoff["cap"], f"{at}.backoff.cap")
-    if strategy.get("expression"):
-        found["when"] = expressions.expression(strategy["expression"], f"{at}.expression")
-    return found
-
-
-def _run_fields(given: Json) -> Json:
-    """Return what a workflow says about its run as a whole."""
-    found: Json = {}
-    if given.get("parallelism"):
-        found["parallelism"] = int(given["parallelism"])
-    if given.get("activeDeadlineSeconds"):
-        found["timeout"] = _duration(given["activeDeadlineSeconds"], "spec.activeDeadlineSeconds")
-    if given.get("podPriorityClassName"):
-        found["priorityClassName"] = given["podPriorityClassName"]
-    if given.get("serviceAccountName"):
-        found["serviceAccountName"] = given["serviceAccountName"]
-    if given.get("shutdown"):
-        found["desired"] = "Stopped"
-    elif given.get("suspend"):
-        found["desired"] = "Suspended"
-    return found
+def _limit(given: Any, at: str) -> str:
+    """Return how long a step may run, which an input may say."""
+    text = str(given).strip()
+    if not re.fullmatch(r"\{\{inputs\.parameters\.[^{}]+\}\}", text):
+        return seconds(given, at)
+    return expressions.text(text, at)

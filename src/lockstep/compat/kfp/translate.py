@@ -183,7 +183,8 @@ def _inputs(component: Json) -> Json:
     for kind in ("parameters", "artifacts"):
         for name, one in (given.get(kind) or {}).items():
             if one.get("isOptional") or "defaultValue" in one:
-                defaults[name] = typed(one.get("defaultValue"), one.get("parameterType"))
+                value = typed(one.get("defaultValue"), one.get("parameterType"))
+                defaults[name] = placeholders.literal(value) if isinstance(value, str) else value
             else:
                 inputs.append(name)
     return {"inputs": inputs, "defaults": defaults}

@@ -7,6 +7,7 @@ A table is a YAML list, tried from its first entry on::
       python: /opt/sklearn                   # a virtual environment; the node's own when left out
       user: nobody                           # name or number; the node's own when left out
       env: {OMP_NUM_THREADS: "1"}
+      mounts: {/argosay: /opt/argosay}       # what the image has there, and where it is here
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Image(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     python: str = ""
     user: str | int | None = None
     env: dict[str, str] = {}
+    mounts: dict[str, str] = {}
 
     @property
     def uid(self) -> int | None:
@@ -60,6 +62,8 @@ class Entry:
     env: Mapping[str, str] = field(default_factory=dict)
     mounts: Mounts = ()
     """Directories that its user could not reach otherwise, and where they are put."""
+    files: bool = False
+    """Whether the table says what files it has: they are there whatever command is run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,8 @@ def _entry(one: Image) -> Entry:
         own = _own_python(one.uid)
     python, env, mounts = own
     command = [part.replace("{python}", python) for part in one.command]
-    return Entry(command, one.uid, {**env, **one.env}, mounts)
+    theirs = tuple((here, place) for place, here in one.mounts.items())
+    return Entry(command, one.uid, {**env, **one.env}, (*mounts, *theirs), bool(theirs))
 
 
 def _own_python(uid: int | None) -> tuple[str, dict[str, str], Mounts]:

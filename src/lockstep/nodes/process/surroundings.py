@@ -63,7 +63,8 @@ class Surroundings:
 
     def image(self, container: Container) -> Entry | None:
         """Return what the image of *container* stands for, where the container needs that."""
-        return None if container.command else self.images.find(container.image)
+        found = self.images.find(container.image)
+        return found if found is not None and (found.files or not container.command) else None
 
     def environment(self, hostname: str, home: str, gpus: Iterable[int]) -> dict[str, str]:
         """Return the variables that every container gets: a clean set, none of the node's own."""

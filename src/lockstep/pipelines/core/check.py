@@ -45,6 +45,9 @@ def _template(spec: PipelineRunSpec, template: Template, at: str) -> Iterator[Pr
     if len(parts) > 1:
         yield Problem(at, ", ".join(parts), "a template is only one of these")
     yield from _compiled(template.outputs, f"{at}.outputs")
+    yield from _compiled(template.defaults, f"{at}.defaults")
+    for number, lock in enumerate(template.locks):
+        yield from _compiled(lock.name, f"{at}.locks[{number}].name")
     if template.graph is not None:
         yield from _graph(spec, template.graph, f"{at}.graph")
     if template.pod is not None:
@@ -73,9 +76,11 @@ def _pod(pod: PodStep, at: str) -> Iterator[Problem]:
         for number, one in enumerate(files):
             where = f"{at}.{kind}[{number}].path"
             yield from _compiled(one.path, where)
-            if not _shared(one.path, pod.shared):
+            if kind == "outputs" and not _shared(one.path, [*pod.shared, *_mounted(pod)]):
                 below = ", ".join(pod.shared) or "pod.shared, which is empty"
                 yield Problem(where, one.path, f"must lie below one of {below}")
+    for number, patch in enumerate(pod.patch):
+        yield from _compiled(patch, f"{at}.patch[{number}]")
     for number, fetch in enumerate(pod.fetch):
         yield from _compiled(fetch.artifact, f"{at}.fetch[{number}].artifact")
     seen: set[str] = set()
@@ -85,10 +90,17 @@ def _pod(pod: PodStep, at: str) -> Iterator[Problem]:
         seen.add(output.name)
 
 
+def _mounted(pod: PodStep) -> list[str]:
+    """Return where the pod's containers mount volumes of its own."""
+    containers = (pod.template.get("spec") or {}).get("containers") or []
+    mounts = [one for each in containers for one in each.get("volumeMounts") or []]
+    return [str(one.get("mountPath", "")) for one in mounts]
+
+
 def _shared(path: str, shared: list[str]) -> bool:
     if path.startswith("${{"):
         return True  # it is known only when the step starts
-    return any(path.startswith(f"{one.rstrip('/')}/") for one in shared)
+    return any(f"{path}/".startswith(f"{one.rstrip('/')}/") for one in shared)
 
 
 def _graph(spec: PipelineRunSpec, graph: Graph, at: str) -> Iterator[Problem]:
@@ -163,6 +175,7 @@ def _task(spec: PipelineRunSpec, task: Task, at: str) -> Iterator[Problem]:
     yield from _one(task.when, f"{at}.when")
     yield from _one(task.needs, f"{at}.needs")
     yield from _one(task.retry.when, f"{at}.retry.when")
+    yield from _compiled(task.timeout or "", f"{at}.timeout")
     if task.loop is not None:
         yield from _compiled(task.loop.items, f"{at}.loop.items")
     template = spec.templates.get(task.template)

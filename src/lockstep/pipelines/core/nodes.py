@@ -35,6 +35,10 @@ class Node:
     object: str = ""
     outputs: dict[str, Any] = field(default_factory=dict)
     kept_from: str = ""
+    exit_code: int | None = None
+    """Of the container that ended last, where the step is a pod."""
+    locks: list[str] = field(default_factory=list)
+    """Locks that it holds."""
     key: str = ""
     """What its result is kept under."""
     scope: Scope | None = None
@@ -49,6 +53,11 @@ class Node:
     def is_leaf(self) -> bool:
         """Return whether it runs by itself, and not as others below it."""
         return self.kind in ("Pod", "Object", "Suspend")
+
+    @property
+    def is_daemon(self) -> bool:
+        """Return whether it is over for the others once it is ready, and goes on beside them."""
+        return self.kind == "Pod" and self.template.pod is not None and self.template.pod.daemon
 
     def graph(self) -> Node | None:
         """Return the graph in which its task stands."""
@@ -69,7 +78,15 @@ class Node:
 
     def view(self) -> dict[str, Any]:
         """Return what expressions see of it."""
-        return {"state": self.phase, "outputs": self.outputs, "message": self.message}
+        return {
+            "state": self.phase,
+            "outputs": self.outputs,
+            "message": self.message,
+            "exitCode": self.exit_code or 0,
+            "id": self.id,
+            "startedAt": "" if self.started is None else timestamp.show(self.started),
+            "finishedAt": "" if self.finished is None else timestamp.show(self.finished),
+        }
 
     def status(self) -> StepStatus:
         """Return how it is doing in the words of the run's status."""
@@ -86,6 +103,8 @@ class Node:
             object=self.object,
             outputs=self.outputs,
             kept_from=self.kept_from,
+            exit_code=self.exit_code,
+            locks=self.locks,
             after=self._after(),
             item="" if self.item is None else _shown(self.item),
         )

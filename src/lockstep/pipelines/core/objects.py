@@ -11,9 +11,10 @@ from lockstep.api.model_version import MODEL_VERSIONS
 from lockstep.api.names import GROUP, QUEUE_LABEL, VERSION
 from lockstep.api.pipeline import PIPELINE_RUNS, RUN_LABEL, STEP_ANNOTATION, ObjectStep
 from lockstep.api.resource import Resource
-from lockstep.pipelines.core.engine import Engine, Seen
+from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.nodes import Node, there
 from lockstep.pipelines.core.pods import object_name
+from lockstep.pipelines.core.told import Seen
 from lockstep.pipelines.core.values import BadExpression, evaluate, render
 
 Json = dict[str, Any]
@@ -123,6 +124,11 @@ KINDS: Final[tuple[StepKind, ...]] = (
         _any("ray.io", "v1", "rayjobs", "RayJob"),
         _within("status.jobStatus", "SUCCEEDED"),
         _within("status.jobStatus", "FAILED", "STOPPED"),
+    ),
+    StepKind(
+        _any("argoproj.io", "v1alpha1", "workflows", "Workflow"),
+        _within("status.phase", "Succeeded"),
+        _within("status.phase", "Failed", "Error"),
     ),
     StepKind(
         _any("data.fluid.io", "v1alpha1", "dataloads", "DataLoad"),

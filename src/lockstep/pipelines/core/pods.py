@@ -16,7 +16,8 @@ from lockstep.api.names import (
     QUEUE_LABEL,
     SCHEDULER_NAME,
 )
-from lockstep.api.pipeline import RUN_LABEL, STEP_ANNOTATION, Output, PodStep
+from lockstep.api.pipeline import LOCKS_ANNOTATION, RUN_LABEL, STEP_ANNOTATION, Output, PodStep
+from lockstep.pipelines.core import patching
 from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.nodes import Node, there
 from lockstep.pipelines.core.values import BadExpression, render, text_of
@@ -31,6 +32,8 @@ RESULT: Final = "/lockstep-result/message"
 ORDERS: Final = "LOCKSTEP_FILES"
 _STATE: Final = "/lockstep-state"
 _VOLUME: Final = "lockstep-shared"
+_SEATS: Final = "/lockstep-seats"
+"""Where the fetcher finds the places of files that are put over single paths."""
 UPLOAD_SECONDS: Final = 3600
 """How long outputs may take to reach the store once the step's containers have ended."""
 _REQUESTS: Final = {"requests": {"cpu": "10m", "memory": "32Mi"}}
@@ -79,6 +82,8 @@ def build(engine: Engine, node: Node) -> Json:
     meta, spec = template.get("metadata") or {}, copy.deepcopy(template.get("spec") or {})
     if not isinstance(spec, dict) or not spec.get("containers"):
         raise BadExpression(f"template {node.task.template}: pod.template.spec needs containers")
+    for patch in step.patch:
+        spec = patching.merged(spec, patching.read(text_of(render(patch, seen, _escaped))))
     for container in spec["containers"]:
         for field in ("command", "args"):
             if field in container:
@@ -92,6 +97,8 @@ def build(engine: Engine, node: Node) -> Json:
     if node.task.gang and node.attempt == 0:
         gang, size = _gang(engine, node)
         labels[GANG_LABEL], annotations[GANG_SIZE_ANNOTATION] = gang, str(size)
+    if locks := engine.locks_of(node):
+        annotations[LOCKS_ANNOTATION] = json.dumps(locks)
     name = object_name(engine.run.name, engine.run.uid, node.id, node.attempt)
     return {
         "metadata": {"name": name, "labels": labels, "annotations": annotations},
@@ -142,23 +149,58 @@ def _add_files(engine: Engine, node: Node, step: PodStep, spec: Json, seen: Json
         {"name": _VOLUME, "mountPath": path, "subPath": f"d{number}"}
         for number, path in enumerate(step.shared)
     ]
+    seats = _seats(fetched, spec["containers"], step.shared)
+    theirs = _mounts_around([one["path"] for one in (*fetched, *results)], spec["containers"])
     volumes = [
         *(spec.get("volumes") or []),
         {"name": _VOLUME, "emptyDir": {}},
         {"name": "lockstep-state", "emptyDir": {}},
     ]
     for container in spec["containers"]:
-        container["volumeMounts"] = [*(container.get("volumeMounts") or []), *mounts]
+        container["volumeMounts"] = [*(container.get("volumeMounts") or []), *mounts, *seats]
     env = _store(engine)
     helpers = []
     if fetched:
-        helpers.append(_helper(FETCHER, "fetch", {"fetch": fetched}, env, mounts))
+        inside = [{"name": _VOLUME, "mountPath": _SEATS, "subPath": "seats"}] if seats else []
+        own = [*mounts, *inside, *theirs]
+        helpers.append(_helper(FETCHER, "fetch", {"fetch": fetched}, env, own))
     if results:
-        keeper = _helper(KEEPER, "keep", {"outputs": results}, env, mounts)
+        keeper = _helper(KEEPER, "keep", {"outputs": results}, env, [*mounts, *theirs])
         helpers.append(keeper | _as_sidecar())
         spec["terminationGracePeriodSeconds"] = UPLOAD_SECONDS
     spec["initContainers"] = [*helpers, *(spec.get("initContainers") or [])]
     spec["volumes"] = volumes
+
+
+def _seats(fetched: list[Json], containers: list[Json], shared: list[str]) -> list[Json]:
+    """Send what is fetched to no shared directory to a place of its own; return its mounts.
+
+    Each is then put over its path alone: nothing else of the image is hidden.
+    """
+    found: list[Json] = []
+    places = [*shared, *(str(m["mountPath"]) for m in _mounts_of(containers))]
+    for number, one in enumerate(fetched):
+        path = one["path"]
+        if any(path.startswith(f"{place.rstrip('/')}/") for place in places):
+            continue
+        one["path"] = f"{_SEATS}/{number}"
+        seat = f"seats/{number}"
+        found.append({"name": _VOLUME, "mountPath": path, "subPath": seat, "readOnly": False})
+    return found
+
+
+def _mounts_of(containers: list[Json]) -> list[Json]:
+    return [one for container in containers for one in container.get("volumeMounts") or []]
+
+
+def _mounts_around(paths: list[str], containers: list[Json]) -> list[Json]:
+    """Return the mounts of the step's own volumes in which *paths* lie, each place once."""
+    found: dict[str, Json] = {}
+    for mount in _mounts_of(containers):
+        place = str(mount["mountPath"]).rstrip("/")
+        if any(path == place or path.startswith(f"{place}/") for path in paths):
+            found.setdefault(place, {**mount, "readOnly": False})
+    return [*found.values()]
 
 
 def _as_sidecar() -> Json:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from lockstep.api.pipeline import PipelineRun, PipelineRunStatus, StepStatus
+from lockstep.api.pipeline import PipelineRun, PipelineRunStatus, StepStatus, Template
 from lockstep.api.wire import convert, to_builtins
 from lockstep.pipelines.core.engine import Engine
 
@@ -45,14 +45,22 @@ def records(run: PipelineRun) -> dict[str, StepStatus]:
     known = steps_of(run.status)
     if run.spec.retries <= run.status.retries:
         return known
-    return {name: _again(one) for name, one in known.items()}
+    return {name: _again(one, run.spec.templates.get(one.template)) for name, one in known.items()}
 
 
-def _again(one: StepStatus) -> StepStatus:
+def _again(one: StepStatus, template: Template | None) -> StepStatus:
+    daemon = template is not None and template.pod is not None and template.pod.daemon
+    if one.phase == "Succeeded" and one.kind == "Pod" and daemon:
+        # Its pod went with the graph around it.
+        return _tried(one)
     if one.phase in ("Succeeded", "Waiting", "Skipped", "Omitted"):
         return one if one.phase == "Succeeded" else replace(one, phase="Waiting")
     if one.kind in ("Graph", "Loop", "Values"):
         return replace(one, phase="Waiting", finished_at=None)
+    return _tried(one)
+
+
+def _tried(one: StepStatus) -> StepStatus:
     # A further try has a name of its own, and the retries of the step count anew.
     tries = one.attempt + 1
     return replace(
@@ -64,6 +72,8 @@ def _again(one: StepStatus) -> StepStatus:
         finished_at=None,
         message="",
         outputs={},
+        exit_code=None,
+        locks=[],
     )
 
 

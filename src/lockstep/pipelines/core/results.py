@@ -8,9 +8,9 @@ import zlib
 from typing import Any, Final
 
 from lockstep.api.core import ContainerStatus, Pod
-from lockstep.pipelines.core.engine import Seen
 from lockstep.pipelines.core.nodes import there
 from lockstep.pipelines.core.pods import FETCHER, KEEPER
+from lockstep.pipelines.core.told import Seen
 
 LARGEST: Final = 1 << 20
 """Most bytes of a step's results."""
@@ -32,7 +32,8 @@ def of_pod(pod: Pod, *, has_outputs: bool) -> Seen:
         return Seen("Running", "its pod is being deleted")
     started = any(one.state.running or one.state.terminated for one in status.container_statuses)
     if started:
-        return Seen("Running")
+        ready = all(one.ready for one in status.container_statuses)
+        return Seen("Running", address=status.pod_ip if ready else "")
     return Seen("Pending", _why_waiting(pod))
 
 

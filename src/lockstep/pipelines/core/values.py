@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from lockstep.pipelines.core import jsonpath
+
 if TYPE_CHECKING:
     from cel import Program
 
@@ -21,6 +23,8 @@ _TASK: Final = re.compile(r"\btasks(?:\.([A-Za-z_]\w*)|\[\s*(?:'([^']*)'|\"([^\"
 _LOOP: Final = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(")
 LENGTH: Final = 16384
 """Most characters of an expression."""
+SEQUENCE: Final = 10_000
+"""Most items of a sequence of numbers."""
 _COST: Final = 4_000_000.0
 
 
@@ -170,6 +174,11 @@ def _functions(program: Program) -> dict[str, Any]:
         "toText": text_of,
         "present": _present,
         "mounted": _mounted,
+        "listed": _listed,
+        "sequence": _sequence,
+        "together": _together,
+        "perItem": _per_item,
+        "jsonpath": jsonpath.find,
     }
     return {name: have[name] for name in program.functions() if name in have}
 
@@ -200,6 +209,48 @@ def _mounted(uri: str) -> str:
     """Return where the files of a store lie in a container: s3://B/K is /s3/B/K, gs:// /gcs/."""
     scheme, _, rest = uri.partition("://")
     return f"/{'gcs' if scheme == 'gs' else scheme}/{rest}"
+
+
+def _listed(value: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a map as a list of names and values."""
+    return [{"name": name, "value": value[name]} for name in sorted(value)]
+
+
+def _together(value: Any) -> Any:
+    """Return the results of a loop, those that are JSON as such; what is no list as it is."""
+    return [_json_or_text(one) for one in value] if isinstance(value, list) else value
+
+
+def _json_or_text(value: Any) -> Any:
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _per_item(value: dict[str, Any]) -> Any:
+    """Return the parameters of a loop by item; those of a step as a list of names and values."""
+    own = {name: one for name, one in value.items() if name != "result"}
+    lists = {name: one for name, one in own.items() if isinstance(one, list)}
+    if not lists:
+        return _listed(own)
+    count = max(len(one) for one in lists.values())
+    return [{name: one[n] for name, one in lists.items() if n < len(one)} for n in range(count)]
+
+
+def _sequence(start: str, end: str, count: str, pattern: str) -> list[str]:
+    """Return numbers from start to end, or so many of them, each shown by a pattern as %02d."""
+    try:
+        first = int(start or 0)
+        last = int(end) if end else first + int(count or 0) - 1
+    except ValueError as error:
+        raise BadExpression(f"sequence: {error}") from error
+    if abs(last - first) > SEQUENCE:
+        raise BadExpression(f"sequence: {abs(last - first)} items; at most {SEQUENCE} may be")
+    if not end and last < first:
+        return []
+    step = 1 if last >= first else -1
+    return [pattern % number for number in range(first, last + step, step)]
 
 
 def _number(text: Any) -> int | float:
