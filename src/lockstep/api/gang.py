@@ -47,6 +47,13 @@ class GangGroup(Wire, frozen=True):
             "nothing when they lose their place, and are the first to give it up.",
         ),
     ] = 0
+    provision: Annotated[
+        Literal["Min", "Desired"],
+        Meta(
+            description="For how many members NodePools get nodes: for the minimum, so that the "
+            "gang starts, or once it stands for all that are wanted, as far as there are nodes."
+        ),
+    ] = "Min"
     selector: Annotated[
         LabelSelector | None,
         Meta(

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from lockstep.api.names import GPU, GPU_CARDS
 from lockstep.api.quantity import to_int
+from lockstep.api.spot import SPOT_SUFFIX
 from lockstep.api.training import Role, TrainingJob
 
 Json = dict[str, Any]
@@ -39,6 +40,16 @@ def least(role: Role) -> int:
 def most(role: Role) -> int:
     """Return the most pods that the role can use."""
     return role.replicas if role.max is None else role.max
+
+
+def on_spot(job: TrainingJob, role: Role, index: int) -> bool:
+    """Say whether the pod of *index* is one of those beyond the least that stand on spot nodes."""
+    return job.spec.spot == "AboveMin" and place(role, index) >= least(role)
+
+
+def group_of(job: TrainingJob, role: Role, index: int) -> str:
+    """Return the gang's group that the pod of *index* belongs to."""
+    return role.name + SPOT_SUFFIX if on_spot(job, role, index) else role.name
 
 
 def elastic(role: Role) -> bool:

@@ -16,6 +16,7 @@ from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.names import API_VERSION, GROUP, VERSION
 from lockstep.api.parallelism import Parallelism
 from lockstep.api.resource import Resource
+from lockstep.api.spot import SpotUse
 from lockstep.api.wire import Wire
 
 FrameworkName = Literal[
@@ -232,6 +233,14 @@ class TrainingJobSpec(Wire, frozen=True):
         str,
         Meta(description="NodePolicy by which nodes are filled; the queue's when left out."),
     ] = ""
+    spot: Annotated[
+        SpotUse,
+        Meta(
+            description="Use of spot nodes, which their cloud may take back. Allowed: as of any "
+            "other. AboveMin: the min of each role keeps off them, its pods beyond stand on them "
+            "alone, and NodePools get them once the job runs. Never: all pods keep off."
+        ),
+    ] = "Allowed"
     parallelism: Annotated[
         Parallelism, Meta(description="How its ranks are split; they are laid out by that.")
     ] = Parallelism()

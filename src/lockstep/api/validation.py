@@ -19,12 +19,14 @@ from lockstep.api.roles import (
     containers,
     gpus,
     launched,
+    least,
     most,
     pod_name,
     processes,
     ranked,
     world_size,
 )
+from lockstep.api.spot import SPOT_SUFFIX, selectable
 from lockstep.api.training import Identity, Role, TrainingJob
 
 _DNS_LABEL: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -48,7 +50,7 @@ class Problem:
 def problems(job: TrainingJob) -> list[Problem]:
     """Return what is wrong with *job* across its fields; nothing when it can run."""
     found = [*_name(job), *_queue(job), *_duplicates(job), *_after(job), *_success(job)]
-    found += _order(job)
+    found += [*_order(job), *_spot(job)]
     for i, role in enumerate(job.spec.roles):
         at = f"spec.roles[{i}]"
         found += [*_sizes(role, at), *_host_names(job, role, at), *_identity(job, role, at)]
@@ -128,6 +130,32 @@ def _order(job: TrainingJob) -> Iterator[Problem]:
             if name not in before:
                 at = f"spec.recovery.rules[{i}].roles"
                 yield Problem(at, name, f"must be roles of the job: {', '.join(before)}")
+
+
+def _spot(job: TrainingJob) -> Iterator[Problem]:
+    """Yield what is wrong with the use of spot nodes."""
+    if job.spec.spot == "Allowed":
+        return
+    for i, role in enumerate(job.spec.roles):
+        at = f"spec.roles[{i}].template.spec.affinity"
+        if not selectable(role.template.get("spec")):
+            yield Problem(at, None, "must have nodeSelectorTerms with lists of matchExpressions")
+    if job.spec.spot != "AboveMin":
+        return
+    if not any(least(role) < most(role) for role in job.spec.roles):
+        allowed = "needs a role with fewer pods in min than in replicas or max; or Allowed, Never"
+        yield Problem("spec.spot", job.spec.spot, allowed)
+    names = {role.name for role in job.spec.roles}
+    for i, role in enumerate(job.spec.roles):
+        if role.name + SPOT_SUFFIX in names:
+            allowed = f"must not be beside a role {role.name + SPOT_SUFFIX}, the name of its group"
+            yield Problem(f"spec.roles[{i}].name", role.name, allowed)
+        if job.spec.parallelism.tensor > processes(role):
+            allowed = (
+                f"must fit a pod of role {role.name} ({processes(role)} processes) with "
+                "spec.spot: AboveMin, so that a tensor group is not split between both sorts"
+            )
+            yield Problem("spec.parallelism.tensor", job.spec.parallelism.tensor, allowed)
 
 
 def _all_before(role: str, before: dict[str, list[str]]) -> set[str]:

@@ -159,7 +159,7 @@ def _other_seats(
     job = seen.job
     if gathering.outgrown(seen, status, roster):
         return status
-    if not roster.standby and not cond.holds(status, cond.RESTARTING):
+    if not roster.standby and cond.holds(status, cond.RUNNING):
         return None
     ready = seating.ready(roster.standing, told, status)
     return seating.larger(job, status, ready) or seating.smaller(

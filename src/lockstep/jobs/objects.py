@@ -6,6 +6,8 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec import structs
+
 from lockstep.api import duration
 from lockstep.api.core import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from lockstep.api.gang import GANGS, Gang, GangGroup, GangSpec
@@ -28,8 +30,9 @@ from lockstep.api.names import (
     SIMULATED_LABEL,
     SIZE_ANNOTATION,
 )
-from lockstep.api.roles import launched, least, processes, ranked
+from lockstep.api.roles import group_of, launched, least, on_spot, processes, ranked
 from lockstep.api.simulated import send_to_simulated
+from lockstep.api.spot import SPOT_SUFFIX, keep
 from lockstep.api.training import Role, TrainingJob
 from lockstep.api.wire import to_builtins
 from lockstep.jobs import devices, failures, launcher, ssh
@@ -67,6 +70,8 @@ def pod(
         spec["priorityClassName"] = job.spec.priority_class_name
     if job.spec.simulated:
         send_to_simulated(spec)
+    if job.spec.spot != "Allowed":
+        keep(spec, on_spot=on_spot(job, member.role, member.index))
     framework.shape(job, member, spec)
     fill_in(spec)
     if job.spec.ssh and not framework.logs_in and not framework.ssh_files(job):
@@ -129,17 +134,7 @@ def gang_spec(job: TrainingJob) -> GangSpec:
     split = job.spec.parallelism if job.spec.parallelism.stated else None
     begun = open_roles(job)
     return GangSpec(
-        groups=[
-            GangGroup(
-                name=role.name,
-                min=least(role) if role.name in begun else 0,
-                desired=_desired(job, role) if role.name in begun else None,
-                spares=_spares(job) if role.name in begun else 0,
-                topology=role.topology,
-                processes=_ranks(job, role) if split is not None else None,
-            )
-            for role in job.spec.roles
-        ],
+        groups=[g for role in job.spec.roles for g in _groups(job, role, role.name in begun)],
         parallelism=split,
         node_policy=job.spec.node_policy,
         strategy=job.spec.strategy,
@@ -150,10 +145,26 @@ def gang_spec(job: TrainingJob) -> GangSpec:
     )
 
 
-def _desired(job: TrainingJob, role: Role) -> int | None:
-    """Return how many pods of the role are wanted, spares too, where fewer can start."""
-    wanted = role.replicas + _spares(job)
-    return wanted if wanted > least(role) else None
+def _groups(job: TrainingJob, role: Role, begun: bool) -> list[GangGroup]:
+    """Return the group of a role; two where its pods beyond the least stand on spot nodes."""
+    least_, spares = (least(role), _spares(job)) if begun else (0, 0)
+    extra = role.replicas + spares - least_ if begun else 0
+    group = GangGroup(
+        name=role.name,
+        min=least_,
+        desired=least_ + extra if extra else None,
+        spares=spares,
+        topology=role.topology,
+        processes=_ranks(job, role) if job.spec.parallelism.stated else None,
+    )
+    if job.spec.spot != "AboveMin" or not extra:
+        return [group]
+    return [
+        structs.replace(group, desired=None, spares=0),
+        structs.replace(
+            group, name=role.name + SPOT_SUFFIX, min=0, desired=extra, provision="Desired"
+        ),
+    ]
 
 
 def _spares(job: TrainingJob) -> int:
@@ -236,7 +247,7 @@ def meta(job: TrainingJob, name: str) -> Json:
 def _member_labels(job: TrainingJob, member: Member) -> dict[str, str]:
     return {
         GANG_LABEL: job.metadata.name,
-        GANG_GROUP_LABEL: member.role.name,
+        GANG_GROUP_LABEL: group_of(job, member.role, member.index),
         ROLE_LABEL: member.role.name,
         INDEX_LABEL: str(member.index),
         ATTEMPT_LABEL: str(job.status.attempt),

@@ -66,8 +66,13 @@ def ready(
 
 
 def smaller_at(job: TrainingJob, status: TrainingJobStatus) -> float | None:
-    """Return when the others may go on without the pods that have no place; None for never."""
+    """Return when the others may go on without the pods that have no place; None for never.
+
+    That is so at the first start, too: pods beyond the least may find no node for long.
+    """
     since = cond.since(status, cond.RESTARTING, True)
+    if since is None and not cond.holds(status, cond.RUNNING):
+        since = cond.since(status, cond.PLACED, True)
     if len(job.spec.roles) != 1 or not launched(job) or since is None:
         return None
     return since + SMALLER_AFTER

@@ -76,6 +76,17 @@ def test_every_object_ends_with_its_job() -> None:
         (job(role(replicas=4, min=2, max=8)), [{"name": "worker", "min": 2, "desired": 4}]),
         (job(role(replicas=2, min=2, max=8)), [{"name": "worker", "min": 2}]),
         (
+            job(role(replicas=4, min=2, max=8), spot="AboveMin"),
+            [
+                {"name": "worker", "min": 2},
+                {"name": "worker-spot", "min": 0, "desired": 2, "provision": "Desired"},
+            ],
+        ),
+        (
+            job(role(replicas=2, min=2, max=8), spot="AboveMin"),
+            [{"name": "worker", "min": 2}],
+        ),
+        (
             job(role(topology={"required": "leaf"}), role("ps", 1), framework="plain"),
             [
                 {"name": "worker", "min": 2, "topology": {"required": "leaf"}},
@@ -186,3 +197,28 @@ def test_a_container_without_an_image_stays_on_nodes_that_need_none() -> None:
     (term,) = spec["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
     assert [one["key"] for one in term["matchExpressions"]] == ["zone", "lockstep.dev/node"]
     assert "affinity" not in built(job())["spec"]
+
+
+OWN = {"key": "zone", "operator": "In", "values": ["a"]}
+
+
+@pytest.mark.parametrize(
+    ("index", "operator", "terms"), [(0, "NotIn", 1), (1, "NotIn", 1), (2, "In", 6)]
+)
+def test_pods_beyond_the_minimum_stand_on_spot_nodes_alone(
+    index: int, operator: str, terms: int
+) -> None:
+    required = {"nodeSelectorTerms": [{"matchExpressions": [OWN]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    template = role(replicas=3, min=2, max=4)
+    template["template"]["spec"]["affinity"] = affinity
+    given = job(template, spot="AboveMin")
+    everyone = members(given)
+    pod = objects.pod(given, FRAMEWORKS["pytorch"], everyone[index], everyone)
+    (said,) = pod["spec"]["affinity"]["nodeAffinity"].values()
+    found = [term["matchExpressions"] for term in said["nodeSelectorTerms"]]
+    assert len(found) == terms
+    assert all(one[0] == OWN for one in found)
+    assert {expression["operator"] for one in found for expression in one[1:]} == {operator}
+    group = "worker-spot" if index == 2 else "worker"
+    assert pod["metadata"]["labels"]["lockstep.dev/gang-group"] == group

@@ -195,3 +195,23 @@ def test_taints_that_give_notice(key: str, known: bool) -> None:
         Node,
     )
     assert notice_of(node) == (key if known else "")
+
+
+def test_a_job_starts_smaller_where_the_rest_finds_no_place() -> None:
+    world = FakeCluster(job(role(replicas=3, min=2)))
+    world.settle()
+    for name in (POD(0), POD(1)):
+        spec = structs.replace(world.pods[name].spec, node_name="node-1")
+        world.pods[name] = structs.replace(world.pods[name], spec=spec)
+    world.start()
+    world.settle()
+    for name in (POD(0), POD(1)):
+        world.report(name, "Ready")
+    world.settle()
+    assert (world.world().phase, status(world).generation) == ("Gather", 1)
+    world.now += SMALLER_AFTER + 1
+    world.settle()
+    for name in (POD(0), POD(1)):
+        world.report(name, "Ready")
+    world.settle()
+    assert (world.world().phase, set(world.world().ranks)) == ("Run", {POD(0), POD(1)})

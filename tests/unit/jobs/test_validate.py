@@ -56,3 +56,36 @@ def test_a_port_must_be_one(port: str) -> None:
     assert [p.given for p in problems(job(role(env={"MASTER_PORT": port})))] == [
         f"MASTER_PORT={port}"
     ]
+
+
+def _affine(value: Any) -> Any:
+    found = role()
+    found["template"]["spec"]["affinity"] = {"nodeAffinity": value}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "words"),
+    [
+        (job(spot="AboveMin"), "spec.spot", "needs a role with fewer pods in min"),
+        (
+            job(role(min=1, replicas=2), role("worker-spot"), framework="plain", spot="AboveMin"),
+            "spec.roles[0].name",
+            "must not be beside a role worker-spot",
+        ),
+        (
+            job(role(min=1, gpus=4), spot="AboveMin", parallelism={"tensor": 8}),
+            "spec.parallelism.tensor",
+            "must fit a pod of role worker (4 processes)",
+        ),
+        (
+            job(_affine([]), spot="Never"),
+            "spec.roles[0].template.spec.affinity",
+            "must have nodeSelectorTerms",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_use_of_spot_is_named(given: Any, field: str, words: str) -> None:
+    (found,) = problems(given)
+    assert found.field == field
+    assert words in found.allowed

@@ -12,18 +12,10 @@ from lockstep.api import names, quantity, timestamp
 from lockstep.api.core import Node, Pod
 from lockstep.api.devices import Device
 from lockstep.api.gang import Gang
+from lockstep.api.spot import SPOT_LABELS
 from lockstep.insight.history.records import Claim, NodeSpan, Purpose
 
 OVER: Final = ("Succeeded", "Failed")
-SPOT_LABELS: Final = {
-    "lockstep.dev/spot": "true",
-    "karpenter.sh/capacity-type": "spot",
-    "eks.amazonaws.com/capacityType": "SPOT",
-    "cloud.google.com/gke-spot": "true",
-    "cloud.google.com/gke-preemptible": "true",
-    "kubernetes.azure.com/scalesetpriority": "spot",
-}
-"""By which labels clouds say that a node may be taken back."""
 
 
 def node_span(node: Node, since: float) -> NodeSpan | None:

@@ -1,15 +1,16 @@
 """Which nodes to get for the gangs that wait, in the order of their queues. Pure.
 
 Gang by gang: what fits the nodes that are there or on their way needs none; for the others the
-cheapest nodes are looked for that let all of the gang start. Each gang that is served takes its
-place before the next one is looked at, in the tables and in the accounts of its queue, so that
-room, quota and budget are given out once.
+cheapest nodes are looked for that let all of the gang start. A gang that stands gets nodes for
+those of its members beyond the minimum for which it says so, as many as there may be. Each gang
+that is served takes its place before the next one is looked at, in the tables and in the accounts
+of its queue, so that room, quota and budget are given out once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from lockstep.api import duration, timestamp
 from lockstep.pools.core.budgets import QueueBudgets
@@ -21,6 +22,7 @@ from lockstep.scheduler.core.cycle.pending_queue import PendingQueue, equivalenc
 from lockstep.scheduler.core.cycle.queue_order import QueueOrder
 from lockstep.scheduler.core.model.decisions import Placement
 from lockstep.scheduler.core.model.workload import Workload, WorkloadKey
+from lockstep.scheduler.core.packing.packing import Quota
 from lockstep.scheduler.core.placement import admission
 from lockstep.scheduler.core.placement.problem import Problem, ProblemCache
 from lockstep.scheduler.core.state.cluster import Cluster
@@ -144,6 +146,7 @@ class _Planner:
         if problem is None or workload.key in self._busy or self._served_otherwise(workload):
             return True
         if not any(quota.need for quota in problem.needs):
+            self._extend(workload, problem)
             return True
         problem = problem.least
         placement = self._place(workload, problem)
@@ -154,6 +157,10 @@ class _Planner:
             return True
         if admission.over_quota(self._cluster, workload, problem) is not None:
             return False
+        return self._buy(workload, problem)
+
+    def _buy(self, workload: Workload, problem: Problem) -> bool:
+        """Get the nodes that let a workload start; return whether there are such."""
         chosen = self._choose(workload, problem)
         if chosen is None:
             return False
@@ -164,6 +171,20 @@ class _Planner:
             self._take(pool, slots, workload)
         self._settle(workload, chosen.placement)
         return True
+
+    def _extend(self, workload: Workload, problem: Problem) -> None:
+        """Get nodes for members that a workload which stands can do without; half where not all."""
+        for quotas in _beyond(workload, problem):
+            wanted = replace(problem, needs=quotas)
+            placement = self._place(workload, wanted)
+            if placement is not None:
+                self._settle(workload, placement)
+                return
+            if admission.over_quota(self._cluster, workload, wanted) is None and self._buy(
+                workload, wanted
+            ):
+                self._found.refused.pop(workload.key, None)
+                return
 
     def _place(self, workload: Workload, problem: Problem) -> Placement | None:
         rows = self._offers.mask(self._there)
@@ -233,6 +254,21 @@ class _Planner:
                 self._found.shared.setdefault(workload.key, set()).add(slot)
             if node in self._standing:
                 self._found.needed.add(node)
+
+
+def _beyond(workload: Workload, problem: Problem) -> Iterator[list[Quota]]:
+    """Yield the members to get nodes for beyond the minimum: all of them, half, and so on to one.
+
+    A gang whose ranks are placed in bundles of several pods gets none: one part of a bundle is no
+    use.
+    """
+    groups = workload.pod_groups
+    if len(groups) != len(problem.needs) or any(bundle > 1 for bundle in problem.bundles):
+        return
+    counts = [group.want if group.group.provisioned else 0 for group in groups]
+    while any(counts):
+        yield [Quota(count, count) for count in counts]
+        counts = [count // 2 for count in counts]
 
 
 def pools_of(purchases: Iterable[Purchase], key: WorkloadKey) -> dict[str, int]:

@@ -72,13 +72,13 @@ def next_end(pool: Pool, now: float) -> float | None:
 
 
 def _waits(cluster: Cluster, holder: PoolHolder) -> bool:
-    """Return whether a gang has not got all that it needs yet."""
+    """Return whether a gang has not got all yet for which it is to have nodes."""
     workload = cluster.workloads.get(key_of(holder))
     if workload is None or workload.uid != holder.uid:
         return False
     if workload.over or workload.failed:
         return False
-    return any(group.need for group in workload.pod_groups)
+    return any(group.lacks for group in workload.pod_groups)
 
 
 def holder_of(workload: Workload) -> PoolHolder:

@@ -30,6 +30,8 @@ class GroupSpec:
     """Of the devices of members that say nothing of it themselves."""
     spares: int = 0
     """Of the members desired, how many stand by: the last of them."""
+    provisioned: bool = False
+    """Whether nodes are got for all members desired, not for the minimum alone."""
 
     def has(self, labels: dict[str, str], *, only: bool) -> bool:
         """Return whether a pod with these labels belongs to the group; *only* one takes all."""
@@ -65,6 +67,11 @@ class PodGroup(Generic[M]):
     def missing(self) -> int:
         """Return how many of the needed members do not exist yet or are held back by gates."""
         return max(0, self.need - len(self.pending))
+
+    @property
+    def lacks(self) -> int:
+        """Return for how many members nodes are to be got."""
+        return self.want if self.group.provisioned else self.need
 
     @property
     def standing_by(self) -> list[M]:
@@ -113,6 +120,7 @@ def groups_of(gang: Gang | None, *, alone: bool) -> tuple[list[GroupSpec], str]:
                 group.processes,
                 stated if group.alignment is None else Alignment.asked(group.alignment),
                 group.spares,
+                group.provision == "Desired",
             )
         )
     return groups, "; ".join(problems)
