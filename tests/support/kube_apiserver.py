@@ -47,6 +47,9 @@ LEFT_BEHIND = (
         for plural in ("nodehealths", "nodepools", "teams", "queues", "topologies")
     ),
     *(f"/api/v1/{DEFAULT}/{plural}" for plural in ("pods", "configmaps", "secrets", "events")),
+    f"/apis/resource.k8s.io/v1/{DEFAULT}/resourceclaims",
+    "/apis/resource.k8s.io/v1/resourceslices",
+    "/apis/resource.k8s.io/v1/deviceclasses",
     f"/api/v1/{DEFAULT}/services?labelSelector={names.JOB_LABEL}",
     *(f"{group}?labelSelector={names.JOB_LABEL}" for group in _OF_LAUNCHERS),
     "/api/v1/nodes",

@@ -149,6 +149,12 @@ class PodClaimStatus(Wire, frozen=True):
     resource_claim_name: str = ""
 
 
+class SchedulingGroup(Wire, frozen=True):
+    """The PodGroup of Kubernetes that a pod belongs to."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Wire, frozen=True):
     """The scheduling view of a pod's spec."""
 
@@ -166,6 +172,7 @@ class PodSpec(Wire, frozen=True):
     scheduling_gates: list[SchedulingGate] = []
     volumes: list[PodVolume] = []
     resource_claims: list[PodClaim] = []
+    scheduling_group: SchedulingGroup | None = None
     restart_policy: str = "Always"
     hostname: str = ""
     subdomain: str = ""

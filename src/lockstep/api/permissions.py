@@ -288,11 +288,13 @@ _PIPELINES: Final[Rules] = (
 FOREIGN: Final[Mapping[str, str]] = {
     "batch": "jobs",
     "batch.volcano.sh": "jobs",
+    "flow.volcano.sh": "jobflows",
     "jobset.x-k8s.io": "jobsets",
     "kai.alibabacloud.com": "trainingjobs",
     "kubeflow.org": "jaxjobs mpijobs paddlejobs pytorchjobs tfjobs workspaces xgboostjobs",
     "kubeflow.tkestack.io": "jupytergateways jupyterkernels jupyterkernelspecs jupyternotebooks",
     "kueue.x-k8s.io": "clusterqueues cohorts localqueues resourceflavors",
+    "scheduling.k8s.io": "podgroups",
     "scheduling.run.ai": "podgroups queues",
     "scheduling.volcano.sh": "podgroups queues",
     "scheduling.x-k8s.io": "podgroups",
@@ -302,6 +304,7 @@ FOREIGN: Final[Mapping[str, str]] = {
 BUILT_IN: Final = ("batch",)
 """Groups of them that have no definition to ask for."""
 LOOKED_UP: Final[Mapping[str, str]] = {
+    "flow.volcano.sh": "jobtemplates",
     "kubeflow.org": "workspacekinds",
     "kubeflow.tkestack.io": "jupyterkerneltemplates",
     "trainer.kubeflow.org": "clustertrainingruntimes trainingruntimes",
@@ -310,9 +313,11 @@ LOOKED_UP: Final[Mapping[str, str]] = {
 SCALERS: Final[Mapping[str, str]] = {"kai.alibabacloud.com": "scaleins scaleouts"}
 """Kinds that change others."""
 _STAY: Final = (
+    "flow.volcano.sh",
     "kai.alibabacloud.com",
     "kubeflow.tkestack.io",
     "kueue.x-k8s.io",
+    "scheduling.k8s.io",
     "scheduling.run.ai",
     "scheduling.volcano.sh",
     "scheduling.x-k8s.io",

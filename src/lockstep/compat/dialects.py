@@ -24,6 +24,7 @@ DIALECTS: Final[tuple[str, ...]] = (
     "kubeflow",
     "kueue",
     "leaderworkerset",
+    "scheduling",
     "trainer",
     "volcano",
 )

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 
+from lockstep.api.core import Pod
 from lockstep.api.names import GANG_LABEL, GANG_SIZE_ANNOTATION, QUEUE_LABEL
 from lockstep.compat.pods import local_queue
 
@@ -61,6 +62,17 @@ def gang_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
         app = labels.get("applicationId") or labels.get("yunikorn.apache.org/app-id")
         return app or annotations.get("yunikorn.apache.org/app-id", "")
     return ""
+
+
+def gang_of_pod(pod: Pod) -> str:
+    """Return the gang of a pod; empty where it has none.
+
+    What Kubernetes itself knows (``spec.schedulingGroup``) goes before all but our own label.
+    """
+    meta, group = pod.metadata, pod.spec.scheduling_group
+    if group is not None and group.pod_group_name and GANG_LABEL not in meta.labels:
+        return group.pod_group_name
+    return gang_of(meta.labels, meta.annotations)
 
 
 def members_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> int:

@@ -16,6 +16,7 @@ TRANSLATED: Final[tuple[str, ...]] = (
     "kubeflow",
     "kubernetes",
     "kueue",
+    "scheduling",
     "trainer",
     "volcano",
 )

@@ -81,6 +81,10 @@ class Source:
 
     native_name: Callable[[str, str], str] = field(default=lambda namespace, name: name)
     """What is made of it is called, given its namespace and name."""
+    names: Callable[[AnyObject], Sequence[str]] | None = None
+    """What is made of an object of which several are made; their names do not follow from its."""
+    drops: Callable[[AnyObject], bool] = field(default=lambda _: False)
+    """Whether what was made of it is deleted while it stays: it is over and wants that."""
     reads: tuple[ForeignKind, ...] = ()
     """Kinds whose objects it names; when one of them changes its own are looked at again."""
     built_in: bool = False

@@ -108,7 +108,21 @@ class ForeignController:
         # Once it is over its status stays, though what was made of it may be deleted.
         if there or not over:
             await self._tell(obj, self.source.status_of(obj, there, wrong), wrong)
+        if self.source.drops(obj):
+            await self._drop(there)
         return await self._expire(obj, there, translation.expires_after)
+
+    async def _drop(self, there: Sequence[Native]) -> None:
+        """Delete the jobs that were made of an object that stays."""
+        for meta in (one.metadata for one in there if isinstance(one, TrainingJob)):
+            with contextlib.suppress(NotFound):
+                await self.client.delete(
+                    TRAINING_JOBS,
+                    meta.name,
+                    meta.namespace,
+                    uid=meta.uid,
+                    propagation="Background",
+                )
 
     def _look(self, kind: ForeignKind, namespace: str, name: str) -> AnyObject | None:
         known = self.read[kind]
@@ -167,10 +181,12 @@ class ForeignController:
     def _made(self, obj: AnyObject) -> list[Native]:
         """Return what was made of *obj*, as far as the caches show it."""
         meta = obj.metadata
-        name = self.source.native_name(meta.namespace, meta.name)
+        several = self.source.names
+        own = self.source.native_name(meta.namespace, meta.name)
         found = (
             cache.get(meta.namespace if MADE[kind].namespaced else "", name)
             for kind, cache in self.natives.items()
+            for name in (several(obj) if several is not None else (own,))
         )
         return [one for one in found if one is not None and self._owns(obj, one.metadata)]
 

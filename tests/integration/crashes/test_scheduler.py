@@ -15,10 +15,12 @@ from tests.support.faults import Break, Fault
 from tests.support.lives import in_process
 from tests.support.scheduler import add_gang, add_nodes, pod_body
 
+from lockstep.api.claims import DEVICE_CLASSES, DRIVER, RESOURCE_CLAIMS, RESOURCE_SLICES
 from lockstep.api.core import PODS
 from lockstep.api.gang import GANGS
 from lockstep.api.names import GANG_GROUP_LABEL, GPUS_ANNOTATION
 from lockstep.api.queue import QUEUES
+from lockstep.devices.core.slices import class_of
 from lockstep.kube.client import Client
 from lockstep.kube.transport import Request
 
@@ -57,7 +59,24 @@ async def outcome(stage: Stage) -> object:
         "queues": {q.metadata.name: (q.status.pending, q.status.running) for q in queues},
         "used": {q.metadata.name: dict(q.status.used) for q in queues},
         "made": dict(stage.audit.made),
+        "claims": await _claims(stage.client),
     }
+
+
+async def _claims(client: Client) -> object:
+    """Return who uses each claim, and how many devices there are in all of them."""
+    found = (await client.list(RESOURCE_CLAIMS, "default")).items
+    devices = [
+        one.device
+        for claim in found
+        if claim.status.allocation is not None
+        for one in claim.status.allocation.devices.results
+    ]
+    assert len(set(devices)) == len(devices), "a device is in two claims"
+    users = {
+        claim.metadata.name: [user.name for user in claim.status.reserved_for] for claim in found
+    }
+    return users, len(devices)
 
 
 def _gpus(annotations: dict[str, str]) -> list[str]:
@@ -143,11 +162,37 @@ async def no_way_forward(stage: Stage) -> None:
     await client.create(PODS, pod_body("single", gpus=8))
 
 
+async def claims(stage: Stage) -> None:
+    """Three pods that claim a card each, of two."""
+    client = stage.client
+    await add_nodes(client, ["x0"], gpus=2, spine="s", leaf="x")
+    await client.create(DEVICE_CLASSES, class_of())
+    devices = [{"name": f"gpu-{i}", "attributes": {"index": {"int": i}}} for i in range(2)]
+    pool = {"name": "x0", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "nodeName": "x0", "pool": pool, "devices": devices}
+    await client.create(RESOURCE_SLICES, {"metadata": {"name": "x0"}, "spec": spec})
+    for name in ("p0", "p1", "p2"):
+        request = {"name": "r", "exactly": {"deviceClassName": DRIVER}}
+        meta = {"name": name, "namespace": "default"}
+        asked = {"metadata": meta, "spec": {"devices": {"requests": [request]}}}
+        await client.create(RESOURCE_CLAIMS, asked)
+        named = [{"name": "card", "resourceClaimName": name}]
+        await client.create(PODS, pod_body(name, gpus=0, resourceClaims=named))
+    stage.start()
+
+    async def full() -> bool:
+        pods = (await client.list(PODS, "default")).items
+        return sum(bool(pod.spec.node_name) for pod in pods) == 2
+
+    await stage.until(full, "both cards are given")
+
+
 SCENARIOS: dict[str, Callable[[Stage], Awaitable[Any]]] = {
     "everything at once": everything_at_once,
     "an elastic gang grows": growth,
     "there is too little room": scarcity,
     "a gang has to be rolled back": no_way_forward,
+    "pods claim cards": claims,
 }
 
 

@@ -132,7 +132,8 @@ class Place:
     def prepared(self) -> dict[str, list[str]]:
         """Return the variables of each prepared claim, by the file of its CDI specification."""
         found = {}
-        for file in self.kubelet.cdi.glob("*.json"):
+        files = self.kubelet.cdi.glob("*.json")
+        for file in (one for one in files if one.name != f"{DRIVER}-cards.json"):
             (device,) = json.loads(file.read_text())["devices"]
             found[file.name] = device["containerEdits"]["env"]
         return found

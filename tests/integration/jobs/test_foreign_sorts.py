@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -379,6 +380,61 @@ async def test_pods_of_a_group_start_together(cluster: Cluster, name: str) -> No
     await foreign.says(cluster, version, "PodGroup", name, lambda s: s.get("running") == 2)
     for index in (0, 1):
         await cluster.client.delete(PODS, f"{name}-{index}", "default")
+
+
+@pytest.mark.usefixtures("kinds")
+async def test_pods_of_kubernetes_own_group_start_together(cluster: Cluster) -> None:
+    version = "scheduling.k8s.io/v1beta1"
+    policy = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    await foreign.create(cluster, version, "PodGroup", "own", policy)
+
+    async def pod(index: int) -> dict[str, Any]:
+        group = {"podGroupName": "own"}
+        spec = {**template("sleep", "300")["spec"], "schedulerName": "lockstep"}
+        meta = {"name": f"own-{index}", "namespace": "default"}
+        body = {"metadata": meta, "spec": {**spec, "schedulingGroup": group}}
+        await cluster.client.create(PODS, body)
+        made = await cluster.client.get(PODS, f"own-{index}", "default")
+        return {"group": made.spec.scheduling_group}
+
+    if (await pod(0))["group"] is None:
+        await cluster.client.delete(PODS, "own-0", "default")
+        pytest.skip("this server drops schedulingGroup: its gate GenericWorkload is off")
+
+    def said(word: str) -> Callable[[Json], bool]:
+        return lambda status: [c["status"] for c in status.get("conditions", [])] == [word]
+
+    await foreign.says(cluster, version, "PodGroup", "own", said("False"))
+    assert not (await cluster.client.get(PODS, "own-0", "default")).spec.node_name
+    await pod(1)
+    await foreign.says(cluster, version, "PodGroup", "own", said("True"))
+    for index in (0, 1):
+        await cluster.client.delete(PODS, f"own-{index}", "default")
+
+
+@pytest.mark.usefixtures("kinds")
+async def test_the_steps_of_a_flow_run_one_after_the_other(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    version, log = "flow.volcano.sh/v1alpha1", tmp_path / "order"
+    for name in ("load", "train"):
+        script = template("sh", "-c", f"echo {name} >> {log}")
+        meta = {"name": name, "namespace": "default"}
+        tasks = {"tasks": [{"name": "main", "template": script}]}
+        await foreign.put(cluster, version, "JobTemplate", meta, tasks)
+    steps = [{"name": "train", "dependsOn": {"targets": ["load"]}}, {"name": "load"}]
+    flow = {"flows": steps, "jobRetainPolicy": "delete"}
+    await foreign.create(cluster, version, "JobFlow", "steps", flow)
+    over = await foreign.says(
+        cluster, version, "JobFlow", "steps", lambda s: s.get("state", {}).get("phase") == "Succeed"
+    )
+    assert over["completedJobs"] == ["steps-train", "steps-load"]
+    assert log.read_text().split() == ["load", "train"]
+
+    async def gone() -> bool:
+        return await cluster.job("steps-load") is None and await cluster.job("steps-train") is None
+
+    await eventually(gone, 60, "its jobs are deleted")
 
 
 IMPLIED: dict[str, Json] = {

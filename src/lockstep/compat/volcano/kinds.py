@@ -31,4 +31,16 @@ QUEUE: Final = ForeignKind(
     columns=(("State", "string", ".status.state"), ("Parent", "string", ".spec.parent")),
 )
 
-KINDS: Final[tuple[ForeignKind, ...]] = (JOB, PODGROUP, QUEUE)
+FLOW: Final = ForeignKind(
+    "flow.volcano.sh",
+    "v1alpha1",
+    "JobFlow",
+    "jobflows",
+    short_names=("jf",),
+    columns=(("Status", "string", ".status.state.phase"),),
+)
+TEMPLATE: Final = ForeignKind(
+    "flow.volcano.sh", "v1alpha1", "JobTemplate", "jobtemplates", short_names=("jt",)
+)
+
+KINDS: Final[tuple[ForeignKind, ...]] = (JOB, PODGROUP, QUEUE, FLOW, TEMPLATE)

@@ -13,7 +13,7 @@ from lockstep.compat.translation import Native
 
 Json = dict[str, Any]
 
-_PHASES: Final = {
+PHASES: Final = {
     "Pending": "Pending",
     "Starting": "Pending",
     "Running": "Running",
@@ -41,7 +41,7 @@ def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem
     spec = obj.spec
     total = sum(role.replicas for role in job.spec.roles)
     return {
-        "state": _state(_PHASES[job.status.phase], "", message, _changed(job) or born),
+        "state": _state(PHASES[job.status.phase], "", message, _changed(job) or born),
         "minAvailable": spec.get("minAvailable") or total,
         "pending": active - running,
         "running": running,

@@ -1,4 +1,5 @@
-"""The CDI specification by which a container runtime gives a container the devices of a claim."""
+"""The CDI specifications by which a container runtime gives a container devices: those of a claim,
+or cards that the device plugin handed out."""
 
 from __future__ import annotations
 
@@ -15,6 +16,8 @@ Json = dict[str, Any]
 VERSION: Final = "0.3.0"
 """The lowest that holds all of it: runtimes refuse what is newer than they are."""
 KIND: Final = f"{DRIVER}/claim"
+CARD_KIND: Final = f"{DRIVER}/card"
+CARDS_FILE: Final = f"{DRIVER}-cards.json"
 
 
 def file_name(uid: str) -> str:
@@ -43,9 +46,35 @@ def spec_of(uid: str, given: Mapping[str, Sequence[Card]], exists: Callable[[str
     }
 
 
+def card_device(card: Card) -> str:
+    """Return the CDI device of one card."""
+    return f"{CARD_KIND}={card.uuid}"
+
+
+def cards_spec(cards: Sequence[Card], exists: Callable[[str], bool]) -> Json:
+    """Return the specification of cards: a device for each, with its files.
+
+    Variables that name all cards of a container come from the device plugin.
+    """
+    return {
+        "cdiVersion": VERSION,
+        "kind": CARD_KIND,
+        "devices": [
+            {"name": card.uuid, "containerEdits": {"deviceNodes": nodes}}
+            for card in cards
+            if (nodes := [{"path": file} for file in files_of([card]) if exists(file)])
+        ],
+    }
+
+
+def files_of(cards: Sequence[Card]) -> list[str]:
+    """Return the device files of cards of one vendor, each once."""
+    vendor = next((one for one in VENDORS if one.name == cards[0].vendor), None)
+    shared = vendor.shared if vendor is not None else ()
+    return list(dict.fromkeys([*(file for card in cards for file in card.nodes), *shared]))
+
+
 def _edits(request: str, cards: Sequence[Card], exists: Callable[[str], bool]) -> Json:
-    vendor = next(one for one in VENDORS if one.name == cards[0].vendor)
-    files = dict.fromkeys([*(file for card in cards for file in card.nodes), *vendor.shared])
     name = re.sub(r"\W", "_", request).upper()
     edits: Json = {
         "env": [
@@ -53,7 +82,7 @@ def _edits(request: str, cards: Sequence[Card], exists: Callable[[str], bool]) -
             f"LOCKSTEP_DEVICES_{name}={','.join(card.uuid for card in cards)}",
         ]
     }
-    if nodes := [{"path": file} for file in files if exists(file)]:
+    if nodes := [{"path": file} for file in files_of(cards) if exists(file)]:
         edits["deviceNodes"] = nodes
     return edits
 

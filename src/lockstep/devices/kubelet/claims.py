@@ -19,6 +19,7 @@ from lockstep.api.claims import DRIVER, RESOURCE_CLAIMS, AllocatedDevice
 from lockstep.devices.core import cdi
 from lockstep.devices.core.model import Card
 from lockstep.devices.core.slices import by_name
+from lockstep.devices.kubelet.files import replace_file
 from lockstep.devices.kubelet.wire import dra_pb2 as wire
 from lockstep.devices.kubelet.wire import pluginregistration_pb2 as registration
 from lockstep.devices.watching import Watch
@@ -218,14 +219,6 @@ class Claims:
                 raise Refused(f"device {name} is held by pod {pod}")
             if (other := claimed.get(card.uuid, claim)) != claim:
                 raise Refused(f"device {name} is held by ResourceClaim {other}")
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Write a file as a whole: after a crash there is the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(text)
-    fresh.replace(path)
 
 
 async def _serve(

@@ -47,7 +47,14 @@ class HandingOut:
         self.claims = Claims(
             client, node, watch, kubelet=kubelet, holders=self._holders, cdi_directory=cdi or CDI
         )
-        self.plugin = Plugin(watch, names.GPU, kubelet, self._prefer, claimed=self._taken)
+        self.plugin = Plugin(
+            watch,
+            names.GPU,
+            kubelet,
+            self._prefer,
+            claimed=self._taken,
+            cdi_directory=cdi or CDI,
+        )
         self.shares = (
             SharePlugin(watch, kubelet, shares, pods=pods, claimed=self._claimed)
             if shares is not None

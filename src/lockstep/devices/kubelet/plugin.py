@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,9 @@ from typing import Any, Protocol
 import grpc
 
 from lockstep.compat.vendors import VENDORS, Vendor
+from lockstep.devices.core import cdi
 from lockstep.devices.core.model import Card, Inventory
+from lockstep.devices.kubelet.files import replace_file
 from lockstep.devices.kubelet.wire import deviceplugin_pb2 as wire
 
 log = logging.getLogger(__name__)
@@ -59,11 +62,13 @@ class Plugin:
         *,
         claimed: Callable[[], Mapping[str, str]] = dict,
         variables: Variables | None = None,
+        cdi_directory: Path | None = None,
     ) -> None:
         self._watch, self.resource = watch, resource
         self._directory = kubelet / "device-plugins"
         self._prefer, self._claimed = prefer, claimed
         self._variables = variables or _visible
+        self._cdi, self._written = cdi_directory, list[Card]()
         self._socket = self._directory / f"lockstep-{resource.replace('/', '_')}.sock"
         self._changed = asyncio.Condition()
         self._loop = asyncio.get_running_loop()
@@ -210,7 +215,29 @@ class Plugin:
             if identity in ids:
                 raise Denied(f"{self.resource} {identity} is held by {holder}")
         given = [cards[identity] for identity in ids]
-        return grant(given, self._variables(given))
+        answer = grant(given, self._variables(given))
+        if self._specify():
+            # Runtimes that know no CDI go by the files and variables.
+            answer.cdi_devices.extend(wire.CDIDevice(name=cdi.card_device(one)) for one in given)
+        return answer
+
+    def _specify(self) -> bool:
+        """Write the specification of the cards; return whether runtimes find it."""
+        cards = [card for card in self.cards() if card.uuid and card.nodes]
+        if self._cdi is None or not cards:
+            return False
+        file = self._cdi / cdi.CARDS_FILE
+        spec = cdi.cards_spec(cards, lambda one: Path(one).exists())
+        if not spec["devices"]:
+            return False
+        if cards != self._written or not file.exists():
+            try:
+                replace_file(file, json.dumps(spec))
+            except OSError as error:
+                log.warning("no CDI devices are named, %s cannot be written: %s", file, error)
+                return False
+            self._written = cards
+        return True
 
     def cards(self) -> list[Card]:
         """Return the cards that are handed out here."""

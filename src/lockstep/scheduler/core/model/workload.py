@@ -17,7 +17,7 @@ from lockstep.api.names import (
     SCHEDULER_NAME,
 )
 from lockstep.api.parallelism import Parallelism
-from lockstep.compat.membership import gang_of, queue_of_pod
+from lockstep.compat.membership import gang_of_pod, queue_of_pod
 from lockstep.scheduler.core.model.node_table import natural
 from lockstep.scheduler.core.model.pod_groups import NO_WISH, PodGroup, groups_of
 from lockstep.scheduler.core.model.pod_shape import PodShape
@@ -158,7 +158,7 @@ class Member:
 
 def _unit_of(pod: Pod) -> WorkloadKey:
     meta = pod.metadata
-    gang = gang_of(meta.labels, meta.annotations)
+    gang = gang_of_pod(pod)
     if gang:
         return WorkloadKey("Gang", meta.namespace, gang)
     return WorkloadKey("Pod", meta.namespace, meta.name)

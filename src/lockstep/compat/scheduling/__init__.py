@@ -1,0 +1,1 @@
+"""Kubernetes' own gangs (``scheduling.k8s.io``): PodGroups that pods name."""

@@ -1,0 +1,11 @@
+"""Kubernetes' gangs, as they are served."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from lockstep.compat.scheduling import podgroup
+from lockstep.compat.scheduling.kinds import PODGROUP
+from lockstep.compat.translation import Source, translating
+
+SOURCES: Final = (Source(PODGROUP, translating(podgroup.to_native), podgroup.status_of),)
