@@ -23,8 +23,18 @@ Json = dict[str, Any]
 
 RBAC = "rbac.authorization.k8s.io"
 TOKEN_SECONDS = 24 * 3600
-_PLURALS = {"NetworkPolicy": "networkpolicies"}
-_CLUSTER_WIDE = {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
+_PLURALS = {
+    "NetworkPolicy": "networkpolicies",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+}
+_CLUSTER_WIDE = {
+    "Namespace",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
 
 
 def install(server: ApiServer) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import yaml
 from tools.helm import build
 
-from lockstep.api import crd, creator_policy
+from lockstep.api import crd, creator_policy, team_images
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.permissions import METRICS, OWN, PEOPLE, PERMISSIONS
 from lockstep.devices.admission.objects import configuration
@@ -61,6 +61,7 @@ def generated() -> dict[Path, str]:
         files / "permissions.yaml": permissions,
         files / "shares.yaml": yaml.safe_dump(configuration(), sort_keys=False, width=100),
         files / "creator.yaml": yaml.safe_dump_all(creator_policy.objects(), sort_keys=False),
+        files / "team-images.yaml": yaml.safe_dump_all(team_images.objects(), sort_keys=False),
         PAGE: _page(PAGE.read_text()),
     }
 

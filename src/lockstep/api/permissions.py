@@ -201,7 +201,8 @@ _NOTEBOOKS: Final[Rules] = (
     rule(GROUP, "kernels/status", "patch"),
     rule("kubeflow.org", "notebooks", "create", "get", "patch", *_FOLLOW),
     rule("kubeflow.org", "notebooks/status", "patch"),
-    rule("tensorboard.kubeflow.org", "tensorboards", *_FOLLOW),
+    # Those of jobs that name one.
+    rule("tensorboard.kubeflow.org", "tensorboards", "create", "delete", "patch", *_FOLLOW),
     rule("tensorboard.kubeflow.org", "tensorboards/status", "patch"),
     # To tell who installed the kind.
     rule(

@@ -85,6 +85,14 @@ class TeamSpec(Wire, frozen=True):
             "the others that Lockstep knows, none. All when left out.",
         ),
     ] = None
+    images: Annotated[
+        Annotated[list[Annotated[str, Meta(min_length=1, max_length=500)]], Meta(max_length=100)]
+        | None,
+        Meta(
+            description="Images that its pods may have: registry/vision/* for all that begin like "
+            "that, python for any tag of it. All when left out.",
+        ),
+    ] = None
     budget: Annotated[
         TeamBudget | None, Meta(description="What the team is to spend in a month at most.")
     ] = None

@@ -245,6 +245,15 @@ class TrainingJobSpec(Wire, frozen=True):
         Parallelism, Meta(description="How its ranks are split; they are laid out by that.")
     ] = Parallelism()
     checkpoint: Checkpoint | None = None
+    tensorboard: Annotated[
+        str,
+        Meta(
+            pattern="^(|pvc://[^/]+(/.*)?|(s3|gs|az|https?)://.+)$",
+            description="Where it writes its events: pvc://CLAIM/DIRECTORY, or a store's address "
+            "such as s3://BUCKET/DIRECTORY. The Tensorboard JOB-tensorboard shows them from its "
+            "first start until the job is deleted.",
+        ),
+    ] = ""
     launcher: Annotated[
         Literal["Auto", "None"],
         Meta(

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from lockstep.api import names
+from lockstep.api import names, team_images
 from lockstep.api.devices import Device
 from lockstep.apiserver import status
 from lockstep.apiserver.addresses import carry_over
@@ -42,6 +42,7 @@ class Admission:
             self._require_namespace(served, namespace, obj["metadata"]["name"])
         if served.storage == "pods":
             self._translate_shares(obj)
+            self._require_images(obj)
             self._complete_pod(obj)
 
     def change(self, served: Served, new: Json, old: Json) -> None:
@@ -60,6 +61,7 @@ class Admission:
                     if name in before:
                         spec.setdefault(name, before[name])
                 _tolerate(spec)
+                self._require_images(new)
             quality = (old.get("status") or {}).get("qosClass")
             if quality and isinstance(new.get("status"), dict):
                 new["status"].setdefault("qosClass", quality)
@@ -90,6 +92,22 @@ class Admission:
             raise status.invalid("", "Pod", pod["metadata"]["name"], [cause]) from None
         if ours is not None:
             pod["metadata"], pod["spec"] = ours["metadata"], ours["spec"]
+
+    def _require_images(self, pod: Json) -> None:
+        """Require that a pod of a team has images that the team allows."""
+        space = self._store.newest(Key("namespaces", "", pod["metadata"].get("namespace") or ""))
+        labels = (space.object()["metadata"].get("labels") or {}) if space is not None else {}
+        if names.TEAM_LABEL not in labels:
+            return
+        found = self._store.newest(Key(f"teams.{names.GROUP}", "", labels[names.TEAM_LABEL]))
+        team = found.object() if found is not None else {}
+        allowed = (team.get("spec") or {}).get("images")
+        if allowed is None or not isinstance(spec := pod.get("spec"), dict):
+            return
+        wrong = team_images.refused(spec, labels[names.TEAM_LABEL], allowed)
+        if wrong is not None:
+            field, image, remedy = wrong
+            raise _forbidden(pod, f"{field}: image {image} is not allowed; {remedy}")
 
     def _sharing(self) -> Settings:
         """Return what the cluster says of other systems' words."""

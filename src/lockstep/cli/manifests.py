@@ -103,6 +103,19 @@ def admission(
 
 
 @app.command()
+def team_images() -> None:
+    """Print the admission policy that holds the images of teams (Kubernetes 1.30 and newer).
+
+    Example: lockstep manifests team-images | kubectl apply --server-side -f -
+    """
+    import yaml
+
+    from lockstep.api import team_images
+
+    print(yaml.safe_dump_all(team_images.objects(), sort_keys=False, width=100), end="")
+
+
+@app.command()
 def alarms() -> None:
     """Print the alarms about devices, jobs and Lockstep itself as a file of Prometheus rules.
 

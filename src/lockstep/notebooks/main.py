@@ -16,6 +16,7 @@ from lockstep.kube.manager import Manager
 from lockstep.notebooks.core.kernel_pod import KERNEL_LABEL
 from lockstep.notebooks.core.world import Settings
 from lockstep.notebooks.installed import Installed
+from lockstep.notebooks.job_boards import add_job_boards
 from lockstep.notebooks.kernel_controller import KernelController
 from lockstep.notebooks.master import Master
 from lockstep.notebooks.notebook_controller import NotebookController
@@ -61,6 +62,7 @@ def _add_tensorboards(manager: Manager, notebooks: Informer[Any]) -> None:
     controller.follow(boards)
     controller.follow(notebooks, _of_tensorboard)
     manager.add(controller)
+    add_job_boards(manager, boards)
 
 
 def _of_tensorboard(obj: Any) -> Iterable[Key]:

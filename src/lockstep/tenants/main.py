@@ -7,13 +7,14 @@ from typing import Any
 
 from lockstep.api.core import NAMESPACES
 from lockstep.api.meta import ObjectMeta
+from lockstep.api.names import TEAM_LABEL
 from lockstep.api.queue import QUEUES
 from lockstep.api.team import TEAMS
 from lockstep.compat.kubeflow.profile import PROFILES
 from lockstep.kube.controller import Controller, Key
 from lockstep.kube.manager import Manager
 from lockstep.tenants.controller import TEAM_INDEX, TeamController
-from lockstep.tenants.core.objects import OWNED, TEAM_LABEL
+from lockstep.tenants.core.objects import OWNED
 from lockstep.tenants.profile_controller import ProfileController
 
 

@@ -1,4 +1,4 @@
-"""The controllers of Tensorboards and Profiles, ended at each call: each has one object of ours."""
+"""The controllers of Tensorboards, of jobs and users, and Profiles, ended at each call."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.support.lives import in_process
 from lockstep.api.core import NAMESPACES
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.team import TEAMS
+from lockstep.api.training import TRAINING_JOBS
 from lockstep.compat import dialects
 from lockstep.compat.kubeflow.notebook import NOTEBOOKS
 from lockstep.compat.kubeflow.profile import PROFILES
@@ -25,7 +26,8 @@ from lockstep.notebooks.main import add_notebooks
 from lockstep.tenants.main import add_profiles, add_teams
 
 Json = dict[str, Any]
-BOARD, PROFILE = "curves", "sight"
+BOARD, PROFILE, JOB = "curves", "sight", "trained"
+JOB_BOARD = f"{JOB}-tensorboard"
 
 
 async def pages(client: Client, ready: Callable[[str], None]) -> None:
@@ -46,6 +48,8 @@ async def told(stage: Stage) -> None:
     for resource, name, space in (
         (TENSORBOARDS, BOARD, "default"),
         (NOTEBOOKS, BOARD, "default"),
+        (TENSORBOARDS, JOB_BOARD, "default"),
+        (NOTEBOOKS, JOB_BOARD, "default"),
         (PROFILES, PROFILE, None),
         (TEAMS, PROFILE, None),
     ):
@@ -62,6 +66,28 @@ async def told(stage: Stage) -> None:
     change = {"spec": {"resourceQuotaSpec": {"hard": {"pods": "7", "services": None}}}}
     await client.patch(PROFILES, PROFILE, change)
     await stage.until(lambda: _stands(stage, "/logs/two", {"pods": "7"}), "changed")
+    await _train(stage)
+
+
+async def _train(stage: Stage) -> None:
+    """A job that names where its events go starts, and names another place."""
+    client = stage.client
+    pod = {"spec": {"containers": [{"name": "main", "image": "img", "command": ["true"]}]}}
+    role = {"name": "worker", "template": pod}
+    spec = {"framework": "plain", "roles": [role], "tensorboard": "pvc://results/three"}
+    await client.create(TRAINING_JOBS, {"metadata": {"name": JOB}, "spec": spec}, "default")
+    started = {"status": {"startTime": "2026-01-01T00:00:00Z"}}
+    await client.patch(TRAINING_JOBS, JOB, started, "default", subresource="status")
+    await stage.until(lambda: _shows(stage, JOB_BOARD, "/logs/three"), "the job's is made")
+    await client.patch(TRAINING_JOBS, JOB, {"spec": {"tensorboard": "pvc://results/4"}}, "default")
+    await stage.until(lambda: _shows(stage, JOB_BOARD, "/logs/4"), "the job's follows")
+
+
+async def _shows(stage: Stage, name: str, place: str) -> bool:
+    with contextlib.suppress(NotFound):
+        notebook = await stage.client.get(NOTEBOOKS, name, "default")
+        return f"--logdir={place}" in notebook.pod_spec["containers"][0]["command"]
+    return False
 
 
 async def _create(stage: Stage, resource: Any, body: Json, space: str | None) -> None:
@@ -78,13 +104,11 @@ async def _create(stage: Stage, resource: Any, body: Json, space: str | None) ->
 
 async def _stands(stage: Stage, place: str, quota: dict[str, str]) -> bool:
     with contextlib.suppress(NotFound):
-        notebook = await stage.client.get(NOTEBOOKS, BOARD, "default")
         team = await stage.client.get(TEAMS, PROFILE)
         profile = await stage.client.get(PROFILES, PROFILE)
-        command = notebook.pod_spec["containers"][0]["command"]
         told = profile.status.get("conditions") or [{}]
         return (
-            f"--logdir={place}" in command
+            await _shows(stage, BOARD, place)
             and {key: str(amount) for key, amount in team.spec.quota.items()} == quota
             and told[-1].get("type") == "Successful"
         )
@@ -92,7 +116,7 @@ async def _stands(stage: Stage, place: str, quota: dict[str, str]) -> bool:
 
 
 async def outcome(stage: Stage) -> object:
-    """Return what was made of the two."""
+    """Return what was made of them."""
     notebooks = (await stage.client.list(NOTEBOOKS, "default")).items
     teams = [one for one in (await stage.client.list(TEAMS)).items if one.metadata.name == PROFILE]
     return (

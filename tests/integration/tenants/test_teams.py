@@ -12,7 +12,9 @@ import pytest
 from tests.support.apiserver import ApiServer
 from tests.support.waiting import eventually
 
-from lockstep.api.core import NAMESPACES
+from lockstep.api import team_images
+from lockstep.api.core import NAMESPACES, PODS
+from lockstep.api.names import TEAM_LABEL
 from lockstep.api.queue import QUEUES
 from lockstep.api.team import TEAMS, Team
 from lockstep.compat import dialects
@@ -20,10 +22,10 @@ from lockstep.compat.kubeflow.profile import PROFILES
 from lockstep.kube.client import Client
 from lockstep.kube.config import ClusterConfig
 from lockstep.kube.crds import ensure_crds, ensure_foreign
-from lockstep.kube.errors import AlreadyExists, NotFound
+from lockstep.kube.errors import AlreadyExists, ApiError, NotFound
 from lockstep.kube.manager import Manager
 from lockstep.notebooks.installed import Installed
-from lockstep.tenants.core.objects import OWNED, ROLE_BINDINGS, TEAM_LABEL
+from lockstep.tenants.core.objects import OWNED, ROLE_BINDINGS
 from lockstep.tenants.main import add_profiles, add_teams
 
 Json = dict[str, Any]
@@ -190,6 +192,59 @@ async def test_a_profile_of_kubeflow_is_a_team(any_cluster: ApiServer, client: C
             return [c["type"] for c in profile.status.get("conditions", [])] == ["Successful"]
 
         await eventually(told, what="the profile says so")
+
+
+POLICIES = "/apis/admissionregistration.k8s.io/v1"
+REFUSED = [
+    ({"containers": [{"image": "pythonic"}]}, "pythonic"),
+    ({"containers": [{"image": "python"}], "initContainers": [{"image": "evil:1"}]}, "evil:1"),
+]
+
+
+async def test_pods_have_images_that_their_team_allows(
+    any_cluster: ApiServer, client: Client
+) -> None:
+    for plural, obj in zip(
+        ("validatingadmissionpolicies", "validatingadmissionpolicybindings"),
+        team_images.objects(),
+        strict=True,
+    ):
+        with suppress(AlreadyExists):
+            path = f"{POLICIES}/{plural}"
+            await client.request("POST", path, body=json.dumps(obj).encode())
+
+    async def create(name: str, spec: Json, space: str) -> None:
+        parts = {
+            part: [{"name": f"{part.lower()}-{k}", **one} for k, one in enumerate(containers)]
+            for part, containers in spec.items()
+        }
+        await client.create(PODS, {"metadata": {"name": name}, "spec": parts}, space)
+
+    async def refusal(spec: Json) -> str:
+        try:
+            await create("wrong", spec, "strict")
+        except ApiError as error:
+            return str(error)
+        # A policy takes a moment to be in force.
+        await client.delete(PODS, "wrong", "strict", grace_seconds=0)
+        return ""
+
+    async with controlled(any_cluster):
+        spec = {"images": ["registry/vision/*", "python"]}
+        await client.create(TEAMS, {"metadata": {"name": "strict"}, "spec": spec})
+        await client.create(TEAMS, {"metadata": {"name": "lax"}, "spec": {}})
+        for name in ("strict", "lax"):
+            await ready(client, name)
+        for pod, image in REFUSED:
+            told = await eventually(lambda pod=pod: refusal(pod), what="it is refused")
+            assert image in told
+            assert "team strict allows: registry/vision/*, python" in told
+            assert "spec.images" in told
+        allowed = [{"image": "python:3.12"}, {"image": "registry/vision/train@sha256:1"}]
+        await create("right", {"containers": allowed}, "strict")
+        await create("any", {"containers": [{"image": "evil:1"}]}, "lax")
+        for name, space in (("right", "strict"), ("any", "lax")):
+            await client.delete(PODS, name, space, grace_seconds=0)
 
 
 async def test_a_namespace_of_others_is_left_alone(any_cluster: ApiServer, client: Client) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from lockstep.api import duration
+from lockstep.api.notebooks import Kernel
 from lockstep.notebooks.inside.messages import Message, make, status, write
 
 _EMPTY: Final[dict[str, Message]] = {
@@ -58,6 +60,20 @@ def notice(parent: Message, text: str, display: str, *, update: bool) -> str | b
         "transient": {"display_id": display},
     }
     return write("iopub", make(kind, content, parent))
+
+
+def idling(kernel: Kernel) -> str:
+    """Return what a kernel's user is told below a cell of its idling; empty while it does not."""
+    status = kernel.status
+    if status.warned and status.phase == "Running":
+        left = duration.show(float(status.warned.removesuffix("s")))
+        return (
+            f"This kernel idles. In {left} or less its state is kept and its place is given back; "
+            "the next cell gets it a place again. Run a cell to keep the place."
+        )
+    if status.phase == "Parked":
+        return "This kernel idled: its state is kept. The next cell gets it a place again."
+    return ""
 
 
 def no_notice(parent: Message) -> str | bytes:

@@ -26,6 +26,8 @@ CONNECT_SECONDS: Final = 10.0
 RETRY_SECONDS: Final = 0.5
 PATIENCE: Final = 1.0
 """Seconds that a cell waits before it says for what."""
+LOOK_SECONDS: Final = 5.0
+"""Seconds between two looks whether the user is to be warned that the kernel idles."""
 MOST_PENDING: Final = 64 << 20
 _RESTING: Final = ("Parked", "Lost", "Failed")
 
@@ -60,17 +62,23 @@ class Session:
     _asked: str = ""
     _shown: tuple[str, str] = ("", "")
     """Display id and text of what is shown below the first cell that waits."""
+    _last: Sent | None = None
+    """The last cell that the client sent: the warning is shown below it."""
+    _warned: tuple[str, str] = ("", "")
+    """Display id and text of that warning."""
 
     async def run(self) -> None:
         """Carry messages until the client is gone or the kernel is deleted."""
         carrying = asyncio.create_task(self._follow())
         listening = asyncio.create_task(self._listen())
+        warning = asyncio.create_task(self._keep_warning())
+        tasks = (carrying, listening, warning)
         try:
             await asyncio.wait([carrying, listening], return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (carrying, listening):
+            for task in tasks:
                 task.cancel()
-            outcomes = await asyncio.gather(carrying, listening, return_exceptions=True)
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
             if self._upstream is not None:
                 await self._upstream.close()
         for outcome in outcomes:
@@ -88,7 +96,28 @@ class Session:
                 continue
             await self._take(Sent(channel, message, frame.data))
 
+    async def _keep_warning(self) -> None:
+        while True:
+            kernel = self.find()
+            if kernel is not None:
+                await self.warn(kernel)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def warn(self, kernel: Kernel) -> None:
+        """Show below the client's last cell that the kernel idles, until it does no more."""
+        display, shown = self._warned
+        text = answers.idling(kernel)
+        if self._last is None or text == shown:
+            return
+        name = display or uuid.uuid4().hex
+        self._warned = (name, text)
+        parent = self._last.message["header"]
+        await self._tell([answers.notice(parent, text, name, update=bool(display))])
+
     async def _take(self, sent: Sent) -> None:
+        if _is_cell(sent):
+            # What was said below an earlier cell stays there as it was.
+            self._last, self._warned = sent, ("", "")
         if self._upstream is not None:
             await self._send(sent)
             return

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lockstep.api.core import NAMESPACES, AnyObject
 from lockstep.api.meta import ObjectMeta
-from lockstep.api.names import GPU_COMPUTE, GPU_MEMORY
+from lockstep.api.names import GPU_COMPUTE, GPU_MEMORY, TEAM_LABEL
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.team import Member, Team
@@ -17,7 +17,6 @@ from lockstep.compat.vendors import VENDORS
 
 Json = dict[str, Any]
 
-TEAM_LABEL: Final = "lockstep.dev/team"
 DEVICES: Final = tuple(dict.fromkeys((*(one.resource for one in VENDORS), GPU_COMPUTE, GPU_MEMORY)))
 """Device resources that a team may be kept from."""
 CLUSTER_ROLES: Final = {"Admin": "admin", "Edit": "edit", "View": "view"}

@@ -8,11 +8,12 @@ from typing import Any
 
 from lockstep.api import quantity
 from lockstep.api.core import NAMESPACES
+from lockstep.api.names import TEAM_LABEL
 from lockstep.api.queue import QUEUES
 from lockstep.api.resource import Resource
 from lockstep.api.team import Member, Team
 from lockstep.api.wire import to_builtins
-from lockstep.tenants.core.objects import TEAM_LABEL, Wanted, namespaces, wanted
+from lockstep.tenants.core.objects import Wanted, namespaces, wanted
 
 Json = dict[str, Any]
 Key = tuple[str, str, str]

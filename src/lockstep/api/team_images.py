@@ -1,0 +1,124 @@
+"""Which images the pods of a team may have: the rule, and the admission policy that holds it.
+
+The embedded API server follows the rule itself. On clusters a ValidatingAdmissionPolicy (Kubernetes
+1.30 and newer) does, for the namespaces that bear the label of a team; the Team is its parameter,
+so that no controller needs rights on policies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from lockstep.api.names import API_VERSION, TEAM_LABEL
+
+Json = dict[str, Any]
+
+NAME: Final = "lockstep-team-images"
+_VERSION: Final = "admissionregistration.k8s.io/v1"
+_LISTS: Final = ("containers", "initContainers", "ephemeralContainers")
+_FITS: Final = (
+    "params.spec.images.exists(p, p.endsWith('*')"
+    " ? c.image.startsWith(p.substring(0, p.size() - 1))"
+    " : (c.image == p || c.image.startsWith(p + ':') || c.image.startsWith(p + '@')))"
+)
+
+
+def fits(image: str, patterns: Sequence[str]) -> bool:
+    """Return whether an image is one of *patterns*: itself, with any tag, or by a ``*`` at the end.
+
+    *Example:* ``registry/vision/*`` fits ``registry/vision/train:3``; ``python`` fits
+    ``python:3.12`` and not ``python-evil``.
+    """
+    return any(
+        image.startswith(one[:-1])
+        if one.endswith("*")
+        else image == one or image.startswith((f"{one}:", f"{one}@"))
+        for one in patterns
+    )
+
+
+def refused(spec: Json, team: str, patterns: Sequence[str]) -> tuple[str, str, str] | None:
+    """Return the field, image and remedy of the first image that a *team*'s pod may not have."""
+    for field, image in _images(spec):
+        if not fits(image, patterns):
+            return field, image, remedy(team, ", ".join(patterns))
+    return None
+
+
+def remedy(team: str, patterns: str) -> str:
+    """Return what to do about an image that is not allowed."""
+    return (
+        f"team {team} allows: {patterns}; take one of these, or add it to spec.images of the Team"
+    )
+
+
+def _images(spec: Json) -> Iterator[tuple[str, str]]:
+    for part in _LISTS:
+        for number, one in enumerate(spec.get(part) or []):
+            yield f"spec.{part}[{number}].image", str(one.get("image") or "")
+
+
+def objects() -> list[Json]:
+    """Return the policy and its binding."""
+    meta = {"name": NAME, "labels": {"app.kubernetes.io/part-of": "lockstep"}}
+    policy = {
+        "apiVersion": _VERSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": meta,
+        "spec": {
+            "failurePolicy": "Fail",
+            "paramKind": {"apiVersion": API_VERSION, "kind": "Team"},
+            "matchConstraints": {"resourceRules": [_rule()]},
+            "variables": [{"name": "wrong", "expression": _wrong()}],
+            "validations": [
+                {
+                    "expression": "variables.wrong.size() == 0",
+                    "reason": "Forbidden",
+                    "messageExpression": _message(),
+                }
+            ],
+        },
+    }
+    binding = {
+        "apiVersion": _VERSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": meta,
+        "spec": {
+            "policyName": NAME,
+            "validationActions": ["Deny"],
+            "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"},
+            "matchResources": {
+                "namespaceSelector": {
+                    "matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]
+                }
+            },
+        },
+    }
+    return [policy, binding]
+
+
+def _rule() -> Json:
+    return {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["pods", "pods/ephemeralcontainers"],
+    }
+
+
+def _wrong() -> str:
+    """Return the expression of the images that the team of a pod's namespace does not allow."""
+    lists = " + ".join(
+        f"(has(object.spec.{part}) ? object.spec.{part}.filter(c, !has(c.image) || !{_FITS})"
+        ".map(c, has(c.image) ? c.image : '') : [])"
+        for part in _LISTS
+    )
+    mine = f"namespaceObject.metadata.labels['{TEAM_LABEL}'] == params.metadata.name"
+    return f"{mine} && has(params.spec.images) ? ({lists}) : []"
+
+
+def _message() -> str:
+    words = remedy("\x00", "\x01").replace("\x00", "' + params.metadata.name + '")
+    words = words.replace("\x01", "' + params.spec.images.join(', ') + '")
+    return f"'image ' + variables.wrong.join(', ') + ' is not allowed; {words}'"
