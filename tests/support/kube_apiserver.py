@@ -31,6 +31,7 @@ _OF_LAUNCHERS = (
     f"/apis/rbac.authorization.k8s.io/v1/{DEFAULT}/roles",
     f"/apis/rbac.authorization.k8s.io/v1/{DEFAULT}/rolebindings",
 )
+CLAIMS = f"/apis/resource.k8s.io/v1/{DEFAULT}/resourceclaims"
 LEFT_BEHIND = (
     *(
         f"{LOCKSTEP}/{DEFAULT}/{plural}"
@@ -47,7 +48,7 @@ LEFT_BEHIND = (
         for plural in ("nodehealths", "nodepools", "teams", "queues", "topologies")
     ),
     *(f"/api/v1/{DEFAULT}/{plural}" for plural in ("pods", "configmaps", "secrets", "events")),
-    f"/apis/resource.k8s.io/v1/{DEFAULT}/resourceclaims",
+    CLAIMS,
     "/apis/resource.k8s.io/v1/resourceslices",
     "/apis/resource.k8s.io/v1/deviceclasses",
     f"/api/v1/{DEFAULT}/services?labelSelector={names.JOB_LABEL}",
@@ -114,9 +115,20 @@ class KubeApiServer(ApiServer):
         for path in self.left_behind:
             gone = self.request("DELETE", path, NOW)
             assert gone.status == 200, gone.body
+        self._free_claims()
         for path in self.left_behind:
             if not path.endswith("/events"):  # the cluster's own parts tell some at any time
                 eventually_sync(partial(self._is_empty, path), what=f"{path} is empty")
+
+    def _free_claims(self) -> None:
+        """Take the finalizers off claims, as kube-controller-manager does once no pod uses them."""
+        for name in self._left(CLAIMS):
+            self.request(
+                "PATCH",
+                f"{CLAIMS}/{name}",
+                b'{"metadata": {"finalizers": null}}',
+                content_type="application/merge-patch+json",
+            )
 
     def _is_empty(self, path: str) -> bool:
         return not self._left(path)

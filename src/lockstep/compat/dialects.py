@@ -29,6 +29,8 @@ DIALECTS: Final[tuple[str, ...]] = (
     "volcano",
 )
 """Names of the dialects whose kinds Lockstep can install, in alphabetical order."""
+EMBEDDED: Final = ("scheduling",)
+"""Those of which clusters serve the kinds themselves: ``all`` leaves them out."""
 
 
 def parse(names: str) -> tuple[str, ...]:
@@ -38,7 +40,7 @@ def parse(names: str) -> tuple[str, ...]:
         ValueError: when one of them is unknown; the message names those there are.
     """
     if names == "all":
-        return DIALECTS
+        return tuple(name for name in DIALECTS if name not in EMBEDDED)
     wanted = tuple(name.strip() for name in names.split(",") if name.strip())
     for name in wanted:
         if name not in DIALECTS:

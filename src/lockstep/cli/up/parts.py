@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lockstep.cli.up.child import Part
+from lockstep.compat.dialects import DIALECTS
 
 RECORDS = "usage.db"
 """File of the usage records in the data folder."""
@@ -102,7 +103,7 @@ def _beyond(settings: Settings) -> tuple[str, ...]:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     kernels = ("--gateway", gateway, "--environments", str(cache / "lockstep" / "environments"))
     shown = ("--metrics-port", "0")
-    return ("--install-dialects", "all", "--records", records, *shown, *kernels)
+    return ("--install-dialects", ",".join(DIALECTS), "--records", records, *shown, *kernels)
 
 
 def _part(name: str, *arguments: str, grace: float = GRACE) -> Part:
