@@ -82,7 +82,8 @@ def to_native(obj: AnyObject, look: Look) -> Translation:
 def names(obj: AnyObject) -> list[str]:
     """Return what the jobs of a flow are called: ``FLOW-STEP``."""
     flows = obj.spec.get("flows")
-    found = [one.get("name") for one in flows if isinstance(one, dict)] if _listed(flows) else []
+    listed = flows if isinstance(flows, list) else []
+    found = [one.get("name") for one in listed if isinstance(one, dict)]
     return [f"{obj.metadata.name}-{name}" for name in found if isinstance(name, str)]
 
 
@@ -188,10 +189,6 @@ def _listed_job(one: TrainingJob, phase: str) -> Json:
         "restartCount": one.status.restarts,
     }
     return {key: value for key, value in told.items() if value}
-
-
-def _listed(value: object) -> bool:
-    return isinstance(value, list)
 
 
 def _state(obj: AnyObject) -> Json:
