@@ -148,6 +148,8 @@ RECLAIM_TAINT: Final = "lockstep.dev/reclaim"
 """With NoSchedule on a node of a NodePool that is about to be taken back."""
 HELD_TAINT: Final = "lockstep.dev/held"
 """With NoSchedule on nodes that came for a gang: the value is the request."""
+GPU_MODE_LABEL: Final = "lockstep.dev/gpu-mode"
+"""How a node's GPUs are given: ``whole``, ``shared`` or ``mixed``, both, as without the label."""
 GPU_MODEL_LABEL: Final = "nvidia.com/gpu.product"
 
 # Resource names.

@@ -10,7 +10,12 @@ from dataclasses import replace
 import numpy as np
 
 from lockstep.api import timestamp
-from lockstep.scheduler.core.explain.filter_results import ALIGNED, FilterResults, filter_results
+from lockstep.scheduler.core.explain.filter_results import (
+    ALIGNED,
+    ISOLATED,
+    FilterResults,
+    filter_results,
+)
 from lockstep.scheduler.core.explain.preemption_messages import in_words
 from lockstep.scheduler.core.explain.quota_messages import quota_verdict
 from lockstep.scheduler.core.explain.remedies import Remedies, with_remedy
@@ -185,7 +190,7 @@ class _Inquiry:
         if described:
             parts.append(f"there {described}")
         scarce = view.crowded[0].resource if view.crowded else ALIGNED
-        if scarce != ALIGNED and not is_port(scarce):
+        if scarce not in (ALIGNED, ISOLATED) and not is_port(scarce):
             parts.append(holders(self.cluster, domain.rows, scarce, self.workload.key))
         parts.append(self.remedies.describe(view, domain))
         parts.append(self._kept())

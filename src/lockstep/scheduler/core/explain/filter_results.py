@@ -12,11 +12,14 @@ from lockstep.scheduler.core.model.pod_shape import PodShape
 from lockstep.scheduler.core.resources import wording
 from lockstep.scheduler.core.resources.columns import is_port
 from lockstep.scheduler.core.resources.gpu_shares import shares_fit
-from lockstep.scheduler.core.scoring.feasibility import Filter, filters, members_fit
+from lockstep.scheduler.core.scoring.feasibility import members_fit
+from lockstep.scheduler.core.scoring.node_filters import Filter, filters
 from lockstep.scheduler.core.util.array_types import BoolArray, IntArray
 
 ALIGNED = "aligned devices"
 """Stands for a resource where it is only their connections that devices lack."""
+ISOLATED = "cards of the same isolation"
+"""Stands for a resource where it is only by what shares on them are held that cards differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ def _crowded_words(short: ShortResource) -> str:
         return f"{which} with {wording.quantity(short.resource, 1)} in use"
     if short.resource == ALIGNED:
         return f"{which} with room whose free devices are not aligned as required"
+    if short.resource == ISOLATED:
+        return f"{which} with room on GPUs alone whose shares are held otherwise"
     used = wording.share(short.resource, short.used, short.allocatable)
     kept = wording.quantity(short.resource, short.kept).partition(" ")[0]
     return f"{which} with {used} in use" + (f" and {kept} kept for others" if short.kept else "")
@@ -145,8 +150,13 @@ def _crowded(
         kind, name = ("compute", GPU_COMPUTE) if shape.share.compute else ("memory", GPU_MEMORY)
         columns.append(table.columns.card_ids[kind])
         names.append(name)
-        cards = shares_fit(table.free[:, lacking], shape.share, table.columns)
+        free = table.free[:, lacking]
+        cards = shares_fit(free, shape.share, table.columns, apart=False)
         per_resource = np.vstack([per_resource, cards])
+        if table.columns.marked:
+            columns.append([])
+            names.append(ISOLATED)
+            per_resource = np.vstack([per_resource, shares_fit(free, shape.share, table.columns)])
     if shape.alignment.required:
         columns.append([])
         names.append(ALIGNED)

@@ -20,12 +20,12 @@ from lockstep.scheduler.core.placement.search import EVERYWHERE, Domain, Search
 from lockstep.scheduler.core.quota.supposed import Supposed
 from lockstep.scheduler.core.resources import wording
 from lockstep.scheduler.core.scoring.feasibility import (
-    SIMULATED,
     FixedFit,
     lifted,
     members_fit,
     unaligned,
 )
+from lockstep.scheduler.core.scoring.node_filters import SIMULATED
 from lockstep.scheduler.core.state.cluster import Cluster
 from lockstep.scheduler.core.state.node_usage import held_by
 from lockstep.scheduler.core.util.array_types import IntArray

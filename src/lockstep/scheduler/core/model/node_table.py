@@ -227,8 +227,7 @@ class NodeTable:
     ) -> None:
         """Use more (or, with a negative *times*, less) of a node.
 
-        What is free is counted again with the *last* of several changes alone; the devices that
-        are held may be the last.
+        What is free is counted again with the *last* of several changes alone; devices may be it.
         """
         self.used[columns, row] += amounts * times
         if last:
@@ -248,16 +247,20 @@ class NodeTable:
             device_columns.put(self.used, row, uses)
         self.refresh(row)
 
-    def open_for(self, takes: Takes) -> None:
-        """Give single devices the columns that a pod goes by, as many as any node has."""
+    def open_for(self, takes: Takes) -> bool:
+        """Give single devices the columns that a pod goes by; return whether to count them anew."""
         if takes.goes_by_connections and not self.columns.inside:
             self.columns.open_inside(*device_columns.widths(self._layouts()))
             self.widen()
         elif takes.share is not None and not self.columns.cards:
             self.open_cards()
+        share = takes.share
+        new = bool(share and not share.plain and self.columns.open_marks(offline=share.offline))
+        self.widen()
+        return new
 
     def open_cards(self) -> None:
-        """Give single GPUs their columns, as many as any node has."""
+        """Give single GPUs their columns."""
         self.columns.open_cards(device_columns.widths(self._layouts())[0])
         self.widen()
 

@@ -14,7 +14,14 @@ import msgspec
 import numpy as np
 
 from lockstep.api.core import NodeSelector, PodSpec, PreferredNodeTerm, Toleration
-from lockstep.api.names import CPU, GPU, MEMORY, NICS
+from lockstep.api.names import (
+    CPU,
+    GPU,
+    GPU_CLASS_ANNOTATION,
+    GPU_ISOLATION_ANNOTATION,
+    MEMORY,
+    NICS,
+)
 from lockstep.scheduler.core.resources.alignment import (
     NO_ALIGNMENT,
     RELATIONS,
@@ -161,6 +168,8 @@ class Shapes:
                 spec.affinity,
                 spec.tolerations,
                 alignment.spelling,
+                annotations.get(GPU_ISOLATION_ANNOTATION),
+                annotations.get(GPU_CLASS_ANNOTATION),
             )
         )
         found = self._by_spec.get(spelling)
@@ -168,7 +177,7 @@ class Shapes:
             if len(self._by_spec) >= self.LIMIT:
                 self._by_spec.clear()
                 self._by_content.clear()
-            found = self._by_spec[spelling] = self._intern(spec, alignment)
+            found = self._by_spec[spelling] = self._intern(spec, alignment, annotations)
         return found
 
     def together(self, parts: Sequence[PodShape], node: str = "") -> PodShape:
@@ -202,9 +211,11 @@ class Shapes:
         """Return the shape of a pod of which only what it takes is known."""
         return self._of(request, Whereabouts({}, None, [], []), None)
 
-    def _intern(self, spec: PodSpec, alignment: Alignment) -> PodShape:
+    def _intern(
+        self, spec: PodSpec, alignment: Alignment, annotations: Mapping[str, str]
+    ) -> PodShape:
         request = pod_request(spec)
-        share = split_off(spec, request)
+        share = split_off(spec, request, annotations)
         affinity = spec.affinity.node_affinity if spec.affinity else None
         required = affinity.required if affinity else None
         preferred = affinity.preferred if affinity else []
@@ -221,7 +232,8 @@ class Shapes:
         request = dict(sorted(request.items()))
         where = where._replace(selector=dict(sorted(where.selector.items())))
         asked = share.asks if share is not None else {}
-        key = msgspec.msgpack.encode((request, asked, *where, alignment.spelling))
+        apart = share.marks if share is not None and not share.plain else ()
+        key = msgspec.msgpack.encode((request, asked, *where, alignment.spelling, *apart))
         found = self._by_content.get(key)
         if found is not None:
             return found

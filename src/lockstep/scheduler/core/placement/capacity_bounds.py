@@ -59,7 +59,10 @@ def _shares_no_more(less: PodShape, more: PodShape) -> bool:
         return True
     one, other = less.share, more.share
     return other is not None and (
-        one.cards <= other.cards and one.compute <= other.compute and one.memory <= other.memory
+        one.held_by == other.held_by
+        and one.cards <= other.cards
+        and one.compute <= other.compute
+        and one.memory <= other.memory
     )
 
 

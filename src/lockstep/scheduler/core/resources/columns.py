@@ -100,6 +100,10 @@ CARD_KINDS = ("whole", "compute", "memory")
 """What there is of each GPU: itself as long as it is not shared, hundredths of it, its MiB."""
 WHOLE_CARD = 100
 """Hundredths of compute that one GPU has."""
+MARKS = ("lease", "mps", "timeslice", "online", "offline")
+"""By what shares of a GPU are held, and of which class they are."""
+UNMARKED = 1 << 30
+"""What there is of a GPU for shares with a mark; less than that where some have it."""
 SOCKET_KINDS = ("cpu", "memory")
 """What there is of each NUMA node for pods that must have it from one: milli-CPUs, bytes."""
 
@@ -111,6 +115,11 @@ class Columns:
         self.names: list[str] = []
         self._ids: dict[str, int] = {}
         self.card_ids: dict[str, list[int]] = {kind: [] for kind in CARD_KINDS}
+        self.mark_ids: dict[str, list[int]] = {mark: [] for mark in MARKS}
+        self.marked = False
+        """Whether any share was ever held otherwise than by leases, or offline."""
+        self.classed = False
+        """Whether any share was ever offline."""
         self.nic_ids: list[int] = []
         self.socket_ids: dict[str, list[int]] = {kind: [] for kind in SOCKET_KINDS}
         self.layout_column: int | None = None
@@ -128,6 +137,19 @@ class Columns:
         for card in range(self.cards, count):
             for kind in CARD_KINDS:
                 self.card_ids[kind].append(self.id(f"{CARD_PREFIX}{card}/{kind}"))
+            for mark in MARKS if self.marked else ():
+                self.mark_ids[mark].append(self.id(f"{CARD_PREFIX}{card}/{mark}"))
+
+    def open_marks(self, *, offline: bool) -> bool:
+        """Count the shares of each GPU by their marks from now on; return whether that is new."""
+        self.classed |= offline
+        if self.marked:
+            return False
+        self.marked = True
+        for mark in MARKS:
+            names = [f"{CARD_PREFIX}{card}/{mark}" for card in range(self.cards)]
+            self.mark_ids[mark] = [self.id(name) for name in names]
+        return True
 
     def open_inside(self, cards: int, nics: int, sockets: int) -> None:
         """Give so many GPUs, NICs and NUMA nodes of a node, and its layout, their columns."""
@@ -155,7 +177,8 @@ class Columns:
     @property
     def device_ids(self) -> list[int]:
         """Return the columns about single devices of a node and how they are connected."""
-        parts = [*self.card_ids.values(), self.nic_ids, *self.socket_ids.values()]
+        cards = [*self.card_ids.values(), *self.mark_ids.values()]
+        parts = [*cards, self.nic_ids, *self.socket_ids.values()]
         ids = [column for part in parts for column in part]
         return ids if self.layout_column is None else [*ids, self.layout_column]
 

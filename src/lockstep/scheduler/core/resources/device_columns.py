@@ -12,7 +12,13 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Protocol
 
-from lockstep.scheduler.core.resources.columns import CARD_KINDS, SOCKET_KINDS, WHOLE_CARD, Columns
+from lockstep.scheduler.core.resources.columns import (
+    CARD_KINDS,
+    SOCKET_KINDS,
+    UNMARKED,
+    WHOLE_CARD,
+    Columns,
+)
 from lockstep.scheduler.core.resources.device_allocation import NO_SOCKET, Grant
 from lockstep.scheduler.core.resources.device_inventory import Layout
 from lockstep.scheduler.core.resources.gpu_shares import GpuShare
@@ -46,6 +52,8 @@ class Taken:
     """The mask of those that are held whole."""
     shares: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By card the compute and memory that are held of it as shares."""
+    marks: dict[tuple[str, int], int] = field(default_factory=dict)
+    """By mark and card how many shares there have it."""
     nics: int = 0
     sockets: dict[int, tuple[int, int]] = field(default_factory=dict)
     """By NUMA node the CPUs and memory of pods that must have them from it."""
@@ -59,6 +67,8 @@ class Taken:
             for card in indices_of(grant.gpus):
                 held = self.shares.get(card, (0, 0))
                 self.shares[card] = held[0] + share.compute, held[1] + share.memory
+                for mark in share.marks:
+                    self.marks[mark, card] = self.marks.get((mark, card), 0) + 1
         self.nics |= grant.nics
         if grant.socket != NO_SOCKET:
             used = self.sockets.get(grant.socket, (0, 0))
@@ -95,6 +105,7 @@ def _offered(columns: Columns, _width: int, layout: Layout) -> Mapping[int, int]
             amounts = (1, WHOLE_CARD, card.memory)
             for kind, amount in zip(CARD_KINDS, amounts, strict=True):
                 found[cards[kind][card.number]] = amount
+            found |= {ids[card.number]: UNMARKED for ids in columns.mark_ids.values() if ids}
     for nic in layout.nics:
         if nic.number < len(nics) and layout.healthy_nics >> nic.number & 1:
             found[nics[nic.number]] = 1
@@ -114,6 +125,9 @@ def used(columns: Columns, layout: Layout, taken: Taken) -> dict[int, int]:
     for card, amounts in taken.shares.items():
         if card < columns.cards:
             found |= {kind[card]: part for kind, part in zip(ids, (1, *amounts), strict=True)}
+    for (mark, card), count in taken.marks.items() if columns.marked else ():
+        if card < columns.cards:
+            found[columns.mark_ids[mark][card]] = count
     for card in indices_of(taken.gpus):
         if card < columns.cards:
             found |= {kind[card]: whole[kind[card]] for kind in ids}

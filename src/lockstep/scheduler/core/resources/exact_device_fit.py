@@ -352,7 +352,7 @@ class ExactFit:
             return False
         untouched = sorted((c for c in left.cards if c.whole), key=lambda card: card.memory)
         gone = {card.number for card in untouched[:whole]}
-        rooms = [(c.compute, c.memory) for c in left.cards if c.number not in gone]
+        rooms = [(c.compute, c.memory, "") for c in left.cards if c.number not in gone]
         return held_together(rooms, shares)
 
 

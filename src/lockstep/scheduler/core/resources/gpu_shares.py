@@ -6,18 +6,26 @@ explaining, what-if) sees the cards too. The columns are there once the first sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
 from lockstep.api.core import Container, PodSpec
-from lockstep.api.names import GPU_CARDS, GPU_COMPUTE, GPU_MEMORY
+from lockstep.api.names import (
+    GPU_CARDS,
+    GPU_CLASS_ANNOTATION,
+    GPU_COMPUTE,
+    GPU_ISOLATION_ANNOTATION,
+    GPU_MEMORY,
+)
 from lockstep.api.quantity import to_int
-from lockstep.scheduler.core.resources.columns import GPU_COLUMN, Columns
-from lockstep.scheduler.core.util.array_types import FloatArray, IntArray
+from lockstep.scheduler.core.resources.columns import GPU_COLUMN, UNMARKED, Columns
+from lockstep.scheduler.core.util.array_types import BoolArray, FloatArray, IntArray
 
 SHARE_NAMES = (GPU_CARDS, GPU_COMPUTE, GPU_MEMORY)
+NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
 BYTES_FROM = 1 << 20
 """Amounts of memory from here on are bytes: no GPU has as many MiB."""
 MIB = 1 << 20
@@ -32,6 +40,20 @@ class GpuShare:
     """Hundredths of a card."""
     memory: int
     """MiB."""
+    held_by: str = "lease"
+    """What holds it on its cards; only shares held by the same may be together on one."""
+    offline: bool = False
+    """Whether it uses what online ones leave."""
+
+    @property
+    def plain(self) -> bool:
+        """Return whether nothing sets it apart from other shares."""
+        return self.held_by == "lease" and not self.offline
+
+    @property
+    def marks(self) -> tuple[str, str]:
+        """Return what is counted of it on its cards."""
+        return self.held_by, "offline" if self.offline else "online"
 
     @property
     def asks(self) -> dict[str, int]:
@@ -40,7 +62,9 @@ class GpuShare:
         return {name: amount for name, amount in found.items() if amount}
 
 
-def split_off(spec: PodSpec, request: dict[str, int]) -> GpuShare | None:
+def split_off(
+    spec: PodSpec, request: dict[str, int], annotations: Mapping[str, str] = NOTHING_SAID
+) -> GpuShare | None:
     """Take the share that a pod asks for out of its *request*, and return it.
 
     Containers of one pod use the same cards, so their shares add up.
@@ -51,7 +75,14 @@ def split_off(spec: PodSpec, request: dict[str, int]) -> GpuShare | None:
     if not memory and not asked[GPU_COMPUTE]:
         return None
     cards = max((_cards(one) for one in (*spec.containers, *spec.init_containers)), default=0)
-    return GpuShare(max(1, cards), asked[GPU_COMPUTE], memory)
+    offline = annotations.get(GPU_CLASS_ANNOTATION) == "offline"
+    return GpuShare(max(1, cards), asked[GPU_COMPUTE], memory, mechanism(annotations), offline)
+
+
+def mechanism(annotations: Mapping[str, str]) -> str:
+    """Return what is to hold a pod's shares; the node refuses what there is not."""
+    said = annotations.get(GPU_ISOLATION_ANNOTATION, "lease")
+    return said if said in ("mps", "timeslice") else "lease"
 
 
 def _cards(container: Container) -> int:
@@ -59,9 +90,11 @@ def _cards(container: Container) -> int:
     return to_int(asked.get(GPU_CARDS, 0))
 
 
-def shares_fit(free: IntArray, share: GpuShare, columns: Columns) -> IntArray:
+def shares_fit(
+    free: IntArray, share: GpuShare, columns: Columns, *, apart: bool = True
+) -> IntArray:
     """Return how many pods with such shares the cards in each column of *free* hold."""
-    room = room_on_cards(free, share, columns)
+    room = room_on_cards(free, share, columns, apart=apart)
     total: IntArray = room.sum(axis=0)
     if share.cards == 1:
         return total
@@ -74,15 +107,43 @@ def shares_fit(free: IntArray, share: GpuShare, columns: Columns) -> IntArray:
         fit = fewer
 
 
-def room_on_cards(free: IntArray, share: GpuShare, columns: Columns) -> IntArray:
-    """Return by card and node how many such shares the card holds."""
+def room_on_cards(
+    free: IntArray, share: GpuShare, columns: Columns, *, apart: bool = True
+) -> IntArray:
+    """Return by card and node how many such shares the card holds.
+
+    Without *apart* it does not matter by what others on the card are held.
+    """
     ids = columns.card_ids
     shape = (columns.cards, free.shape[1])
     room: IntArray = np.full(shape, np.iinfo(np.int32).max, dtype=np.int64)
     for kind, amount in (("compute", share.compute), ("memory", share.memory)):
         if amount:
             np.minimum(room, free[ids[kind]] // amount, out=room)
+    if apart and columns.marked:
+        for other in ("lease", "mps", "timeslice"):
+            if other != share.held_by:
+                room[free[columns.mark_ids[other]] < UNMARKED] = 0
     return np.maximum(room, 0)
+
+
+def unsuited(free: IntArray, share: GpuShare, columns: Columns) -> BoolArray:
+    """Return by card and node where a share had better not go.
+
+    An online share had better not be beside another, nor an offline one on a card without any.
+    """
+    if not columns.classed:
+        return np.zeros((columns.cards, free.shape[1]), dtype=bool)
+    online: BoolArray = free[columns.mark_ids["online"]] < UNMARKED
+    return ~online if share.offline else online
+
+
+def ill_matched(free: IntArray, share: GpuShare, columns: Columns) -> BoolArray:
+    """Return the nodes where a share has room, but on cards alone where it had better not go."""
+    room = room_on_cards(free, share, columns) > 0
+    suited = room & ~unsuited(free, share, columns)
+    found: BoolArray = np.any(room, axis=0) & ~np.any(suited, axis=0)
+    return found
 
 
 def openings(free: IntArray, share: GpuShare, columns: Columns) -> IntArray:
@@ -122,6 +183,9 @@ def pick(
     """
     room = room_on_cards(free[:, None], share, columns)[:, 0]
     open_to = [card for card in liked if room[card] > 0] or with_room(free, share, columns)
+    if columns.classed:
+        wrong = unsuited(free[:, None], share, columns)[:, 0]
+        open_to.sort(key=lambda card: bool(wrong[card]))
     if len(open_to) < share.cards:
         raise ValueError(
             f"{share.cards} GPUs with room for a share asked for, {len(open_to)} there"
@@ -180,3 +244,5 @@ def use(free: IntArray, share: GpuShare, cards: Sequence[int], columns: Columns)
         free[ids["whole"][card]] = 0
         free[ids["compute"][card]] -= share.compute
         free[ids["memory"][card]] -= share.memory
+        for mark in share.marks if columns.marked else ():
+            free[columns.mark_ids[mark][card]] -= 1

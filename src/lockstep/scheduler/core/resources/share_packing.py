@@ -14,7 +14,7 @@ from itertools import combinations, islice
 
 import numpy as np
 
-from lockstep.scheduler.core.resources.columns import Columns
+from lockstep.scheduler.core.resources.columns import UNMARKED, Columns
 from lockstep.scheduler.core.resources.gpu_shares import GpuShare, pick, use, with_room
 from lockstep.scheduler.core.util.array_types import IntArray
 from lockstep.scheduler.core.util.pareto import FRONT_LIMIT, undominated
@@ -32,19 +32,32 @@ def holds(free: IntArray, asked: Sequence[GpuShare], columns: Columns) -> bool |
     None when there are too many mixes to tell.
     """
     ids = columns.card_ids
-    rooms = zip(free[ids["compute"]].tolist(), free[ids["memory"]].tolist(), strict=True)
-    return held_together(list(rooms), asked)
+    kinds = (free[ids[kind]].tolist() for kind in ("compute", "memory"))
+    return held_together(zip(*kinds, mechanisms(free, columns), strict=True), asked)
 
 
-def held_together(rooms: Iterable[tuple[int, int]], asked: Sequence[GpuShare]) -> bool | None:
-    """Return likewise whether cards with so much compute and memory left hold some shares."""
+def mechanisms(free: IntArray, columns: Columns) -> list[str]:
+    """Return by what shares are held on each card of a node; empty where that is open."""
+    found = [""] * columns.cards
+    for name in ("lease", "mps", "timeslice") if columns.marked else ():
+        for card in np.flatnonzero(free[columns.mark_ids[name]] < UNMARKED):
+            found[card] = name
+    return found
+
+
+Room = tuple[int, int, str]
+"""The compute and memory that a card has left, and by what shares on it are held."""
+
+
+def held_together(rooms: Iterable[Room], asked: Sequence[GpuShare]) -> bool | None:
+    """Return likewise whether cards with such room hold some shares."""
     if not asked:
         return True
     sizes = Counter(asked)
     shares, counts = list(sizes), np.array(list(sizes.values()), dtype=np.int64)
     needed = counts * [share.cards for share in shares]
     reached: IntArray = np.zeros((1, len(shares)), dtype=np.int64)
-    known: dict[tuple[int, int], IntArray | None] = {}
+    known: dict[Room, IntArray | None] = {}
     for room in rooms:
         if room not in known:
             known[room] = _mixes(room, shares, counts.tolist())
@@ -60,29 +73,26 @@ def held_together(rooms: Iterable[tuple[int, int]], asked: Sequence[GpuShare]) -
     return False
 
 
-def _mixes(
-    room: tuple[int, int], shares: Sequence[GpuShare], most: Sequence[int]
-) -> IntArray | None:
+def _mixes(room: Room, shares: Sequence[GpuShare], most: Sequence[int]) -> IntArray | None:
     """Return how many of each size one card holds together, the largest mixes alone."""
-    partial: list[tuple[tuple[int, ...], int, int]] = [((), *room)]
+    partial: list[tuple[tuple[int, ...], int, int, str]] = [((), *room)]
     last = len(shares) - 1
     for number, share in enumerate(shares):
-        grown: list[tuple[tuple[int, ...], int, int]] = []
-        for mix, compute, memory in partial:
-            fit = most[number]
+        grown: list[tuple[tuple[int, ...], int, int, str]] = []
+        for mix, compute, memory, by in partial:
+            fit = most[number] if by in ("", share.held_by) else 0
             if share.compute:
                 fit = min(fit, compute // share.compute)
             if share.memory:
                 fit = min(fit, memory // share.memory)
             fit = max(fit, 0)
             for one in [fit] if number == last else range(fit + 1):
-                grown.append(
-                    ((*mix, one), compute - share.compute * one, memory - share.memory * one)
-                )
+                left = compute - share.compute * one, memory - share.memory * one
+                grown.append(((*mix, one), *left, share.held_by if one else by))
         if len(grown) > FRONT_LIMIT * 8:
             return None
         partial = grown
-    found = np.array([mix for mix, _, _ in partial], dtype=np.int64)
+    found = np.array([mix for mix, *_ in partial], dtype=np.int64)
     kept: IntArray = found[undominated(found)]
     return kept if len(kept) <= FRONT_LIMIT else None
 
@@ -132,9 +142,8 @@ def _choices(
     """Yield the sets of cards with room, the one wished for first, alike ones once."""
     yield wish
     ids = columns.card_ids
-    state = [
-        (int(free[c]), int(free[m])) for c, m in zip(ids["compute"], ids["memory"], strict=True)
-    ]
+    amounts = zip(ids["compute"], ids["memory"], mechanisms(free, columns), strict=True)
+    state = [(int(free[c]), int(free[m]), by) for c, m, by in amounts]
     open_to = with_room(free, share, columns)
     seen = {tuple(sorted(state[card] for card in wish))}
     for cards in combinations(open_to, share.cards):

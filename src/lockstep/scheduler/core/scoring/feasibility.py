@@ -7,30 +7,23 @@ second opinion on whether something fits.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from lockstep.api.core import NodeSelectorRequirement, NodeSelectorTerm
 from lockstep.api.gang import Strategy
-from lockstep.api.names import DEVICES_ANNOTATION, NUMA_NODES_ANNOTATION, SIMULATED_TAINT
 from lockstep.scheduler.core.model.node_table import NodeTable
 from lockstep.scheduler.core.model.pod_shape import PodShape
 from lockstep.scheduler.core.resources.aligned_capacity import aligned_fit
 from lockstep.scheduler.core.resources.alignment import concessions
 from lockstep.scheduler.core.resources.columns import GPU_COLUMN
-from lockstep.scheduler.core.resources.device_inventory import Layout
-from lockstep.scheduler.core.resources.gpu_shares import shares_fit
+from lockstep.scheduler.core.resources.gpu_shares import ill_matched, shares_fit
 from lockstep.scheduler.core.resources.selectors import (
-    NAME_FIELD,
-    format_taint,
-    matches,
     untolerated,
 )
 from lockstep.scheduler.core.scoring.demand_history import DemandHistory
+from lockstep.scheduler.core.scoring.node_filters import filters, term_rows
 from lockstep.scheduler.core.scoring.strategies import (
     Emptiest,
     ForesightPreference,
@@ -38,11 +31,7 @@ from lockstep.scheduler.core.scoring.strategies import (
     Preference,
 )
 from lockstep.scheduler.core.util.array_types import BoolArray, FloatArray, IntArray
-from lockstep.scheduler.core.util.unique import distinct
 
-HARD_EFFECTS = ("NoSchedule", "NoExecute")
-UNSCHEDULABLE_TAINT = (("node.kubernetes.io/unschedulable", "", "NoSchedule"),)
-SIMULATED = "simulated, for jobs that say `simulated: true`"
 PREFERENCE_WEIGHT = 1e4
 """What one step of preference weighs in the liking of a node, beside how full it is."""
 WISH_STEPS, TAINT_STEPS = 2, 200
@@ -51,6 +40,9 @@ taint."""
 ALIGNMENT_STEPS = 100
 """Steps that a node is worse where nothing can be had of how close together devices had better be;
 where a part of it can, they are fewer in proportion."""
+MATCH_WEIGHT = PREFERENCE_WEIGHT / 2
+"""What a node is worse where an online share would be beside another, or an offline one beside
+none: less than anything that a pod asks for, and more than how full the node is."""
 GPU_NODE_COST = 1
 """Steps that a node with GPUs is worse for pods without: less than anything they asked for."""
 
@@ -67,102 +59,6 @@ def members_fit(free: IntArray, shape: PodShape) -> IntArray:
     return aligned_fit(free, shape, required, fit) if required else fit
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """One requirement on nodes: the rows that pass, and how it reads when a node does not."""
-
-    kind: str
-    words: str
-    passes: BoolArray
-
-
-def filters(table: NodeTable, shape: PodShape) -> Iterator[Filter]:
-    """Yield every requirement of a shape on what a node is, in the order they are explained."""
-    yield Filter("NotReady", "not ready", table.ready)
-    if untolerated(UNSCHEDULABLE_TAINT, shape.tolerations, HARD_EFFECTS):
-        yield Filter("Unschedulable", "cordoned", table.schedulable)
-    for key, value in shape.selector.items():
-        passes = table.label(key).any_of([value])
-        if key == NAME_FIELD:
-            yield Filter("TensorGroup", f"not {value}, where its tensor group stands", passes)
-        else:
-            yield Filter("NodeSelector", f"without the label {key}={value}", passes)
-    if shape.required is not None:
-        yield _affinity(table, shape.required.node_selector_terms)
-    yield from _taints(table, shape)
-    yield from _unknown_inside(table, shape)
-
-
-def _unknown_inside(table: NodeTable, shape: PodShape) -> Iterator[Filter]:
-    """Yield what nodes must state before it can be told that devices are aligned there."""
-    required, column = shape.alignment.required, table.columns.layout_column
-    if not required or column is None:
-        return
-    numbers, layouts = table.allocatable[column], table.columns.layouts
-    host = shape.cpu > 0 or shape.memory > 0
-    for relations, annotation, states in (
-        (("nvlink", "pcie"), DEVICES_ANNOTATION, lambda layout: layout.stated),
-        (("numa",), NUMA_NODES_ANNOTATION, partial(Layout.states_numa, host=host)),
-    ):
-        if not required.intersection(relations):
-            continue
-        known = np.array([states(layout) for layout in layouts], dtype=bool)
-        passes = known[numbers] if len(known) else np.zeros(table.capacity, dtype=bool)
-        flaws = [layouts[n].flaw for n in np.unique(numbers[table.live & ~passes])]
-        flaw = next((flaw for flaw in flaws if annotation in flaw), "")
-        words = f"without {annotation}" + (f" that can be read ({flaw})" if flaw else "")
-        yield Filter("NoInventory", words, passes)
-
-
-def _affinity(table: NodeTable, terms: list[NodeSelectorTerm]) -> Filter:
-    passes = np.zeros(table.capacity, dtype=bool)
-    for term in terms:
-        passes |= _term(table, term)
-    words = " or ".join(_term_words(term) for term in terms)
-    return Filter("NodeAffinity", f"outside the node affinity ({words})", passes)
-
-
-def _term(table: NodeTable, term: NodeSelectorTerm) -> BoolArray:
-    if not term.match_expressions and not term.match_fields:
-        return np.zeros(table.capacity, dtype=bool)  # an empty term matches nothing, as upstream
-    passes = np.ones(table.capacity, dtype=bool)
-    for requirement in term.match_expressions:
-        passes &= matches(table.label(requirement.key), requirement)
-    for requirement in term.match_fields:
-        if requirement.key == "metadata.name":
-            passes &= matches(table.label(NAME_FIELD), requirement)
-        else:
-            passes[:] = False
-    return passes
-
-
-def _term_words(term: NodeSelectorTerm) -> str:
-    parts = [_requirement_words(r) for r in (*term.match_expressions, *term.match_fields)]
-    return " and ".join(parts) or "nothing"
-
-
-def _requirement_words(requirement: NodeSelectorRequirement) -> str:
-    values = ",".join(requirement.values)
-    return f"{requirement.key} {requirement.operator} {values}".rstrip()
-
-
-def _taints(table: NodeTable, shape: PodShape) -> Iterator[Filter]:
-    """Yield one filter a taint that the shape does not bear, the commonest first in the text."""
-    blocking: dict[tuple[str, str, str], list[int]] = {}
-    for number in distinct(table.taints):
-        for taint in untolerated(table.taint_sets.sets[number], shape.tolerations, HARD_EFFECTS):
-            blocking.setdefault(taint, []).append(int(number))
-    for taint, numbers in sorted(blocking.items()):
-        passes = ~np.isin(table.taints, np.array(numbers))
-        yield Filter("Taint", _taint_words(taint), passes)
-
-
-def _taint_words(taint: tuple[str, str, str]) -> str:
-    if taint[0] == SIMULATED_TAINT:
-        return SIMULATED
-    return f"tainted {format_taint(taint)}"
-
-
 def eligible(table: NodeTable, shape: PodShape) -> BoolArray:
     """Return the rows that a shape may stand on, whatever is free there."""
     passes = table.live.copy()
@@ -175,7 +71,7 @@ def _unmet(table: NodeTable, shape: PodShape) -> FloatArray:
     """Return by row how much of what a shape would rather have is missing there."""
     unmet: FloatArray = np.zeros(table.capacity)
     for wish in shape.preferred:
-        unmet += WISH_STEPS * wish.weight * ~_term(table, wish.preference)
+        unmet += WISH_STEPS * wish.weight * ~term_rows(table, wish.preference)
     costs = np.array(
         [
             float(TAINT_STEPS) * len(untolerated(taints, shape.tolerations, ("PreferNoSchedule",)))
@@ -327,6 +223,9 @@ class ShapeFit:
     def _settle(self, rows: IntArray) -> None:
         settled = self.preference.settle(self.shape, self._rating[rows], rows)
         liking = self._wishes[rows] + settled
+        share, table = self.shape.share, self._table
+        if share is not None and table.columns.classed:
+            liking -= MATCH_WEIGHT * ill_matched(table.free[:, rows], share, table.columns)
         if self.shape.alignment.preferred:
             liking -= PREFERENCE_WEIGHT * ALIGNMENT_STEPS * self._misaligned(rows)
         self.liking[rows] = liking

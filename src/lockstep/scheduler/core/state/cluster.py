@@ -38,6 +38,7 @@ from lockstep.scheduler.core.state.node_usage import NodeUsage
 from lockstep.scheduler.core.state.nominations import Nominations
 from lockstep.scheduler.core.state.pod_diff import dated, older, only_confirms, same_room
 from lockstep.scheduler.core.state.priority_classes import Priorities
+from lockstep.scheduler.core.state.queue_accounts import QueueAccounts
 from lockstep.scheduler.core.state.share_resizes import ShareResizes
 
 
@@ -59,12 +60,13 @@ class Cluster:
         self.workloads: dict[WorkloadKey, Workload] = {}
         self.priorities = Priorities()
         self.timed = False
-        """Whether anything has ever said how long it runs."""
+        """Whether anything ever said how long it runs."""
         self.reservations = Reservations()
         self.leaving: dict[PodKey, Member] = {}
         """Pods with nodes that are being deleted."""
         self.ledger = Ledger()
         self.offer = ClusterCapacity(self.table, self.ledger)
+        self.accounts = QueueAccounts(self.ledger, self.priorities, self.workload_of, self.card)
         self.nominations = Nominations(self.table, self.ledger)
         self.budgets = Budgets()
         self.defragmentations: dict[WorkloadKey, Defragmentation] = {}
@@ -82,17 +84,14 @@ class Cluster:
     def set_node(self, node: Node) -> None:
         """Take in a node, new or changed."""
         facts = self.device_claims.facts(NodeInfo.of(node))
-        new = facts.name not in self.table.rows
-        card = self.card(facts.name)
+        new, card = facts.name not in self.table.rows, self.card(facts.name)
         if not self.table.put(facts):
             return
         self.freed += 1
         if self.ledger.active and self.card(facts.name) != card:
             self.ledger.stale = True
-        if new:
-            self.occupancy.settle(facts.name)
-        else:
-            self.occupancy.hold(facts.name)
+        count = self.occupancy.settle if new else self.occupancy.hold
+        count(facts.name)
 
     def on_node(self, name: str) -> Iterable[Member]:
         """Return the pods that take room on a node."""
@@ -152,7 +151,7 @@ class Cluster:
         workload = self.workload_of(member)
         if workload is not None and workload.aligns and not member.aligns:
             member.shape = self.shapes.aligned(shape, workload.alignment_for(member))
-        self.table.open_for(member.shape)
+        self._open_for(member)
         old = self.pods.get(member.key)
         if old is not None and old.uid == member.uid and member.version < old.version:
             return False
@@ -206,7 +205,7 @@ class Cluster:
             member = self.pods[key]
             self._leave(member)
             member.node, member.grant, member.assumed = spot.node, spot.grant, True
-            self._count(member)
+            self.accounts.count(member)
             placed.append(member)
             self._touch(member)
         self.occupancy.enter_all(placed)
@@ -252,7 +251,7 @@ class Cluster:
         self.timed |= RUNTIME_ANNOTATION in gang.metadata.annotations
         self.touched.add(key)
         if moved:
-            self._recount_queue(workload)
+            self.accounts.recount(workload)
 
     def remove_gang(self, namespace: str, name: str) -> None:
         """Forget a gang's object; its pods, if any, then wait for it."""
@@ -266,14 +265,14 @@ class Cluster:
             self._align(workload)
         self._drop_if_empty(workload)
         self.touched.add(key)
-        self._recount_queue(workload)
+        self.accounts.recount(workload)
 
     def _align(self, workload: Workload) -> None:
         """Have the members whose pods say nothing of alignment follow what their gang says."""
         for member in workload.members.values():
             if not member.aligns:  # what is counted of it stays: it takes what it took
                 member.shape = self.shapes.aligned(member.shape, workload.alignment_for(member))
-                self.table.open_for(member.shape)
+                self._open_for(member)
 
     def set_priority_class(self, priority_class: PriorityClass) -> None:
         """Take in a priority class."""
@@ -315,38 +314,18 @@ class Cluster:
         self.freed += self.device_claims.refresh(self.freed)
         if self.ledger.stale:
             held = (m for m in self.pods.values() if m.ours and m.holds)
-            self.ledger.rebuild(held, self._count)
-
-    def _queue(self, member: Member) -> str:
-        workload = self.workload_of(member)
-        return workload.gang.spec.queue if workload is not None and workload.gang else member.queue
-
-    def _count(self, member: Member) -> None:
-        if not self.ledger.active or not member.ours:
-            return
-        account = self.ledger.enter(member, self._queue(member), self.card(member.node))
-        if account is not None:
-            self.ledger.rank(account, member, self._importance(member))
-
-    def _importance(self, member: Member) -> int:
-        workload = self.workload_of(member)
-        named = self.priorities.stated(workload) if workload is not None else None
-        if named is not None:
-            return named
-        others = workload.members.values() if workload is not None else ()
-        return max((m.priority for m in others), default=member.priority)
-
-    def _recount_queue(self, workload: Workload) -> None:
-        """Count a gang's pods in the queue that it is in now."""
-        for member in workload.members.values():
-            if member.account is not None:
-                self.ledger.leave(member)
-                self._count(member)
+            self.ledger.rebuild(held, self.accounts.count)
 
     # Bookkeeping.
 
+    def _open_for(self, member: Member) -> None:
+        """Give single devices the columns that a pod goes by."""
+        if self.table.open_for(member.shape):
+            for node in self.table.rows:
+                self.occupancy.hold(node)
+
     def _replace(self, old: Member | None, new: Member | None) -> None:
-        self.memory.follow(old, new, self._queue)
+        self.memory.follow(old, new, self.accounts.queue)
         if old is not None and new is not None and same_room(old, new):
             self.occupancy.renew(new)
             self.ledger.renew(old, new)
@@ -368,7 +347,7 @@ class Cluster:
 
     def _enter(self, member: Member) -> None:
         if member.holds:
-            self._count(member)
+            self.accounts.count(member)
             self.occupancy.enter(member)
 
     def _leave(self, member: Member) -> None:
