@@ -67,7 +67,6 @@ MEANT_TO_FAIL: Final = frozenset(
         "retry-script",
         "resubmit",
         "step-level-timeout",
-        "steps-daemon-retry-strategy",
         "template-defaults",
         "timeouts-step",
         "timeouts-workflow",

@@ -49,7 +49,9 @@ def objects() -> Iterator[tuple[str, Json]]:
     for name, rules in PEOPLE.items():
         yield "clusterroles", _cluster_role(f"lockstep:{name}", list(rules), into=name)
     for part, may in PERMISSIONS.items():
-        user = COMPONENT_USERS[part]
+        user = COMPONENT_USERS.get(part)
+        if user is None:
+            continue  # it runs on clusters alone
         yield "clusterroles", _cluster_role(user, may.on_embedded())
         yield "clusterrolebindings", _binding(user)
 
