@@ -46,6 +46,9 @@ class Description:
             names.HOSTNAME_LABEL: self.name,
             "kubernetes.io/os": "linux",
             "kubernetes.io/arch": machine_info.architecture(),
+            # Kubelets still give the old names, too, and manifests still ask for them.
+            "beta.kubernetes.io/arch": machine_info.architecture(),
+            "beta.kubernetes.io/os": "linux",
             names.NODE_KIND_LABEL: "process",
         }
         return found | stated.labels(self.devices)
