@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 
 import pytest
@@ -18,25 +19,47 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 REAL = "real control plane"
 """Tests that share etcd, kube-apiserver and kube-controller-manager, which live in one worker."""
 _REAL_FIXTURES = frozenset({"real_server", "running_cluster", "real_cluster", "simulated_cluster"})
+_TORCH = frozenset(f"tests/unit/train/test_{name}.py" for name in ("copying", "persist"))
+"""Files whose tests use torch themselves: each worker that does so imports for seconds."""
+_REAL_TURN = re.compile(r"(^|-)(kube-apiserver|kubernetes)(-|$)")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together what shares a server, so that no worker starts it anew."""
+    """Keep together what shares a server, so that no worker starts it anew; mark what can wait."""
     for item in items:
+        if _waits_for_soak(item):
+            item.add_marker(pytest.mark.soak)
         if item.get_closest_marker("xdist_group"):
             continue
         path = item.nodeid.partition("::")[0]
         if _on_real_server(item):
             item.add_marker(pytest.mark.xdist_group(REAL))
+        elif path in _TORCH:
+            item.add_marker(pytest.mark.xdist_group("torch"))
         elif path.startswith(("tests/integration", "tests/e2e")):
             item.add_marker(pytest.mark.xdist_group(path))
 
 
 def _on_real_server(item: pytest.Item) -> bool:
+    """Say whether a test takes the real server, or is played on both and this is its turn."""
+    fixtures = getattr(item, "fixturenames", ())
+    return _real_turn(item) or not _REAL_FIXTURES.isdisjoint(fixtures)
+
+
+def _real_turn(item: pytest.Item) -> bool:
     callspec = getattr(item, "callspec", None)
-    asked = callspec is not None and "kube-apiserver" in callspec.id
-    return asked or not _REAL_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+    return (
+        callspec is not None
+        and item.nodeid.startswith("tests/integration")
+        and _REAL_TURN.search(callspec.id) is not None
+    )
+
+
+def _waits_for_soak(item: pytest.Item) -> bool:
+    """Say whether the gate leaves out a story's turn on the real server: its file names a few."""
+    sample = item.get_closest_marker("real_sample")
+    return sample is not None and _real_turn(item) and item.originalname not in sample.args
 
 
 def _skipped(reporter: pytest.TerminalReporter) -> Counter[str]:

@@ -73,7 +73,7 @@ class ProcessNode:
         """End it as a user would, with its pods."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(30)
+            assert self.process.wait(60) == 0, "the node has not stopped as it should"
 
     def groups(self) -> list[Path]:
         """Return the control groups that pods of this node have."""

@@ -10,7 +10,7 @@ from tests.support.crashing import Arena
 
 from lockstep.scheduler.core.cycle.timers import Wait
 
-SOME, FEW = 12, 4
+SOME, FEW = 5, 2
 """Points of a scenario in a usual run; a real server, where each costs more, sees fewer."""
 
 SOAK = [pytest.mark.soak, pytest.mark.timeout(1800)]

@@ -143,7 +143,10 @@ async def a_job_with_files(stage: Stage) -> None:
     await native(stage, "vc", lambda job: job.spec.queue == "other")
 
     async def files() -> bool:
-        found = await stage.client.get(CONFIG_MAPS, "vc-svc", "default")
+        try:
+            found = await stage.client.get(CONFIG_MAPS, "vc-svc", "default")
+        except NotFound:
+            return False
         return found.data["a.host"].count("\n") == 1
 
     await stage.until(files, "the names of the hosts")

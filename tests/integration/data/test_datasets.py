@@ -96,9 +96,13 @@ def status(plane: ControlPlane, plural: str, name: str) -> dict[str, Any]:
 
 
 def phase(plane: ControlPlane, plural: str, name: str, wanted: str) -> None:
-    eventually_sync(
-        lambda: status(plane, plural, name).get("phase") == wanted, WITHIN, f"{name}: {wanted}"
-    )
+    def ended() -> dict[str, Any] | None:
+        found = status(plane, plural, name)
+        return found if found.get("phase") in (wanted, "Failed") else None
+
+    found = eventually_sync(ended, WITHIN, f"{name}: {wanted}")
+    assert found is not None
+    assert found["phase"] == wanted, found
 
 
 def pod(name: str, claim: str, script: str) -> str:

@@ -48,8 +48,8 @@ open(result, "w").write(str(peak))
 """
 
 SHAPES = [
-    ("256", "4", "64", "AdamW"),
-    ("256", "2", "1024", "SGD"),
+    pytest.param(("256", "4", "64", "AdamW"), marks=pytest.mark.soak),
+    pytest.param(("256", "2", "1024", "SGD"), marks=pytest.mark.soak),
     ("512", "3", "16", "Adam"),
 ]
 

@@ -12,7 +12,7 @@ from tests.support.process_node import needs_mounts, read_log
 from tests.support.training import Cluster
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.torch, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.torch, pytest.mark.timeout(900), pytest.mark.real_sample()]
 
 Json = dict[str, Any]
 

@@ -24,6 +24,13 @@ from lockstep.api.queue import QUEUES
 from lockstep.compat.translation import MANAGER
 from lockstep.kube.errors import NotFound
 
+pytestmark = pytest.mark.real_sample(
+    "test_a_volcano_job_trains",
+    "test_a_job_trains_in_a_kueue_queue",
+    "test_pods_of_a_group_start_together",
+    "test_pods_that_say_their_gang_themselves_start_together",
+)
+
 Json = dict[str, Any]
 VOLCANO, JOBSET = "batch.volcano.sh/v1alpha1", "jobset.x-k8s.io/v1alpha2"
 KUEUE, ET = "kueue.x-k8s.io/v1beta1", "kai.alibabacloud.com/v1alpha1"

@@ -21,7 +21,7 @@ from tests.support.waiting import eventually
 
 from lockstep.api.diagnosis import Diagnosis
 
-pytestmark = [pytest.mark.torch, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.torch, pytest.mark.timeout(600), pytest.mark.real_sample()]
 
 PATIENCE = 280.0
 CULPRIT = 2

@@ -10,7 +10,10 @@ from tests.support.process_node import needs_mounts, read_log
 from tests.support.training import Cluster
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.torch
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.real_sample("test_one_process_a_pod_needs_no_launcher"),
+]
 
 SCRIPT = """
 import os, sys, time, torch, torch.distributed as dist

@@ -17,7 +17,11 @@ from tests.support.waiting import eventually
 from lockstep.api.core import LEASES
 from lockstep.jobs.gathering import report_in
 
-pytestmark = [pytest.mark.torch, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.timeout(900),
+    pytest.mark.real_sample("test_a_suspended_job_goes_on_at_its_step_in_new_pods"),
+]
 
 PATIENCE = 280.0
 """Seconds: on a machine with much else to do, torch takes a minute to be imported."""

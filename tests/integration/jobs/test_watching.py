@@ -12,7 +12,7 @@ from tests.support.waiting import eventually
 
 from lockstep.api.training import TrainingJobStatus
 
-pytestmark = [pytest.mark.torch, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.torch, pytest.mark.timeout(300), pytest.mark.real_sample()]
 
 PATIENCE = 200.0
 CULPRIT = 2

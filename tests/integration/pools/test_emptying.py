@@ -19,7 +19,7 @@ from lockstep.kube.errors import NotFound
 from lockstep.nodes.simulated.pools import parse_pool
 from lockstep.scheduler.core.defrag.candidates import Stated
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 POLICY = {"coolDown": "2s"}
 
 
@@ -65,14 +65,16 @@ async def test_a_node_is_emptied_and_goes_back(any_server: ApiServer) -> None:
         await submit(client, "small", 1, gpus=2, **options)
         beside = await eventually(lambda: on(client, "small"), PATIENCE, "the small job runs")
         assert len(await pool_nodes(client, "gpu")) == 2
-        large = "first" if beside == await on(client, "first") else "second"
+        large, other = "first", "second"
+        if beside != await on(client, large):
+            large, other = other, large
         await client.delete(TRAINING_JOBS, large, "default", propagation="Background")
         await client.patch(QUEUES, "default", {"spec": {"defragmentation": POLICY}})
 
         async def together() -> bool:
             await remove(client, large)
-            now = await on(client, "small")
             nodes = [node.metadata.name for node in await pool_nodes(client, "gpu")]
-            return nodes == [now] and now != beside
+            # Which of both moves is the cheaper depends on how long each has run.
+            return [await on(client, "small")] == [await on(client, other)] == nodes
 
-        await eventually(together, PATIENCE, "the small job has moved, and its node has gone")
+        await eventually(together, PATIENCE, "one job has moved, and its node has gone")

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.faults import (
@@ -169,12 +170,28 @@ async def live(world: World, steps: list[tuple[tuple[str, Step], float]], length
         await asyncio.gather(following, return_exceptions=True)
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.booleans(), st.integers(0, 99), st.lists(st.tuples(STEPS, WAITS), max_size=25))
-def test_a_day_of_trouble_ends_with_the_truth(
-    streams: bool, seed: int, steps: list[tuple[tuple[str, Step], float]]
-) -> None:
+DAYS = given(st.booleans(), st.integers(0, 99), st.lists(st.tuples(STEPS, WAITS), max_size=25))
+
+
+def follow(streams: bool, seed: int, steps: list[tuple[tuple[str, Step], float]]) -> None:
     async def day() -> None:
         await live(World(streams=streams, seed=seed), steps, DAY)
 
     run_virtually(day())
+
+
+@settings(max_examples=40, deadline=None)
+@DAYS
+def test_a_day_of_trouble_ends_with_the_truth(
+    streams: bool, seed: int, steps: list[tuple[tuple[str, Step], float]]
+) -> None:
+    follow(streams, seed, steps)
+
+
+@pytest.mark.soak
+@settings(max_examples=150, deadline=None)
+@DAYS
+def test_many_days_of_trouble_end_with_the_truth(
+    streams: bool, seed: int, steps: list[tuple[tuple[str, Step], float]]
+) -> None:
+    follow(streams, seed, steps)

@@ -178,7 +178,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(tree, nodes, jobs, runs, draw(st.integers(0, 1000)))
 
 
-@settings(max_examples=5, deadline=None, derandomize=True)
+@settings(max_examples=2, deadline=None, derandomize=True)
 @given(cases())
 def test_drawn_saturated_queues_hold_their_fair_share(case: Case):
     held_evenly(case)

@@ -79,8 +79,15 @@ class Agent:
 
     async def stop(self) -> None:
         """Stop all containers, because the machine's user ends the node."""
-        workers = list(self.workers.values())
-        await asyncio.gather(*(worker.stop_now(STOP_GRACE) for worker in workers))
+        await asyncio.gather(*(self._stop(worker) for worker in list(self.workers.values())))
+
+    async def _stop(self, worker: Worker) -> None:
+        """Stop one pod; whatever is wrong with it, the others end as they should."""
+        try:
+            await worker.stop_now(STOP_GRACE)
+        except Exception:
+            log.exception("pod %s is killed, as it could not be stopped", worker.pod.metadata.uid)
+            worker.kill()
 
     # --- pods that come and go ---
 

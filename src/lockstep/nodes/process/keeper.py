@@ -213,6 +213,11 @@ class Keeper:
             self._stopping.cancel()
         self._stopping = asyncio.ensure_future(self._stop(grace, hook=not hurried))
 
+    def kill(self) -> None:
+        """Kill the container at once."""
+        if self._supervised is not None:
+            self._supervised.kill()
+
     async def _stop(self, grace: float, *, hook: bool) -> None:
         supervised = self._supervised
         if supervised is None:

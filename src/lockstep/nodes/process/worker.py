@@ -400,6 +400,11 @@ class Worker:
         for keeper in self.keepers.values():
             keeper.detach()
 
+    def kill(self) -> None:
+        """Kill all containers at once."""
+        for keeper in self.keepers.values():
+            keeper.kill()
+
     async def stop_now(self, grace: float) -> None:
         """Stop all containers because the node itself ends."""
         self.frozen = True

@@ -16,6 +16,9 @@ taints that it was asked for.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -139,6 +142,7 @@ async def _run(program: Path, told: bytes, seconds: float) -> bytes:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
         )
     except OSError as error:
         raise ProviderError(
@@ -150,7 +154,9 @@ async def _run(program: Path, told: bytes, seconds: float) -> bytes:
             out, said = await process.communicate(told)
     finally:
         if process.returncode is None:
-            process.kill()
+            # With all that it started: one of them would hold its output open.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     if process.returncode:
         words = said.decode(errors="replace").strip()[-SAID_LIMIT:]
