@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
 
@@ -118,5 +119,6 @@ async def test_a_dataset_is_whole_wherever_its_controller_ends(furnished_arena: 
     await furnished_arena.endures(story())
 
 
+@pytest.mark.real_sample()
 async def test_a_dataset_is_whole_in_any_weather(furnished_arena: Arena) -> None:
     await furnished_arena.weathers(story(), range(furnished_arena.seeds))

@@ -124,6 +124,7 @@ async def test_who_moves_stands_wherever_the_scheduler_ends(
     await furnished_arena.endures(told(story))
 
 
+@pytest.mark.real_sample()
 @pytest.mark.parametrize("story", STORIES)
 async def test_who_moves_stands_in_any_weather(furnished_arena: Arena, story: str) -> None:
     await furnished_arena.weathers(told(story), range(furnished_arena.seeds))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
 
@@ -97,5 +98,6 @@ async def test_fences_are_whole_wherever_the_controllers_end(arena: Arena) -> No
     await arena.endures(story())
 
 
+@pytest.mark.real_sample()
 async def test_fences_are_whole_in_any_weather(arena: Arena) -> None:
     await arena.weathers(story(), range(arena.seeds + 4))

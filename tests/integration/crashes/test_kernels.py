@@ -87,5 +87,6 @@ async def test_a_kernel_is_parked_once_wherever_its_controller_ends(arena: Arena
     await arena.endures(story())
 
 
+@pytest.mark.real_sample()
 async def test_a_kernel_is_parked_once_in_any_weather(arena: Arena) -> None:
     await arena.weathers(story(), range(arena.seeds))

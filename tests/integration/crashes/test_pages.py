@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
 
@@ -133,5 +134,6 @@ async def test_each_page_has_one_object_wherever_its_controller_ends(arena: Aren
     await arena.endures(story())
 
 
+@pytest.mark.real_sample()
 async def test_each_page_has_one_object_in_any_weather(arena: Arena) -> None:
     await arena.weathers(story(), range(arena.seeds))

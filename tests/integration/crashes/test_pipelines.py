@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
 
@@ -112,6 +113,7 @@ async def test_a_run_ends_well_wherever_its_controller_ends(arena: Arena) -> Non
     await arena.endures(story())
 
 
+@pytest.mark.real_sample()
 async def test_a_run_ends_well_in_any_weather(arena: Arena) -> None:
     await arena.weathers(story(), range(arena.seeds))
 

@@ -88,5 +88,6 @@ async def test_no_node_is_lost_or_bought_twice_wherever_it_ends(arena: Arena) ->
     await arena.endures(story())
 
 
+@pytest.mark.real_sample()
 async def test_no_node_is_lost_or_bought_twice_in_any_weather(arena: Arena) -> None:
     await arena.weathers(story(), range(arena.seeds))

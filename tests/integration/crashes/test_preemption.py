@@ -121,6 +121,7 @@ async def test_it_ends_the_same_wherever_the_scheduler_ends(
     await furnished_arena.endures(told(story))
 
 
+@pytest.mark.real_sample()
 @pytest.mark.parametrize("story", STORIES)
 async def test_it_ends_the_same_in_any_weather(furnished_arena: Arena, story: str) -> None:
     await furnished_arena.weathers(told(story), range(furnished_arena.seeds))

@@ -224,6 +224,7 @@ async def test_it_ends_the_same_wherever_the_scheduler_ends(arena: Arena, story:
     await arena.endures(STORIES[story])
 
 
+@pytest.mark.real_sample()
 @pytest.mark.parametrize("story", STORIES)
 async def test_it_ends_the_same_in_any_weather(arena: Arena, story: str) -> None:
     await arena.weathers(STORIES[story], range(arena.seeds))

@@ -201,6 +201,7 @@ async def test_it_ends_the_same_wherever_the_scheduler_ends(arena: Arena, story:
     await arena.endures(Scenario(in_process(parts.scheduler), SCENARIOS[story], outcome))
 
 
+@pytest.mark.real_sample()
 @pytest.mark.parametrize("story", SCENARIOS)
 async def test_it_ends_the_same_in_any_weather(arena: Arena, story: str) -> None:
     await arena.weathers(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
 
@@ -147,5 +148,6 @@ async def test_versions_change_wherever_the_controller_ends(furnished_arena: Are
     await furnished_arena.endures(story())
 
 
+@pytest.mark.real_sample()
 async def test_versions_change_in_any_weather(furnished_arena: Arena) -> None:
     await furnished_arena.weathers(story(), range(furnished_arena.seeds))

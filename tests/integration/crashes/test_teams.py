@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
 
@@ -85,5 +86,6 @@ async def test_a_team_is_whole_wherever_its_controller_ends(arena: Arena) -> Non
     await arena.endures(story())
 
 
+@pytest.mark.real_sample()
 async def test_a_team_is_whole_in_any_weather(arena: Arena) -> None:
     await arena.weathers(story(), range(arena.seeds))

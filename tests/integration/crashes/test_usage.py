@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.crashing import Arena, Scenario, Stage
 from tests.support.lives import in_process
 
@@ -140,5 +141,6 @@ async def test_no_second_is_lost_wherever_the_recorder_ends(arena: Arena, tmp_pa
     await arena.endures(story(tmp_path / "records"))
 
 
+@pytest.mark.real_sample()
 async def test_no_second_is_lost_in_any_weather(arena: Arena, tmp_path: Path) -> None:
     await arena.weathers(story(tmp_path / "records"), range(arena.seeds))

@@ -139,12 +139,15 @@ async def test_what_is_killed_goes_on_at_its_very_step(
 @pytest.mark.parametrize(
     "command",
     [
-        ["torchrun", "--nproc_per_node", "2", "SCRIPT", "x"],
-        ["python", "-m", "torch.distributed.run", "SCRIPT", "x"],
-        ["sh", "-c", "exec torchrun --nnodes=2 SCRIPT x"],
-        ["python", "SCRIPT", "x"],
+        pytest.param(["torchrun", "--nproc_per_node", "2", "SCRIPT", "x"], id="torchrun"),
+        pytest.param(
+            ["python", "-m", "torch.distributed.run", "SCRIPT", "x"],
+            id="module",
+            marks=pytest.mark.soak,
+        ),
+        pytest.param(["sh", "-c", "exec torchrun --nnodes=2 SCRIPT x"], id="shell"),
+        pytest.param(["python", "SCRIPT", "x"], id="python", marks=pytest.mark.soak),
     ],
-    ids=["torchrun", "module", "shell", "python"],
 )
 async def test_ranks_get_torchruns_variables(
     cluster: Cluster, tmp_path: Path, request: pytest.FixtureRequest, command: list[str]
