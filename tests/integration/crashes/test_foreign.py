@@ -15,7 +15,8 @@ from tests.support.lives import in_process
 from tests.support.waiting import eventually
 
 from lockstep.api import timestamp
-from lockstep.api.core import CONFIG_MAPS
+from lockstep.api.core import CONFIG_MAPS, PODS
+from lockstep.api.gang import GANGS
 from lockstep.api.names import JOB_LABEL
 from lockstep.api.queue import QUEUES
 from lockstep.api.training import TRAINING_JOBS
@@ -30,11 +31,15 @@ from lockstep.kube.manager import Manager
 Json = dict[str, Any]
 Story = Callable[[Stage], Awaitable[None]]
 KUBEFLOW, VOLCANO = "kubeflow.org/v1", "batch.volcano.sh/v1alpha1"
+TRAINER, FLOW = "trainer.kubeflow.org/v1alpha1", "flow.volcano.sh/v1alpha1"
 KUEUE, ET = "kueue.x-k8s.io/v1beta1", "kai.alibabacloud.com/v1alpha1"
 BEGAN = timestamp.show(1_700_000_000.0)
 USED = [
     (KUBEFLOW, "PyTorchJob"),
     (VOLCANO, "Job"),
+    (TRAINER, "TrainJob"),
+    (FLOW, "JobFlow"),
+    (FLOW, "JobTemplate"),
     (KUEUE, "LocalQueue"),
     (KUEUE, "ClusterQueue"),
     (ET, "TrainingJob"),
@@ -198,6 +203,66 @@ async def _ready(stage: Stage, workers: int) -> None:
     await goes(stage, "et", "Running", replicaStatuses=counts)
 
 
+async def a_train_job(stage: Stage) -> None:
+    """A TrainJob of a built-in runtime runs to its end."""
+    await begin(stage)
+    trainer = {"numNodes": 2, "image": "img", "command": ["train"]}
+    spec = {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer}
+    await put(stage, TRAINER, "TrainJob", "tj", spec)
+    await native(stage, "tj", lambda job: True)
+    await goes(stage, "tj", "Running")
+    await goes(stage, "tj", "Succeeded", completionTime=BEGAN)
+
+    async def complete() -> bool:
+        found = await stage.client.get(served(TRAINER, "TrainJob"), "tj", "default")
+        told = {one["type"]: one["status"] for one in found.status.get("conditions", [])}
+        return told.get("Complete") == "True"
+
+    await stage.until(complete, "TrainJob tj is complete")
+
+
+async def a_flow(stage: Stage) -> None:
+    """The two steps of a flow are made, run to their end and are deleted."""
+    await begin(stage)
+    for name in ("load", "train"):
+        tasks = {"tasks": [{"name": "a", "template": template("x")}]}
+        await put(stage, FLOW, "JobTemplate", name, tasks)
+    steps = [{"name": "load"}, {"name": "train", "dependsOn": {"targets": ["load"]}}]
+    await put(stage, FLOW, "JobFlow", "f", {"flows": steps, "jobRetainPolicy": "delete"})
+    for name in ("f-load", "f-train"):
+        await native(stage, name, lambda job: True)
+        await goes(stage, name, "Succeeded", completionTime=BEGAN)
+    await says(stage, FLOW, "JobFlow", "f", state={"phase": "Succeed"})
+
+    async def gone() -> bool:
+        return not (await stage.client.list(TRAINING_JOBS, "default")).items
+
+    await stage.until(gone, "its jobs are deleted")
+
+
+async def implied(stage: Stage) -> None:
+    """Pods imply a gang, say another size, and go."""
+    await begin(stage)
+    spec = {"schedulerName": "lockstep", **template("x")["spec"]}
+    size = "kueue.x-k8s.io/pod-group-total-count"
+    meta = {"name": "p", "labels": {"kueue.x-k8s.io/pod-group-name": "pair"}}
+    body = {"metadata": {**meta, "annotations": {size: "2"}}, "spec": spec}
+    await stage.client.create(PODS, body, "default")
+    await stage.until(lambda: _members(stage, 2), "the gang")
+    await stage.client.patch(PODS, "p", {"metadata": {"annotations": {size: "3"}}}, "default")
+    await stage.until(lambda: _members(stage, 3), "the gang's new size")
+    await stage.client.delete(PODS, "p", "default", grace_seconds=0)
+    await stage.until(lambda: _members(stage, None), "the gang's end")
+
+
+async def _members(stage: Stage, wanted: int | None) -> bool:
+    try:
+        gang = await stage.client.get(GANGS, "pair", "default")
+    except NotFound:
+        return wanted is None
+    return gang.spec.min_member == wanted
+
+
 async def outcome(stage: Stage) -> object:
     """Return what there is in the end."""
     ends: Json = {}
@@ -207,6 +272,8 @@ async def outcome(stage: Stage) -> object:
         for one in (await client.list(res, "default" if res.namespaced else None)).items:
             ends[f"{kind} {one.metadata.name}"] = _timeless(one.status)
     jobs = (await client.list(TRAINING_JOBS, "default")).items
+    gangs = (await client.list(GANGS, "default")).items
+    ends["gangs"] = [(one.metadata.name, one.spec.min_member) for one in gangs]
     ends["jobs"] = [(j.metadata.name, j.spec.queue, len(j.spec.roles)) for j in jobs]
     files = (await client.list(CONFIG_MAPS, "default", label_selector=JOB_LABEL)).items
     ends["files"] = [(one.metadata.name, one.data) for one in files]
@@ -225,6 +292,9 @@ def _timeless(tree: Any) -> Any:
 STORIES: dict[str, Story] = {
     "a job runs to its end": a_job,
     "a job with files is changed": a_job_with_files,
+    "a TrainJob runs to its end": a_train_job,
+    "a flow has its steps": a_flow,
+    "pods imply a gang": implied,
     "queues come and go": queues,
     "a job grows and shrinks": scaling,
 }

@@ -121,3 +121,4 @@ def test_its_jobs_go_once_it_has_succeeded_if_it_says_so() -> None:
     over = structs.replace(gone, status=done)
     assert FLOW.drops(over)
     assert FLOW.status_of(over, (), ()) == done
+    assert FLOW.status_of(over, jobs(gone), ()) == done  # while they go, one after the other

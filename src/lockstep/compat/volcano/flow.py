@@ -100,8 +100,8 @@ def ended(obj: AnyObject) -> bool:
 
 def status_of(obj: AnyObject, natives: Sequence[Native], wrong: Sequence[Problem]) -> Json:
     """Return the status of *obj*, of which *natives* were made."""
-    if ended(obj) and not natives:
-        return obj.status  # its jobs were deleted
+    if ended(obj):
+        return obj.status  # its jobs may be deleted by now, one after the other
     jobs = {one.metadata.name: one for one in natives if isinstance(one, TrainingJob)}
     wanted = names(obj)
     phases = {name: PHASES[jobs[name].status.phase] for name in wanted if name in jobs}
