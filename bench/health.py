@@ -14,9 +14,10 @@ from tests.support.stuck_worlds import Hang, Layout, hang
 
 from bench.figure import Figure
 from bench.support.fault_lines import LINES, Labelled
+from lockstep.health.core.culprits import culprits
 from lockstep.health.core.diagnose import diagnose
 from lockstep.health.core.findings import findings_of
-from lockstep.health.core.hang import culprits, rank_seen
+from lockstep.health.core.hang import rank_seen
 from lockstep.health.core.reading import lines_of
 from lockstep.health.core.stragglers import Stragglers, slow
 

@@ -47,7 +47,8 @@ from lockstep.pools.core.pool import Pool
 from lockstep.pools.main import add_pools
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.state.cluster import Cluster
-from lockstep.sim.engine.simulation import NO_FAULTS, Options, Simulation
+from lockstep.sim.engine.options import NO_FAULTS, Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.faults import Faults
 from lockstep.sim.input.world import World, world_of
 

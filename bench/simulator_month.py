@@ -7,7 +7,8 @@ import time
 from bench.figure import Figure
 from bench.support.month import DAY, GPUS_PER_NODE, JOBS_PER_GPU_DAY, NODE_MTBF_HOURS, month
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.faults import Faults
 from lockstep.sim.input.world import world_of
 

@@ -8,9 +8,9 @@ import msgspec
 
 from bench.fgd.nodes import ListedNodes
 from bench.fgd.policies import Place
+from lockstep.api.containers import Container, Quantity, ResourceRequirements
 from lockstep.api.core import (
     Affinity,
-    Container,
     Node,
     NodeAffinity,
     NodeSelector,
@@ -20,8 +20,6 @@ from lockstep.api.core import (
     NodeStatus,
     Pod,
     PodSpec,
-    Quantity,
-    ResourceRequirements,
 )
 from lockstep.api.devices import Device
 from lockstep.api.meta import ObjectMeta

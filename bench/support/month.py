@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from lockstep.api import timestamp
-from lockstep.api.core import Container, Pod, PodSpec, ResourceRequirements
+from lockstep.api.containers import Container, ResourceRequirements
+from lockstep.api.core import Pod, PodSpec
 from lockstep.api.gang import Gang, GangSpec
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import GANG_LABEL, GPU, SCHEDULER_NAME

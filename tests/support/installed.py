@@ -12,7 +12,8 @@ import yaml
 from tools.deploy.generate import IN_CHART, MANIFEST
 
 from lockstep.api.names import SYSTEM_NAMESPACE
-from lockstep.api.permissions import OWN, PERMISSIONS
+from lockstep.api.permissions.parts import PERMISSIONS
+from lockstep.api.permissions.rules import OWN
 from lockstep.apiserver.auth.pki import Pki
 from lockstep.kube.crds import ensure_crds
 

@@ -30,7 +30,8 @@ from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.explain.diagnosis import explain
 from lockstep.scheduler.core.runtime.clock import NotConverged
 from lockstep.scheduler.core.runtime.start_estimates import StartEstimates
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.faults import Faults
 from lockstep.sim.input.jobs import read_jobs
 from lockstep.sim.input.world import read_world, view

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lockstep.api.permissions import METRICS, OWN, PERMISSIONS, Json
+from lockstep.api.permissions.parts import PERMISSIONS
+from lockstep.api.permissions.rules import METRICS, OWN, Json
 
 
 @dataclass(frozen=True, order=True)

@@ -13,7 +13,8 @@ from lockstep.api.names import (
     RUNTIME_ANNOTATION,
 )
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.jobs import read_jobs
 from lockstep.sim.input.world import World, read_world, world_of
 from lockstep.sim.result.record import Result

@@ -16,7 +16,9 @@ from tools.helm import build
 
 from lockstep.api import crd, creator_policy, team_images
 from lockstep.api.names import SYSTEM_NAMESPACE
-from lockstep.api.permissions import METRICS, OWN, PEOPLE, PERMISSIONS
+from lockstep.api.permissions.parts import PERMISSIONS
+from lockstep.api.permissions.people import PEOPLE
+from lockstep.api.permissions.rules import METRICS, OWN
 from lockstep.devices.admission.objects import configuration
 
 ROOT: Final = Path(__file__).parents[2]

@@ -6,7 +6,8 @@ from typing import Any, Final, Literal
 
 from msgspec import field
 
-from lockstep.api.core import NodeSelector, Quantity, Toleration
+from lockstep.api.containers import Quantity
+from lockstep.api.core import NodeSelector, Toleration
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire

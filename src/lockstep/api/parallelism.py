@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from lockstep.api.core import Quantity
+from lockstep.api.containers import Quantity
 from lockstep.api.wire import Wire
 
 Degree = Annotated[int, Meta(ge=1)]

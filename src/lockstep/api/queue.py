@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from lockstep.api.core import Quantity
+from lockstep.api.containers import Quantity
 from lockstep.api.duration import Duration
 from lockstep.api.gang import Strategy
 from lockstep.api.meta import Condition, ObjectMeta

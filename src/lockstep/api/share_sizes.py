@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from lockstep.api.core import ContainerStatus, Quantity, ResourceRequirements
+from lockstep.api.containers import ContainerStatus, Quantity, ResourceRequirements
 from lockstep.api.meta import Condition
 from lockstep.api.names import GPU_COMPUTE, GPU_MEMORY, GPU_RESIZE_ANNOTATION
 from lockstep.api.quantity import to_int

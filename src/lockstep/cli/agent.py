@@ -10,7 +10,7 @@ import typer
 
 from lockstep.cli.failure import BadInput
 from lockstep.cli.foreground import announce, serve
-from lockstep.cli.options import Kubeconfig, Leashed
+from lockstep.cli.options import Kubeconfig, Leashed, Verbose
 from lockstep.cli.output import Format, print_objects
 
 app = typer.Typer(rich_markup_mode=None)
@@ -90,7 +90,7 @@ def agent(
         typer.Option(help="dcgm3 writes the label Hostname, dcgm4.6 the names of DCGM 4.6."),
     ] = CompatName.NONE,
     leashed: Leashed = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    verbose: Verbose = False,
 ) -> None:
     """Find this node's devices, hand them out and say what they do.
 

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from lockstep.api.core import NODES, Node, Taint
 from lockstep.api.names import SYSTEM_NAMESPACE
-from lockstep.api.permissions import METRICS, PERMISSIONS
+from lockstep.api.permissions.parts import PERMISSIONS
+from lockstep.api.permissions.rules import METRICS
 from lockstep.api.wire import to_builtins
 from lockstep.cli.connect import Session
 from lockstep.cli.sending import find_resource

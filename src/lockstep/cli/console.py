@@ -14,7 +14,7 @@ import typer
 from lockstep.cli import connect
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.foreground import announce, serve
-from lockstep.cli.options import Context, Kubeconfig, Leashed
+from lockstep.cli.options import Context, Kubeconfig, Leashed, Verbose
 from lockstep.console import links
 from lockstep.kube.locate import embedded_data, embedded_kubeconfig, kubeconfig_files
 
@@ -94,7 +94,7 @@ def console(
     kubeconfig: Kubeconfig = None,
     context: Context = None,
     leashed: Leashed = False,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")] = False,
+    verbose: Verbose = False,
 ) -> None:
     """Open the console in the browser, signed in as the user of the kubeconfig.
 

@@ -21,6 +21,7 @@ import msgspec
 
 from lockstep.api import crd
 from lockstep.api.names import API_VERSION, GROUP
+from lockstep.api.presentation import PRESENTATIONS
 from lockstep.api.queue import Queue
 from lockstep.api.queue_rules import flaws
 from lockstep.api.training import TrainingJob
@@ -179,7 +180,7 @@ def _schema(api_version: str, kind: str) -> Any:
 
 
 def _unknown_kind(obj: Json) -> list[str]:
-    ours = [shown.resource.kind for shown in crd.PRESENTATIONS]
+    ours = [shown.resource.kind for shown in PRESENTATIONS]
     if obj["kind"] in ours:
         return [f"apiVersion: given {obj['apiVersion']!r}; {obj['kind']} is in {API_VERSION}"]
     if obj["apiVersion"].startswith(f"{GROUP}/"):
@@ -189,7 +190,7 @@ def _unknown_kind(obj: Json) -> list[str]:
 
 def _meant(kind: str, path: str) -> str:
     """Return a suggestion when the last step of *path* is close to a field there."""
-    node: Any = crd.schema(kind) if kind in {s.resource.kind for s in crd.PRESENTATIONS} else {}
+    node: Any = crd.schema(kind) if kind in {s.resource.kind for s in PRESENTATIONS} else {}
     *parents, last = path.split(".")
     for step in parents:
         node = node.get("properties", {}).get(re.sub(r"\[.*", "", step), {})

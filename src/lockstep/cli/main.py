@@ -91,10 +91,10 @@ ENTRIES = (
     Entry("router", PARTS, "Carry requests to inference services.", "processes"),
     Entry("gateway", PARTS, "Serve kernels and notebooks.", "processes"),
     Entry("admission", PARTS, "Send pods with shares of GPUs here.", "processes"),
-    Entry("process-node", PARTS, "Make this machine a node that runs pods.", "processes"),
+    Entry("process-node", PARTS, "Make this machine a node that runs pods.", "node_processes"),
     Entry("agent", PARTS, "Find, hand out and watch this node's devices.", "agent"),
-    Entry("data-cache", PARTS, "Keep datasets on this node.", "processes"),
-    Entry("simulate-nodes", PARTS, "Simulate nodes with GPUs.", "processes"),
+    Entry("data-cache", PARTS, "Keep datasets on this node.", "node_processes"),
+    Entry("simulate-nodes", PARTS, "Simulate nodes with GPUs.", "node_processes"),
 )
 
 

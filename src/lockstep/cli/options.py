@@ -14,6 +14,7 @@ Kubeconfig = Annotated[
     Path | None,
     typer.Option(help="Which API server; by default $KUBECONFIG, then that of `lockstep up`."),
 ]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Log more.")]
 Context = Annotated[str | None, typer.Option(help="Context of the kubeconfig.")]
 Namespace = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Namespace; that of the context by default.")

@@ -22,7 +22,7 @@ from lockstep.cli.views.simulation import summary
 
 if TYPE_CHECKING:
     from lockstep.api.gang import Strategy
-    from lockstep.sim.engine.simulation import Options
+    from lockstep.sim.engine.options import Options
     from lockstep.sim.input.jobs import Job
     from lockstep.sim.input.world import World
     from lockstep.sim.result.record import Result

@@ -16,7 +16,7 @@ from lockstep.cli.usage import usage
 if TYPE_CHECKING:
     from lockstep.api.gang import Strategy
     from lockstep.api.queue import DefragmentationPolicy
-    from lockstep.sim.engine.simulation import Options
+    from lockstep.sim.engine.options import Options
     from lockstep.sim.input.faults import Faults
 
 
@@ -154,7 +154,7 @@ class Showing:
 
 def options(clock: Clock, breakage: Breakage, defrag: str | None) -> Options:
     """Return how the simulation is to run."""
-    from lockstep.sim.engine.simulation import Options
+    from lockstep.sim.engine.options import Options
 
     until = inf if clock.until is None else clock.until
     return Options(clock.seed, until, clock.period, breakage.faults, _defragmentation(defrag))

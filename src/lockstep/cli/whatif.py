@@ -15,7 +15,8 @@ from lockstep.cli.connect import Session
 from lockstep.cli.failure import BadInput, CommandFailed
 from lockstep.cli.snapshot import take
 from lockstep.scheduler.core.resources import wording
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.jobs import Job, owned, read_jobs
 from lockstep.sim.input.world import InputError, World, read_world
 from lockstep.sim.whatif.forecast import Forecast, forecast

@@ -7,7 +7,8 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from lockstep.api.core import ContainerStatus, Pod, StateTerminated
+from lockstep.api.containers import ContainerStatus, StateTerminated
+from lockstep.api.core import Pod
 from lockstep.api.meta import ObjectMeta, controller_of
 from lockstep.api.names import ATTEMPT_LABEL
 from lockstep.api.training import ReplicaStatus, TrainingJob, TrainingJobStatus

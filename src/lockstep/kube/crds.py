@@ -11,6 +11,7 @@ from typing import Any, Final
 from lockstep.api import crd
 from lockstep.api.core import CRDS
 from lockstep.api.names import API_VERSION, SCHEMA_ANNOTATION
+from lockstep.api.presentation import PRESENTATIONS
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, Conflict, Forbidden, NotFound
 
@@ -102,6 +103,4 @@ async def _missing(client: Client) -> list[str]:
     except NotFound:
         found = {"resources": []}
     served = {resource["name"] for resource in found["resources"]}
-    return [
-        shown.resource.plural for shown in crd.PRESENTATIONS if shown.resource.plural not in served
-    ]
+    return [shown.resource.plural for shown in PRESENTATIONS if shown.resource.plural not in served]

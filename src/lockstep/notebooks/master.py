@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lockstep.api.core import SECRETS, Secret
 from lockstep.api.names import SYSTEM_NAMESPACE
-from lockstep.api.permissions import MASTER_SECRET
+from lockstep.api.permissions.capabilities import MASTER_SECRET
 from lockstep.kube.client import Client
 from lockstep.kube.errors import AlreadyExists, NotFound
 from lockstep.notebooks.core.keys import MASTER_KEY

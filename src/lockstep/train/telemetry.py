@@ -305,6 +305,7 @@ class _Losses:
 
     def known(self) -> float:
         """Return the last loss that is known."""
+        # An error of the device is the user's to meet in their own step, not in this look.
         with contextlib.suppress(Exception):
             self._look()
         return self._loss

@@ -11,7 +11,7 @@ from tests.support.console import Console, Visitor, apply, token
 from tests.support.waiting import eventually_sync
 
 from lockstep.api.names import API_VERSION
-from lockstep.api.permissions import PEOPLE
+from lockstep.api.permissions.people import PEOPLE
 from lockstep.console.reading import VERBS
 from lockstep.console.views.kinds import KINDS, OBJECTS
 

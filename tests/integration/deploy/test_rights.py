@@ -15,7 +15,7 @@ from tests.support.rights import Right, granted, used
 from tools.deploy.generate import IN_CHART
 
 from lockstep.api.names import SYSTEM_NAMESPACE
-from lockstep.api.permissions import FOREIGN, SCALERS
+from lockstep.api.permissions.foreign import FOREIGN, SCALERS
 
 ROOT = Path(__file__).parents[3]
 SUITES = (

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from lockstep.api import crd
+from lockstep.api.presentation import PRESENTATIONS
 from lockstep.api.quantity import NOT_NEGATIVE
 
 FRAMEWORKS = [
@@ -61,7 +62,7 @@ def test_a_field_carries_its_type_bounds_and_default(
 
 
 def test_every_field_of_a_spec_is_described_or_structured() -> None:
-    for shown in crd.PRESENTATIONS:
+    for shown in PRESENTATIONS:
         fields = crd.schema(shown.resource.kind)["properties"]
         for name, field in fields.get("spec", {}).get("properties", {}).items():
             assert "description" in field, f"{shown.resource.kind}.spec.{name}"

@@ -20,7 +20,8 @@ from lockstep.cli.whatif import Answer, answer_to, jobs_among
 from lockstep.nodes.simulated.spec import parse
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.util.bitmask import format_indices
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.jobs import Job, read_jobs
 from lockstep.sim.input.world import EPOCH, World, read_world, world_of
 

@@ -11,7 +11,7 @@ import yaml
 from msgspec import structs
 
 from lockstep.api.core import AnyObject
-from lockstep.api.permissions import FOREIGN
+from lockstep.api.permissions.foreign import FOREIGN
 from lockstep.api.training import TrainingJob
 from lockstep.api.wire import convert, to_builtins
 from lockstep.compat.registry import sources

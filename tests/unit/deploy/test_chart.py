@@ -22,9 +22,11 @@ from tools.deploy.generate import (
 from tools.helm import build
 
 from lockstep import __version__
-from lockstep.api import crd, creator_policy
+from lockstep.api import creator_policy
 from lockstep.api.names import GROUP, SYSTEM_NAMESPACE
-from lockstep.api.permissions import METRICS, PERMISSIONS
+from lockstep.api.permissions.parts import PERMISSIONS
+from lockstep.api.permissions.rules import METRICS
+from lockstep.api.presentation import PRESENTATIONS
 
 Json = dict[str, Any]
 Values = tuple[str, ...]
@@ -113,7 +115,7 @@ def test_a_part_has_the_rights_of_the_table(helm, part):
 
 
 def test_each_definition_may_be_looked_at_by_those_who_need_its_kind():
-    names = {f"{shown.resource.plural}.{GROUP}" for shown in crd.PRESENTATIONS}
+    names = {f"{shown.resource.plural}.{GROUP}" for shown in PRESENTATIONS}
     for part in ("scheduler", "controllers"):
         found = [
             r

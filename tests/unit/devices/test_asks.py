@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.api.core import ResourceRequirements
+from lockstep.api.containers import ResourceRequirements
 from lockstep.devices.sharing import front
 from lockstep.devices.sharing.accounts import Accounts, metered
 from lockstep.devices.sharing.core.asks import MIB, Ask, BadAsk, asked

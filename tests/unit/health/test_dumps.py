@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.support.stuck_worlds import Layout, hang
 
-from lockstep.health.core.hang import culprits
+from lockstep.health.core.culprits import culprits
 from lockstep.health.dumps import read
 
 

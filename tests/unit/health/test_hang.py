@@ -8,7 +8,8 @@ import pytest
 from tests.support.stuck_worlds import KINDS, Hang, Kind, hang
 
 from lockstep.api.rank_evidence import GroupSeen, RankSeen, Work, members
-from lockstep.health.core.hang import Culprits, culprits, outliers, rank_seen, verdict
+from lockstep.health.core.culprits import Culprits, culprits
+from lockstep.health.core.hang import outliers, rank_seen, verdict
 from lockstep.health.core.traces import NoDump, ranges
 
 

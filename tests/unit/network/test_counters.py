@@ -7,7 +7,8 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from lockstep.api import names
-from lockstep.api.core import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from lockstep.api.containers import Container, ResourceRequirements
+from lockstep.api.core import Pod, PodSpec, PodStatus
 from lockstep.api.meta import ObjectMeta
 from lockstep.devices.core.model import Port
 from lockstep.devices.network.counters import exposition, of_driver, read

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
-from lockstep.api.core import ResourceRequirements
+from lockstep.api.containers import ResourceRequirements
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.share_sizes import GRANTED, HELD, Size
 from lockstep.devices.core.model import Card

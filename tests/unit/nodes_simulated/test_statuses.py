@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lockstep.api.core import Container, Pod, PodSpec, PodStatus
+from lockstep.api.containers import Container
+from lockstep.api.core import Pod, PodSpec, PodStatus
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.timestamp import show
 from lockstep.api.wire import convert

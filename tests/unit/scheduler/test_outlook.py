@@ -23,7 +23,8 @@ from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.runtime import start_estimates as module
 from lockstep.scheduler.core.runtime.start_estimates import NEVER, OWN_PODS, StartEstimates
 from lockstep.scheduler.core.state.cluster import Cluster
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.faults import Faults
 from lockstep.sim.input.jobs import Job, read_jobs
 from lockstep.sim.input.world import EPOCH, world_of

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from tests.support.drawn import node, pod
 
-from lockstep.api.core import ContainerStatus, Pod, ResourceRequirements
+from lockstep.api.containers import ContainerStatus, ResourceRequirements
+from lockstep.api.core import Pod
 from lockstep.api.meta import Condition
 from lockstep.api.share_sizes import GRANTED, HELD
 from lockstep.scheduler.core.cycle.share_resizing import answer_resize

@@ -15,7 +15,8 @@ from lockstep.api.core import PriorityClass
 from lockstep.api.meta import ObjectMeta
 from lockstep.nodes.simulated.spec import parse
 from lockstep.scheduler.core.model.decisions import Eviction
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.jobs import read_jobs
 from lockstep.sim.input.world import world_of
 

@@ -11,7 +11,7 @@ from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import CHECKPOINT_ANNOTATION
 from lockstep.api.queue import DefragmentationPolicy, Queue, QueueSpec
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine.simulation import Options
+from lockstep.sim.engine.options import Options
 from lockstep.sim.input.faults import Faults
 from lockstep.sim.input.world import world_of
 from lockstep.sim.result.record import Result

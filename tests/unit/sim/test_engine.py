@@ -11,7 +11,7 @@ from lockstep.api.queue import Queue
 from lockstep.api.selectors import parse_labels
 from lockstep.nodes.simulated.spec import parse
 from lockstep.scheduler.core.runtime.clock import NotConverged
-from lockstep.sim.engine.simulation import Options
+from lockstep.sim.engine.options import Options
 from lockstep.sim.input.faults import Faults
 from lockstep.sim.input.world import view, world_of
 from lockstep.sim.result.record import Result

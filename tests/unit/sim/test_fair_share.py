@@ -13,7 +13,7 @@ from tests.support.simulated_jobs import Json, job, simulate
 
 from lockstep.api.queue import Queue
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine.simulation import Options
+from lockstep.sim.engine.options import Options
 from lockstep.sim.input.world import World, view, world_of
 
 GPU = "nvidia.com/gpu"

@@ -3,7 +3,8 @@ import pytest
 from tests.support.simulated_jobs import job
 
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.faults import Faults
 from lockstep.sim.input.jobs import read_jobs
 from lockstep.sim.input.world import world_of

@@ -4,7 +4,8 @@ from tests.support.simulated_jobs import job
 
 from lockstep.api.names import GPU
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.jobs import read_jobs
 from lockstep.sim.input.world import world_of
 from lockstep.sim.whatif.forecast import forecast

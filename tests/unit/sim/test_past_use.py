@@ -11,7 +11,8 @@ from tests.support.simulated_jobs import job, world
 from lockstep.api.names import API_VERSION, GPU
 from lockstep.nodes.simulated.fleet import fleet, node_object
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.jobs import read_jobs
 from lockstep.sim.result.placements_log import Stay
 

@@ -16,7 +16,8 @@ from lockstep.api.queue import Queue
 from lockstep.api.selectors import parse_labels
 from lockstep.api.wire import convert
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.faults import Faults
 from lockstep.sim.input.jobs import read_jobs
 from lockstep.sim.input.world import World, world_of

@@ -4,7 +4,7 @@ import pytest
 from tests.support.simulated_jobs import job, simulate, world
 
 from lockstep.api.names import ELAPSED_ANNOTATION, GPU, GPUS_ANNOTATION, SNAPSHOT_ANNOTATION
-from lockstep.sim.engine.simulation import Options
+from lockstep.sim.engine.options import Options
 from lockstep.sim.input.faults import Faults
 
 

@@ -13,7 +13,7 @@ from lockstep.api.queue import Queue
 from lockstep.nodes.simulated.spec import parse
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.cycle.result import CycleResult
-from lockstep.sim.engine.simulation import Options
+from lockstep.sim.engine.options import Options
 from lockstep.sim.input.world import view, world_of
 
 GPU = "nvidia.com/gpu"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.simulated_jobs import job, simulate
 
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine.simulation import Options
+from lockstep.sim.engine.options import Options
 from lockstep.sim.input.jobs import read_jobs
 from lockstep.sim.input.world import world_of
 from lockstep.sim.result import columns

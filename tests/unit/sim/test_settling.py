@@ -11,7 +11,7 @@ from tests.support.simulated_jobs import job, simulate
 from lockstep.api.core import PriorityClass
 from lockstep.api.queue import Queue
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine.simulation import Options
+from lockstep.sim.engine.options import Options
 from lockstep.sim.input.faults import Faults
 from lockstep.sim.input.world import view, world_of
 

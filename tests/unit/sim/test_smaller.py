@@ -13,7 +13,8 @@ from tests.support.simulated_jobs import job, training_job
 
 from lockstep.api.names import CPU, GPU
 from lockstep.nodes.simulated.spec import parse
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.jobs import Job, read_jobs
 from lockstep.sim.input.world import World, world_of
 from lockstep.sim.whatif.forecast import forecast

@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from lockstep.api.permissions import PEOPLE, PERMISSIONS
+from lockstep.api.permissions.parts import PERMISSIONS
+from lockstep.api.permissions.people import PEOPLE
 from lockstep.apiserver.auth.rbac import GROUP
 from lockstep.apiserver.auth.rules import Rule, missing
 

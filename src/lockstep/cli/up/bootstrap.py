@@ -13,6 +13,7 @@ from lockstep.api.core import CRDS, NAMESPACES
 from lockstep.api.meta import ObjectMeta
 from lockstep.api.names import SYSTEM_NAMESPACE
 from lockstep.api.node_pool import NodePool
+from lockstep.api.presentation import PRESENTATIONS
 from lockstep.api.queue import QUEUES, Queue
 from lockstep.api.resource import Resource
 from lockstep.api.topology import DEFAULT_TOPOLOGY, TOPOLOGIES
@@ -40,7 +41,7 @@ async def bootstrap(
     async with Client(ClusterConfig.load(kubeconfig)) as client:
         for manifest in crd.manifests():
             await _apply(client, manifest)
-        for shown in crd.PRESENTATIONS:
+        for shown in PRESENTATIONS:
             await _served(client, shown.resource)
         await _ensure(client, NAMESPACES, _named("v1", "Namespace", SYSTEM_NAMESPACE))
         await _ensure(client, QUEUES, to_builtins(Queue(metadata=ObjectMeta(name="default"))))

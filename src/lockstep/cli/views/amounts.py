@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lockstep.api import names, quantity
-from lockstep.api.core import Container, Node, Pod
+from lockstep.api.containers import Container
+from lockstep.api.core import Node, Pod
 
 
 def requested(pod: Pod, resource: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lockstep.api.core import Quantity
+from lockstep.api.containers import Quantity
 from lockstep.api.gang import Gang
 from lockstep.api.queue import Queue
 from lockstep.cli.views import gangs

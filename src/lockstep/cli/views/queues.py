@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lockstep.api.core import Quantity
+from lockstep.api.containers import Quantity
 from lockstep.api.queue import Queue
 from lockstep.cli.views.table import Column, Table, table
 from lockstep.cli.views.times import ago

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from lockstep.api import names
-from lockstep.api.core import ResourceRequirements
+from lockstep.api.containers import ResourceRequirements
 from lockstep.compat.shares.settings import Settings
 from lockstep.compat.shares.translate import DEFAULT_SCHEDULERS, CardMemory, translated
 from lockstep.compat.translation import Refused

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lockstep.api import names, quantity
-from lockstep.api.core import Pod, ResourceRequirements
+from lockstep.api.containers import ResourceRequirements
+from lockstep.api.core import Pod
 from lockstep.devices.core.grants import NotEnough, chosen
 
 OVER = ("Succeeded", "Failed")

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from lockstep.api import names
-from lockstep.api.core import Container, Pod
+from lockstep.api.containers import Container
+from lockstep.api.core import Pod
 from lockstep.devices.core.allocation import Held
 from lockstep.devices.core.grants import NotEnough, chosen
 from lockstep.devices.core.holders import OVER, asked

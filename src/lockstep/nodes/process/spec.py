@@ -6,13 +6,8 @@ from typing import Any, Literal
 
 from msgspec import field
 
-from lockstep.api.core import (
-    Affinity,
-    ContainerPort,
-    ContainerStatus,
-    Quantity,
-    ResourceRequirements,
-)
+from lockstep.api.containers import ContainerPort, ContainerStatus, Quantity, ResourceRequirements
+from lockstep.api.core import Affinity
 from lockstep.api.meta import Condition, ObjectMeta
 from lockstep.api.resource import Resource
 from lockstep.api.wire import Wire

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from lockstep.api import names, quantity
-from lockstep.api.core import LEASES, NAMESPACES, NODES, Node, Quantity
+from lockstep.api.containers import Quantity
+from lockstep.api.core import LEASES, NAMESPACES, NODES, Node
 from lockstep.api.wire import to_builtins
 from lockstep.kube.client import Client, Patch
 from lockstep.kube.errors import AlreadyExists, ApiError, NotFound, Unreachable

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ipaddress
 from typing import Any
 
-from lockstep.api.core import Container, Pod
+from lockstep.api.containers import Container
+from lockstep.api.core import Pod
 from lockstep.api.timestamp import show
 
 OWN_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")

@@ -7,7 +7,8 @@ import json
 import zlib
 from typing import Any, Final
 
-from lockstep.api.core import ContainerStatus, Pod
+from lockstep.api.containers import ContainerStatus
+from lockstep.api.core import Pod
 from lockstep.pipelines.core.nodes import there
 from lockstep.pipelines.core.pods import FETCHER, KEEPER
 from lockstep.pipelines.core.told import Seen

@@ -7,7 +7,6 @@ the engine tells them of objects and lets happen to jobs what was decided about 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from math import inf
 from operator import itemgetter
 from typing import Any
@@ -16,7 +15,6 @@ from msgspec.structs import replace
 
 from lockstep.api.meta import Condition
 from lockstep.api.names import GPU
-from lockstep.api.queue import DefragmentationPolicy
 from lockstep.scheduler.core.cycle.decider import Decider
 from lockstep.scheduler.core.cycle.max_wait import deadline
 from lockstep.scheduler.core.defrag.migration import Rearrangement
@@ -24,39 +22,22 @@ from lockstep.scheduler.core.model.decisions import Eviction, Placement, Rollbac
 from lockstep.scheduler.core.model.workload import WorkloadKey
 from lockstep.scheduler.core.preemption.lost_work import lost_work
 from lockstep.scheduler.core.resources.device_allocation import Spot, granted
-from lockstep.scheduler.core.runtime.clock import ROUNDS, SimulatedClock, wait_anew
+from lockstep.scheduler.core.runtime.clock import SimulatedClock, wait_anew
 from lockstep.sim.engine.costs import SimulatedCosts
 from lockstep.sim.engine.job_run import JobRun
 from lockstep.sim.engine.meter import Meter
+from lockstep.sim.engine.options import Options
 from lockstep.sim.engine.pools import SimulatedPools
 from lockstep.sim.engine.wait_reasons import show_why, why
-from lockstep.sim.input.faults import Dice, Faults
+from lockstep.sim.input.faults import Dice
 from lockstep.sim.input.jobs import Job
 from lockstep.sim.input.world import World, stood
 from lockstep.sim.result.communication import paid
 from lockstep.sim.result.record import Rearranged, Result
 
 NOT_READY = Condition(type="Ready", status="False", reason="Simulated")
-
-NO_FAULTS = Faults()
 MILLI = 1000
 """Of a GPU, the workload of accounts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How a simulation runs."""
-
-    seed: int = 0
-    until: float = inf
-    """Seconds after which the simulation stops, whatever is left."""
-    period: float = 0.0
-    """Decisions are made at multiples of so many seconds; 0: after every event."""
-    faults: Faults = NO_FAULTS
-    defrag: DefragmentationPolicy | None = None
-    """By which running jobs are moved for the queues that do not say so themselves."""
-    rounds: int = ROUNDS
-    """Rounds of decisions at one moment, after which it is an error that there is more."""
 
 
 class Simulation:

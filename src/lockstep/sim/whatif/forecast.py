@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.jobs import Job
 from lockstep.sim.input.world import World
 from lockstep.sim.result.job_records import JobRecord

@@ -13,7 +13,8 @@ import msgspec
 
 from lockstep.api import quantity
 from lockstep.api.names import CPU, GPU, GPU_CARDS, GPU_COMPUTE, GPU_MEMORY
-from lockstep.sim.engine.simulation import Options, Simulation
+from lockstep.sim.engine.options import Options
+from lockstep.sim.engine.simulation import Simulation
 from lockstep.sim.input.jobs import Job, read_jobs
 from lockstep.sim.input.world import InputError, World
 

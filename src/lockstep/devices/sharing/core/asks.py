@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 from lockstep.api import names, quantity
-from lockstep.api.core import ResourceRequirements
+from lockstep.api.containers import ResourceRequirements
 from lockstep.devices.sharing.core.leases import Policy
 
 MIB: Final = 1 << 20

@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from lockstep.api.core import Container, Pod, PodSpec, Quantity
+from lockstep.api.containers import Container, Quantity
+from lockstep.api.core import Pod, PodSpec
 from lockstep.api.names import GPU, GPU_CARDS, GPU_COMPUTE, GPU_ISOLATION_ANNOTATION, GPU_MEMORY
 from lockstep.api.quantity import to_int
 

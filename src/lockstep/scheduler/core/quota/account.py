@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lockstep.api import duration
-from lockstep.api.core import Quantity
+from lockstep.api.containers import Quantity
 from lockstep.api.names import CPU, GPU
 from lockstep.api.quantity import to_int, to_milli
 from lockstep.api.queue import QueueSpec

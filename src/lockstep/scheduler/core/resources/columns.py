@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lockstep.api.core import Container, PodSpec, Quantity
+from lockstep.api.containers import Container, Quantity
+from lockstep.api.core import PodSpec
 from lockstep.api.names import CPU, GPU, MEMORY, NICS, PODS
 from lockstep.api.quantity import to_int, to_milli
 from lockstep.scheduler.core.resources.device_inventory import Layout

@@ -12,7 +12,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from lockstep.api.core import Container, PodSpec
+from lockstep.api.containers import Container
+from lockstep.api.core import PodSpec
 from lockstep.api.names import (
     GPU_CARDS,
     GPU_CLASS_ANNOTATION,

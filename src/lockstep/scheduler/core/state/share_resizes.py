@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from lockstep.api.core import Container, Pod, PodSpec
+from lockstep.api.containers import Container
+from lockstep.api.core import Pod, PodSpec
 from lockstep.api.meta import Condition
 from lockstep.api.names import GPU_RESIZE_ANNOTATION
 from lockstep.api.share_sizes import GRANTED, answer, answered, counted, resized

@@ -1,0 +1,48 @@
+"""How the table of permissions is written: RBAC rules, and what one part may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+Json = dict[str, Any]
+Rules = tuple[Json, ...]
+
+OWN: Final = "own"
+FOLLOW: Final = ("list", "watch")
+
+
+def rule(groups: str | tuple[str, ...], resources: str, *verbs: str, names: str = "") -> Json:
+    """Return an RBAC rule; resources and names of objects are separated by spaces."""
+    listed = [groups] if isinstance(groups, str) else list(groups)
+    found: Json = {"apiGroups": listed, "resources": resources.split(), "verbs": list(verbs)}
+    if names:
+        found["resourceNames"] = names.split()
+    return found
+
+
+METRICS: Final[Rules] = (
+    rule("authentication.k8s.io", "tokenreviews", "create"),
+    rule("authorization.k8s.io", "subjectaccessreviews", "create"),
+)
+"""What it takes to serve metrics: asking who scrapes, and whether they may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What one part may do."""
+
+    cluster: Rules
+    """In every namespace, and about what has none."""
+    namespaced: Mapping[str, Rules] = field(default_factory=dict)
+    """By namespace; ``OWN`` is the one that it runs in on a cluster."""
+    embedded: Rules = ()
+    """Beyond that on an embedded server, where nobody installs anything beforehand."""
+    serves: bool = False
+    """Whether it serves metrics."""
+
+    def on_embedded(self) -> list[Json]:
+        """Return the rules on an embedded server, which gives each part one cluster role."""
+        scoped = (one for rules in self.namespaced.values() for one in rules)
+        return [*self.cluster, *scoped, *self.embedded, *(METRICS if self.serves else ())]
