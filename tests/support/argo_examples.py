@@ -53,7 +53,7 @@ MEANT_TO_FAIL: Final = frozenset(
         "continue-on-fail",
         "custom-metrics",
         "dag-continue-on-fail",
-        "dag-disable-failFast",
+        "dag-disable-failfast",
         "dag-task-level-timeout",
         "exit-code-output-variable",
         "exit-handlers",

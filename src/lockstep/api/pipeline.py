@@ -134,6 +134,15 @@ class Fetch(Wire, frozen=True):
     artifact: Annotated[str, Meta(description="The artefact, as `${{ inputs.data }}`.")]
     path: Annotated[str, Meta(description="Absolute path of the file or directory.")]
     optional: Annotated[bool, Meta(description="Whether there may be none.")] = False
+    mode: Annotated[
+        int,
+        Meta(
+            description="Permissions of the file or directory, as 493 for 0755; 0: all may write.",
+            ge=0,
+            le=0o777,
+        ),
+    ] = 0
+    recursive: Annotated[bool, Meta(description="Whether `mode` holds for all below, too.")] = False
 
 
 class Output(Wire, frozen=True):

@@ -36,13 +36,13 @@ def fetch(orders: Json) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if "raw" in one:
             path.write_text(one["raw"])
-            _open_to_all(path)
+            _permit(path, one)
             continue
         found = store.fetch(one["uri"], path)
         wanted = one.get("digest")
         if wanted and found != wanted:
             raise FilesError(f"{one['uri']}: its digest is {found} and not {wanted}")
-        _open_to_all(path)
+        _permit(path, one)
 
 
 def keep(orders: Json) -> Json:
@@ -154,10 +154,14 @@ def say(message: Path, said: Json) -> None:
     message.write_text(text)
 
 
-def _open_to_all(path: Path) -> None:
-    """Let the step's own user, whoever that is, read what was fetched."""
-    for one in (path, *path.rglob("*")) if path.is_dir() else (path,):
+def _permit(path: Path, order: Json) -> None:
+    """Let the step's own user read what was fetched; a mode that is stated holds instead."""
+    below = tuple(path.rglob("*")) if path.is_dir() else ()
+    for one in (path, *below):
         one.chmod(0o777 if one.is_dir() else 0o666)
+    if order.get("mode"):
+        for one in (*reversed(below), path) if order.get("recursive") else (path,):
+            one.chmod(order["mode"])
 
 
 def _prepare(orders: Json) -> None:

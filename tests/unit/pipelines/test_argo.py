@@ -236,3 +236,17 @@ def test_a_target_leaves_out_what_it_does_not_need() -> None:
         }
     )
     assert [one["name"] for one in made["templates"]["a"]["graph"]["tasks"]] == ["a", "c"]
+
+
+def test_an_artefact_keeps_its_mode() -> None:
+    one = {"name": "a", "path": "/in/a", "mode": 0o755, "raw": {"data": "x"}}
+    made = pod({"container": {"command": ["true"]}, "inputs": {"artifacts": [one]}})
+    assert made["fetch"][0]["mode"] == 0o755
+
+
+def test_a_store_with_keys_of_its_own_is_refused() -> None:
+    s3 = {"bucket": "b", "key": "k", "endpoint": "minio:9000"}
+    inputs = {"artifacts": [{"name": "a", "path": "/in/a", "s3": s3}]}
+    with pytest.raises(Refused) as refused:
+        pod({"container": {"command": ["true"]}, "inputs": inputs})
+    assert refused.value.problem.field.endswith(".s3.endpoint")

@@ -75,3 +75,10 @@ def test_a_wrong_schedule_is_told() -> None:
     found = wish(cron(NOON, schedule="nonsense"), [], NOON + 1)
     assert found.again is None
     assert "five fields" in found.status["conditions"][0]["message"]
+
+
+@pytest.mark.parametrize("field", ["when", "stopStrategy"])
+def test_what_is_not_served_makes_no_workflow(field: str) -> None:
+    found = wish(cron(NOON - 3600, **{field: "x"}), [], NOON + 1)
+    assert found.make is None
+    assert f"spec.{field}" in found.status["conditions"][0]["message"]

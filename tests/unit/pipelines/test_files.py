@@ -85,3 +85,11 @@ def test_a_bomb_is_not_unpacked() -> None:
 def test_text_is_fetched_as_it_is(tmp_path: Path) -> None:
     fetch({"fetch": [{"uri": "raw:", "raw": "hello", "path": str(tmp_path / "deep" / "a")}]})
     assert (tmp_path / "deep" / "a").read_text() == "hello"
+
+
+@pytest.mark.parametrize(("order", "modes"), [({}, 0o666), ({"mode": 0o755}, 0o755)])
+def test_a_file_gets_the_mode_that_is_stated(
+    tmp_path: Path, order: dict[str, int], modes: int
+) -> None:
+    fetch({"fetch": [{"uri": "raw:", "raw": "hello", "path": str(tmp_path / "a"), **order}]})
+    assert (tmp_path / "a").stat().st_mode & 0o777 == modes

@@ -144,6 +144,12 @@ def origin(one: Json, at: str) -> str:
 
 def stored(s3: Json, at: str) -> str:
     """Return the address of what lies in S3; a key alone lies below the run's root."""
+    for field in s3:
+        if field not in {"bucket", "key"}:
+            remedy = (
+                "the store and its keys are those of lockstep.dev/artifact-secret; leave it out"
+            )
+            raise Refused(f"{at}.{field}", None, remedy)
     if not s3.get("key"):
         raise Refused(f"{at}.key", None, "name the key")
     key = expressions.text(str(s3["key"]).rstrip("/"), f"{at}.key")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from lockstep.compat.argo import container_sets, expressions
 from lockstep.compat.argo.expressions import quote
-from lockstep.compat.argo.fields import stored
+from lockstep.compat.argo.fields import number, stored
 from lockstep.compat.argo.runs import claim_volumes
 from lockstep.compat.translation import Refused
 
@@ -201,7 +201,11 @@ def _fetched(source: Json, at: str, mounted: list[str]) -> tuple[list[Json], lis
             "artifact": "${{ inputs[" + quote(one["name"]) + "] }}",
             "path": expressions.literal(path),
         }
-        fetch.append(found | ({"optional": True} if one.get("optional") else {}))
+        found |= {"optional": True} if one.get("optional") else {}
+        if "mode" in one:
+            found["mode"] = number(one["mode"], f"{at}.inputs.artifacts.{one['name']}.mode")
+            found |= {"recursive": True} if one.get("recurseMode") else {}
+        fetch.append(found)
     return fetch, paths
 
 

@@ -32,6 +32,7 @@ def wish(cron: AnyObject, made: Sequence[AnyObject], now: float) -> Wish:
     status: Json = {**kept, "active": [_reference(one) for one in active]} if active else kept
     try:
         schedules = _schedules(spec)
+        _all_served(spec)
     except BadSchedule as error:
         fault = {"type": "SpecError", "status": "True", "message": str(error)}
         return Wish(status={**status, "conditions": [fault]})
@@ -51,6 +52,12 @@ def wish(cron: AnyObject, made: Sequence[AnyObject], now: float) -> Wish:
         return Wish(delete=old, status=status, again=again)
     replaced = active if policy == "Replace" else []
     return Wish(_workflow(cron, due), [*old, *replaced], status, again=again)
+
+
+def _all_served(spec: Json) -> None:
+    for field in ("when", "stopStrategy"):
+        if spec.get(field):
+            raise BadSchedule(f"spec.{field} is not served by Lockstep; leave it out")
 
 
 def _schedules(spec: Json) -> list[Schedule]:

@@ -249,7 +249,10 @@ def _fetches(step: PodStep, seen: Json) -> list[Json]:
             if not isinstance(artefact, dict) or not artefact.get("uri"):
                 raise BadExpression(f"fetch {one.artifact}: {str(given)[:100]!r} is no artefact")
             path = render(one.path, {**seen, "artifact": artefact})
-            found.append({"uri": artefact["uri"], "path": path, **_rest(artefact)})
+            order = {"uri": artefact["uri"], "path": path, **_rest(artefact)}
+            if one.mode:
+                order |= {"mode": one.mode, "recursive": one.recursive}
+            found.append(order)
     return found
 
 
