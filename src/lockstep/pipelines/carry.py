@@ -33,7 +33,7 @@ AT_ONCE: Final = 32
 STOP_GRACE: Final = 30
 _REFUSALS: Final = frozenset({400, 403, 404, 405, 413, 422})
 _MAKES: Final = frozenset({"Create", "Apply"})
-_STAYS: Final = frozenset({"ModelVersion"})
+_STAYS: Final = frozenset({"ModelVersion", "ScheduledSparkApplication"})
 """Kinds that outlive the run that made them."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from tests.support.waiting import eventually_sync
 from lockstep.api.pipeline import RUN_LABEL
 
 Json = dict[str, Any]
+EXAMPLES = Path(__file__).parents[3] / "examples" / "pipelines"
+KIND = {"apiVersion": "lockstep.dev/v1alpha1"}
 MAIN = {"name": "main", "image": "none", "command": ["true"]}
 TRUE = {"restartPolicy": "Never", "containers": [MAIN]}
 POD = {"metadata": {}, "spec": TRUE}
@@ -94,3 +97,20 @@ def test_steps_of_a_gang_start_together_or_not_at_all(world: Pipelines) -> None:
     pods = world.plane.read("api/v1/namespaces/default/pods")["items"]
     own = [p for p in pods if p["metadata"]["labels"].get(RUN_LABEL) == "odd-pair"]
     assert [p["spec"].get("nodeName") for p in own if p["spec"].get("nodeName")] == []
+
+
+def test_a_new_version_of_a_model_starts_the_example(world: Pipelines) -> None:
+    example = EXAMPLES / "triggered" / "check.yaml"
+    given = ("--name", "check", "--model", "faces", "-p", "uri=${{ event.uri }}")
+    said = world.plane.ok("pipeline", "trigger", str(example), *given)
+    assert said == "pipelinetrigger/check created\n"
+    model = {"model": "faces", "version": "1", "uri": "s3://b/faces/1"}
+    world.submit({**KIND, "kind": "ModelVersion", "metadata": {"name": "f-1"}, "spec": model})
+    triggers = "apis/lockstep.dev/v1alpha1/namespaces/default/pipelinetriggers/check"
+
+    def made() -> str:
+        return str(world.plane.read(triggers).get("status", {}).get("lastRun", ""))
+
+    eventually_sync(made, 30.0, "a run is made")
+    assert end(world, made())["phase"] == "Succeeded"
+    assert world.plane.ok("pipeline", "logs", made()) == "checks s3://b/faces/1\n"

@@ -147,7 +147,7 @@ PIPELINES: Final[Rules] = (
             ("trainer.kubeflow.org", "trainjobs"),
             (("batch", "batch.volcano.sh"), "jobs"),
             ("jobset.x-k8s.io", "jobsets"),
-            ("sparkoperator.k8s.io", "sparkapplications"),
+            ("sparkoperator.k8s.io", "scheduledsparkapplications sparkapplications"),
             ("flink.apache.org", "flinkdeployments"),
             ("ray.io", "rayjobs"),
         )

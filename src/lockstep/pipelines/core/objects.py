@@ -115,6 +115,16 @@ KINDS: Final[tuple[StepKind, ...]] = (
         _within("status.applicationState.state", "COMPLETED"),
         _within("status.applicationState.state", "FAILED"),
     ),
+    # It is over once it is written: the runs that it makes are its own.
+    StepKind(
+        _any(
+            "sparkoperator.k8s.io",
+            "v1beta2",
+            "scheduledsparkapplications",
+            "ScheduledSparkApplication",
+        ),
+        watched=False,
+    ),
     StepKind(
         _any("flink.apache.org", "v1beta1", "flinkdeployments", "FlinkDeployment"),
         _within("status.jobStatus.state", "FINISHED"),
