@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import tempfile
@@ -42,7 +43,29 @@ def run() -> list[Figure]:
             found = asyncio.run(_play(plane))
         finally:
             plane.stop()
-    return [*found, *_decisions(), *_artefact()]
+    return [*found, *_decisions(), *_artefact(), *_kfp_examples()]
+
+
+def _kfp_examples() -> list[Figure]:
+    """Return the share of KFP's compiled examples that is translated whole, where they are."""
+    from tests.support.kfp_examples import BAR, NAMED, examples
+
+    from lockstep.compat.kfp.translate import translate
+    from lockstep.compat.translation import Refused
+    from lockstep.pipelines.core.check import problems
+
+    if not NAMED:
+        return []
+    found = whole = 0
+    for one in examples():
+        found += 1
+        with contextlib.suppress(Refused):
+            platform = one.documents[1] if len(one.documents) > 1 else {}
+            spec = convert(translate(one.documents[0], platform), PipelineRunSpec)
+            # What must be given to a run is no fault of the pipeline.
+            whole += not [p for p in problems(spec) if not p.field.startswith("spec.arguments")]
+    name = f"of {found} compiled examples of KFP, share translated whole"
+    return [Figure(name, whole / found, "", limit=BAR)]
 
 
 def _artefact() -> list[Figure]:

@@ -6,86 +6,23 @@ in a copy of the environment with the SDK, whatever version of it they were comp
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import shutil
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
+from tests.support.kfp_examples import BAR, NAMED, PLACES, SHELLS, Example, arguments, examples
 from tests.support.pipelines import Pipelines
 from tools.kfp import build
 
 from lockstep.cli import pipeline_file
 from lockstep.cli.failure import BadInput
 
-EXAMPLES = Path(os.environ.get("LOCKSTEP_KFP_EXAMPLES", ""))
-PLACES = ("python:", "registry.access.redhat.com/ubi9/python-311", "public.ecr.aws/")
-SHELLS = ("alpine", "ghcr.io/containerd/busybox", "library/bash")
-AT_ONCE, LONGEST, BAR = 6, 400.0, 0.95
-MORE: dict[str, Any] = {"STRING": "word", "LIST": ["a", "b"], "STRUCT": {"a": 1}, "BOOLEAN": True}
-
-
-@dataclass
-class Example:
-    """One file, and what became of it."""
-
-    name: str
-    documents: list[Any]
-    left_out: str = ""
-    """Why it needs more than a process node has."""
-    said: str = ""
-    phase: str = ""
-
-    @property
-    def as_wished(self) -> bool:
-        """Whether it came to the end that it is meant to have."""
-        wished = "Failed" if self.name.startswith("failing/") else "Succeeded"
-        return self.phase == wished
-
-
-def examples() -> Iterator[Example]:
-    """Yield the examples, and of each whether it needs a cloud."""
-    for file in sorted(EXAMPLES.rglob("*.yaml")):
-        text = re.sub(r"kfp==[\w.]+", "kfp", file.read_text())
-        documents = [one for one in yaml.safe_load_all(text) if one]
-        name = str(file.relative_to(EXAMPLES))
-        yield Example(name, documents, _needs(documents[0], text))
-
-
-def _needs(tree: Any, text: str) -> str:
-    """Return what a pipeline needs that a process node has not; empty where nothing."""
-    executors = (tree.get("deploymentSpec") or {}).get("executors") or {}
-    containers = [one["container"] for one in executors.values() if "container" in one]
-    for one in containers:
-        if not one["image"].startswith((*PLACES, *SHELLS)):
-            return f"the image {one['image'].partition('@')[0]}"
-        if "accelerator" in (one.get("resources") or {}):
-            return "a GPU"
-    for word in ("gs://", "bigquery", "google-cloud"):
-        if word in text:
-            return f"a cloud ({word})"
-    return ""
-
-
-def _arguments(tree: Any, place: Path) -> list[str]:
-    """Return values for what a pipeline must be given."""
-    given = (tree["root"].get("inputDefinitions") or {}).get("parameters") or {}
-    found = []
-    for name, one in given.items():
-        if "defaultValue" in one or one.get("isOptional"):
-            continue
-        value = MORE.get(one["parameterType"], 3)
-        if name.endswith("_path"):
-            value = str(place / name)
-        found.append(f"{name}={value if isinstance(value, str) else json.dumps(value)}")
-    return found
+AT_ONCE, LONGEST = 6, 400.0
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +30,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipelines]:
     """A control plane whose steps on ``python:*`` run in a copy of the SDK's environment."""
     place = tmp_path_factory.mktemp("kfp-examples")
     made = build.find()
-    if not EXAMPLES.is_dir() or not os.environ.get("LOCKSTEP_KFP_EXAMPLES") or made is None:
+    if not NAMED or made is None:
         pytest.skip("needs LOCKSTEP_KFP_EXAMPLES, and `make kfp`")
-    copy = place / "sdk"
+    # Not below /tmp, of which a pod sees its own.
+    copy = made.with_name(f"{made.name}-{os.getpid()}")
     shutil.copytree(made, copy, symlinks=True)
     path = f"{copy}/bin:/usr/local/bin:/usr/bin:/bin"
     shells = [f"{one}*" for one in SHELLS]
@@ -108,6 +46,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipelines]:
     world = Pipelines(place, table)
     yield world
     world.close()
+    shutil.rmtree(copy)
 
 
 @pytest.mark.soak
@@ -142,7 +81,7 @@ def _start(cluster: Pipelines, one: Example, name: str, place: Path) -> bool:
     file.write_text(yaml.safe_dump_all(one.documents))
     wanted = {"root": "s3://runs/p", "storageSecret": "store", "maxWait": "60s"}
     try:
-        run = pipeline_file.read(file, _arguments(one.documents[0], place), name, wanted)
+        run = pipeline_file.read(file, arguments(one.documents[0], place), name, wanted)
     except BadInput as refused:
         one.phase, one.said = "Refused", str(refused)
         return False

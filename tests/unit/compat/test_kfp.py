@@ -13,7 +13,7 @@ from lockstep.compat.translation import Refused
 from lockstep.pipelines.core.check import problems
 from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.pods import build
-from lockstep.pipelines.core.told import Run
+from lockstep.pipelines.core.told import Run, Seen
 
 Json = dict[str, Any]
 
@@ -114,3 +114,36 @@ def test_artefacts_are_handed_over_as_a_list() -> None:
     (word,) = pod(tree)["spec"]["containers"][0]["args"]
     assert word.startswith('[{"metadata": {}, "name": "artifact"')
     assert '"uri": "s3://b/d"' in word
+
+
+def test_a_loop_collects_what_its_conditions_let_through() -> None:
+    made = {"runtimeValue": {"constant": "x"}}
+    task = {"componentRef": {"name": "one"}, "inputs": {"parameters": {"text": made}}}
+    tree = pipeline(task, {})
+    name = "inputs.parameter_values['item'] == 'b'"
+    inner = {
+        "componentRef": {"name": "some"},
+        "inputs": {"parameters": {"item": {"componentInputParameter": "item"}}},
+        "triggerPolicy": {"condition": name},
+    }
+    given = {"parameters": {"item": {"parameterType": "STRING"}}}
+
+    def through(subtask: str) -> Json:
+        source = {"producerSubtask": subtask, "outputParameterKey": "o"}
+        return {"parameters": {"o": {"valueFromParameter": source}}}
+
+    tree["components"] = {
+        "loop": {"inputDefinitions": given, "dag": {"tasks": {"maybe": inner}}},
+        "some": {"inputDefinitions": given, "executorLabel": "exec"},
+    }
+    tree["components"]["loop"]["dag"]["outputs"] = through("maybe")
+    tree["root"]["dag"]["tasks"] = {
+        "each": {
+            "componentRef": {"name": "loop"},
+            "parameterIterator": {"items": {"raw": '["a", "b"]'}, "itemInput": "item"},
+        }
+    }
+    engine = Engine(Run("r", "n", "uid"), convert(translate(tree), PipelineRunSpec), 0.0)
+    engine.take()
+    engine.observe("main.each.1.maybe", 0, Seen("Succeeded", outputs={"o": 7}), 1.0)
+    assert engine.nodes["main.each"].outputs == {"o": [7]}

@@ -252,18 +252,21 @@ def _produced(task: str, output: str) -> str:
 
 
 def _first(chosen: list[str]) -> str:
-    """Return the expression of the first of some results that is there."""
-    found = chosen[-1]
-    for one in reversed(chosen[:-1]):
+    """Return the expression of the first of some results that is there; null where none is.
+
+    What a skipped condition would have given is not there.
+    """
+    found = "null"
+    for one in reversed(chosen):
         source, _, key = one.rpartition("[")
-        found = f"({key.rstrip(']')} in {source} ? {one} : {found})"
+        found = f"({key.rstrip(']')} in {source} && {one} != null ? {one} : {found})"
     return found
 
 
 def _dag_parameter(one: Json, at: str) -> str:
     if "valueFromParameter" in one:
         source = one["valueFromParameter"]
-        return _produced(source["producerSubtask"], source["outputParameterKey"])
+        return _first([_produced(source["producerSubtask"], source["outputParameterKey"])])
     if "valueFromOneof" in one:
         chosen = [
             _produced(source["producerSubtask"], source["outputParameterKey"])

@@ -251,7 +251,8 @@ class Graphs(Steps):
         end = max((one.finished or now for one in many.nodes), default=now)
         names = dict.fromkeys(name for one in many.nodes for name in one.outputs)
         outputs: dict[str, Any] = {
-            name: [one.outputs[name] for one in many.nodes if name in one.outputs] for name in names
+            name: [one.outputs[name] for one in many.nodes if one.outputs.get(name) is not None]
+            for name in names
         }
         if bad:
             stopped = all(one.phase == "Stopped" for one in bad)
