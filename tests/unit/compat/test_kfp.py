@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from lockstep.api.pipeline import PipelineRunSpec
 from lockstep.api.wire import convert
+from lockstep.compat.kfp.placeholders import expression
 from lockstep.compat.kfp.translate import translate
 from lockstep.compat.translation import Refused
 from lockstep.pipelines.core.check import problems
 from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.pods import build
 from lockstep.pipelines.core.told import Run, Seen
+from lockstep.pipelines.core.values import evaluate
 
 Json = dict[str, Any]
 
@@ -147,3 +150,11 @@ def test_a_loop_collects_what_its_conditions_let_through() -> None:
     engine.take()
     engine.observe("main.each.1.maybe", 0, Seen("Succeeded", outputs={"o": 7}), 1.0)
     assert engine.nodes["main.each"].outputs == {"o": [7]}
+
+
+def test_loops_within_loops_hand_over_one_list() -> None:
+    component = {"inputDefinitions": {"artifacts": {"d": {}}}}
+    one = {"name": "d", "uri": "s3://b/d", "type": "system.Dataset", "metadata": {}}
+    for given, count in ((one, 1), ([one, one], 2), ([[one], [one, one]], 3)):
+        code = expression(".inputs.artifacts['d']", "at", component)
+        assert len(json.loads(evaluate(code, {"inputs": {"d": given}}))) == count

@@ -177,7 +177,7 @@ def _listed(value: str) -> str:
         "a, {'name': a.name, 'uri': a.uri, 'type': {'schemaTitle': a.type, "
         "'schemaVersion': '0.0.1'}, 'metadata': a.metadata}"
     )
-    return f"(type({value}) == list ? {value} : [{value}]).map({one})"
+    return f"flat({value}).map({one})"
 
 
 def type_of(definition: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from lockstep.api.pipeline import LOCKS_ANNOTATION, RUN_LABEL, STEP_ANNOTATION, 
 from lockstep.pipelines.core import patching
 from lockstep.pipelines.core.engine import Engine
 from lockstep.pipelines.core.nodes import Node, there
-from lockstep.pipelines.core.values import BadExpression, render, text_of
+from lockstep.pipelines.core.values import BadExpression, flat, render, text_of
 
 Json = dict[str, Any]
 
@@ -244,8 +244,8 @@ def _fetches(step: PodStep, seen: Json) -> list[Json]:
         given = render(one.artifact, seen)
         if given is None and one.optional:
             continue
-        artefacts = given if isinstance(given, list) else [given]
-        for artefact in artefacts:
+        # Loops within loops give lists of lists.
+        for artefact in flat(given):
             if not isinstance(artefact, dict) or not artefact.get("uri"):
                 raise BadExpression(f"fetch {one.artifact}: {str(given)[:100]!r} is no artefact")
             path = render(one.path, {**seen, "artifact": artefact})

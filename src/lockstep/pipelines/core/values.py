@@ -173,6 +173,7 @@ def _functions(program: Program) -> dict[str, Any]:
         "number": _number,
         "toText": text_of,
         "present": _present,
+        "flat": flat,
         "mounted": _mounted,
         "listed": _listed,
         "sequence": _sequence,
@@ -198,6 +199,13 @@ def _parse(text: str) -> Any:
 def _parsed(value: Any) -> Any:
     """Return what a text says as JSON; anything else as it is."""
     return _parse(value) if isinstance(value, str) else value
+
+
+def flat(value: Any) -> list[Any]:
+    """Return what is in *value*, a list of lists to any depth, in order; one thing as a list."""
+    if not isinstance(value, list | tuple):
+        return [value]
+    return [one for part in value for one in flat(part)]
 
 
 def _present(value: dict[str, Any]) -> dict[str, Any]:
