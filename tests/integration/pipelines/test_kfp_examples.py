@@ -38,7 +38,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipelines]:
     path = f"{copy}/bin:/usr/local/bin:/usr/bin:/bin"
     shells = [f"{one}*" for one in SHELLS]
     entries = [
-        {"image": f"{image}*", "command": ["{python}"], "env": {"PATH": path, "HOME": str(place)}}
+        {
+            "image": f"{image}*",
+            "python": str(copy),
+            "command": ["{python}"],
+            "env": {"PATH": path, "HOME": str(place)},
+        }
         for image in (*PLACES, *shells)
     ]
     table = place / "images.yaml"
