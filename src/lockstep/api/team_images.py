@@ -69,7 +69,13 @@ def objects() -> list[Json]:
         "spec": {
             "failurePolicy": "Fail",
             "paramKind": {"apiVersion": API_VERSION, "kind": "Team"},
-            "matchConstraints": {"resourceRules": [_rule()]},
+            # What the server would fill in, so that applying it again changes nothing.
+            "matchConstraints": {
+                "matchPolicy": "Equivalent",
+                "namespaceSelector": {},
+                "objectSelector": {},
+                "resourceRules": [_rule()],
+            },
             "variables": [{"name": "wrong", "expression": _wrong()}],
             "validations": [
                 {
@@ -104,6 +110,7 @@ def _rule() -> Json:
         "apiVersions": ["v1"],
         "operations": ["CREATE", "UPDATE"],
         "resources": ["pods", "pods/ephemeralcontainers"],
+        "scope": "*",
     }
 
 
