@@ -69,10 +69,11 @@ def objects() -> list[Json]:
         "spec": {
             "failurePolicy": "Fail",
             "paramKind": {"apiVersion": API_VERSION, "kind": "Team"},
-            # What the server would fill in, so that applying it again changes nothing.
+            # Where the kind of Teams is gone, the server refuses all that matches here: no pods but
+            # those of teams. The rest is what it would fill in, so applying it again is no change.
             "matchConstraints": {
                 "matchPolicy": "Equivalent",
-                "namespaceSelector": {},
+                "namespaceSelector": _of_teams(),
                 "objectSelector": {},
                 "resourceRules": [_rule()],
             },
@@ -94,14 +95,14 @@ def objects() -> list[Json]:
             "policyName": NAME,
             "validationActions": ["Deny"],
             "paramRef": {"selector": {}, "parameterNotFoundAction": "Allow"},
-            "matchResources": {
-                "namespaceSelector": {
-                    "matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]
-                }
-            },
+            "matchResources": {"namespaceSelector": _of_teams()},
         },
     }
     return [policy, binding]
+
+
+def _of_teams() -> Json:
+    return {"matchExpressions": [{"key": TEAM_LABEL, "operator": "Exists"}]}
 
 
 def _rule() -> Json:

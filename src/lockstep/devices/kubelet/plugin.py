@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 VERSION = "v1beta1"
 SERVICE = "v1beta1.DevicePlugin"
+LONGEST_SOCKET = 107
+"""Characters in the path of a unix socket."""
 LOOK_EVERY = 1.0
 """Seconds between two looks whether kubelet was restarted."""
 
@@ -47,6 +50,16 @@ class Denied(Exception):
     """A container does not get what kubelet asks for; the message says why."""
 
 
+def socket_name(resource: str, directory: Path) -> str:
+    """Return the name of a resource's socket; a long one is cut, told apart by a digest."""
+    name = resource.replace("/", "_")
+    room = LONGEST_SOCKET - len(f"{directory}/lockstep-.sock")
+    if len(name) > room:
+        digest = hashlib.sha256(resource.encode()).hexdigest()[:8]
+        name = name[: max(0, room - len(digest))] + digest
+    return f"lockstep-{name}.sock"
+
+
 class Plugin:
     """Offers the cards of one resource to kubelet, and registers anew when kubelet restarted.
 
@@ -69,7 +82,7 @@ class Plugin:
         self._prefer, self._claimed = prefer, claimed
         self._variables = variables or _visible
         self._cdi, self._written = cdi_directory, list[Card]()
-        self._socket = self._directory / f"lockstep-{resource.replace('/', '_')}.sock"
+        self._socket = self._directory / socket_name(resource, self._directory)
         self._changed = asyncio.Condition()
         self._loop = asyncio.get_running_loop()
         self.registered = asyncio.Event()
