@@ -9,10 +9,20 @@ import pytest
 from tests.support.pods import container, make
 
 from lockstep.api.core import ConfigMap, Secret
+from lockstep.api.meta import ObjectMeta
+from lockstep.api.pipeline import STEP_ANNOTATION
 from lockstep.api.wire import convert
 from lockstep.nodes.process.downward import Place
-from lockstep.nodes.process.environment import Around, ConfigError, Sources, command, referenced
+from lockstep.nodes.process.environment import (
+    Around,
+    ConfigError,
+    Sources,
+    command,
+    packages,
+    referenced,
+)
 from lockstep.nodes.process.expansion import expand
+from lockstep.nodes.process.images import Entry
 from lockstep.nodes.process.spec import Pod
 
 PLACE = Place("here", "127.0.0.1", "127.1.2.3", {"cpu": "8", "memory": "16Gi"})
@@ -148,3 +158,19 @@ def test_references_are_found_everywhere() -> None:
         ],
     )
     assert referenced(pod) == ({"m1", "m2", "m3", "m4"}, {"s1", "s2", "s3", "s4"})
+
+
+@pytest.mark.parametrize(
+    ("annotations", "image", "beside"),
+    [
+        ({STEP_ANNOTATION: "main.a"}, None, True),
+        ({STEP_ANNOTATION: "main.a"}, Entry(["x"]), True),
+        ({STEP_ANNOTATION: "main.a"}, Entry(["x"], furnished=True), False),
+        ({}, None, False),
+    ],
+)
+def test_a_step_installs_nothing_into_the_nodes_environment(
+    annotations: dict[str, str], image: Entry | None, beside: bool
+) -> None:
+    pod = Pod(metadata=ObjectMeta(name="a", uid="u", annotations=annotations))
+    assert set(packages(pod, image)) == ({"PIP_TARGET", "PYTHONPATH"} if beside else set())

@@ -65,3 +65,23 @@ def test_a_bad_table_is_refused(tmp_path: Path, text: str, says: str) -> None:
     path.write_text(text)
     with pytest.raises(images.BadTable, match=says):
         images.load(path)
+
+
+@pytest.mark.parametrize(
+    ("entry", "furnished", "path"),
+    [
+        ("python: /venv", True, f"/venv/bin:{images.SYSTEM_PATH}"),
+        ("python: /venv\n  env: {PATH: /bin}", True, "/bin"),
+        ("env: {PATH: /bin}", True, "/bin"),
+        ("mounts: {/a: /b}", True, None),
+        ("user: nobody", False, None),
+    ],
+)
+def test_programs_of_an_image_are_there_for_any_command(
+    tmp_path: Path, entry: str, furnished: bool, path: str | None
+) -> None:
+    file = tmp_path / "images.yaml"
+    file.write_text(f"- image: a\n  command: [b]\n  {entry}\n")
+    found = images.load(file).find("a")
+    assert found is not None
+    assert (found.furnished, found.env.get("PATH")) == (furnished, path)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lockstep.api.core import ConfigMap, Secret
+from lockstep.api.pipeline import STEP_ANNOTATION
 from lockstep.nodes.process.downward import Place, UnknownField, field_value, resource_value
 from lockstep.nodes.process.expansion import expand
 from lockstep.nodes.process.images import Entry
@@ -73,6 +74,17 @@ class Command:
     argv: list[str]
     env: dict[str, str]
     cwd: str
+
+
+def packages(pod: Pod, image: Entry | None) -> dict[str, str]:
+    """Return where pip installs in a step of a pipeline: beside the node's own environment.
+
+    An image whose programs the table names has an environment of its own.
+    """
+    if STEP_ANNOTATION not in pod.metadata.annotations or (image is not None and image.furnished):
+        return {}
+    place = f"/tmp/lockstep-packages-{pod.metadata.uid}"  # noqa: S108 - the pod's own, by its uid
+    return {"PIP_TARGET": place, "PYTHONPATH": place}
 
 
 def command(

@@ -25,6 +25,7 @@ from typing import Final
 
 import msgspec
 
+SYSTEM_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 OWN_PYTHON: Final = "/opt/lockstep/python"
 """Where a container finds the node's Python when its user may not reach the node's own place."""
 Mounts = tuple[tuple[str, str], ...]
@@ -62,8 +63,8 @@ class Entry:
     env: Mapping[str, str] = field(default_factory=dict)
     mounts: Mounts = ()
     """Directories that its user could not reach otherwise, and where they are put."""
-    files: bool = False
-    """Whether the table says what files it has: they are there whatever command is run."""
+    furnished: bool = False
+    """Whether the table says what files or programs it has: they are there for any command."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +114,15 @@ def _matches(image: str, pattern: str) -> bool:
 
 def _entry(one: Image) -> Entry:
     if one.python:
-        own: tuple[str, dict[str, str], Mounts] = (f"{one.python}/bin/python", {}, ())
+        first = {"PATH": f"{one.python}/bin:{SYSTEM_PATH}"}
+        own: tuple[str, dict[str, str], Mounts] = (f"{one.python}/bin/python", first, ())
     else:
         own = _own_python(one.uid)
     python, env, mounts = own
     command = [part.replace("{python}", python) for part in one.command]
     theirs = tuple((here, place) for place, here in one.mounts.items())
-    return Entry(command, one.uid, {**env, **one.env}, (*mounts, *theirs), bool(theirs))
+    furnished = bool(theirs or one.python or "PATH" in one.env)
+    return Entry(command, one.uid, {**env, **one.env}, (*mounts, *theirs), furnished)
 
 
 def _own_python(uid: int | None) -> tuple[str, dict[str, str], Mounts]:

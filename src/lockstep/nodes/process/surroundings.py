@@ -18,7 +18,7 @@ from lockstep.nodes.process.cgroups import Groups
 from lockstep.nodes.process.claims import Claims
 from lockstep.nodes.process.contents import Contents
 from lockstep.nodes.process.environment import Sources, referenced
-from lockstep.nodes.process.images import Entry, Images
+from lockstep.nodes.process.images import SYSTEM_PATH, Entry, Images
 from lockstep.nodes.process.isolation import Isolation
 from lockstep.nodes.process.kept_logs import KeptLogs
 from lockstep.nodes.process.names import Names
@@ -27,8 +27,6 @@ from lockstep.nodes.process.ports import Ports
 from lockstep.nodes.process.shares import Shares
 from lockstep.nodes.process.spec import Container, Pod
 from lockstep.nodes.process.tokens import Tokens
-
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class Surroundings:
     def image(self, container: Container) -> Entry | None:
         """Return what the image of *container* stands for, where the container needs that."""
         found = self.images.find(container.image)
-        return found if found is not None and (found.files or not container.command) else None
+        return found if found is not None and (found.furnished or not container.command) else None
 
     def environment(self, hostname: str, home: str, gpus: Iterable[int]) -> dict[str, str]:
         """Return the variables that every container gets: a clean set, none of the node's own."""

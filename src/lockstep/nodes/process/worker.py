@@ -17,7 +17,7 @@ from lockstep.nodes.process import admission, cgroups, fences, machine, paths, p
 from lockstep.nodes.process.cgroups import Membership, limits_of
 from lockstep.nodes.process.claims import NotYet
 from lockstep.nodes.process.downward import Place
-from lockstep.nodes.process.environment import Around, ConfigError, command
+from lockstep.nodes.process.environment import Around, ConfigError, command, packages
 from lockstep.nodes.process.facts import PodFacts, Verdict, containers_of
 from lockstep.nodes.process.home import PodHome, RunHome, verdict_of, with_verdict
 from lockstep.nodes.process.hosts import Peer
@@ -275,7 +275,7 @@ class Worker:
         own = nics.get(container.name, []) if self.home.record.nics else []
         shut = fences.shut(self.node.cards, granted) + fences.shut(self.node.nics.cards, own)
         base = self.node.environment(self.hostname, home_directory(user["uid"]), granted)
-        base |= self.node.nics.variables(own)
+        base |= self.node.nics.variables(own) | packages(self.pod, image)
         wanted = command(container, around, base, image)
         share = self.node.shares.enter(self.pod, container, granted, user["uid"])
         wanted = share.joined(wanted)
