@@ -175,8 +175,9 @@ async def test_a_dataset_larger_than_its_room_is_read_and_never_passes_it(
     view, first = Path(seen.view), store.total
     for _ in range(3):
         assert await asyncio.to_thread(digest, view) == expected(files)
-        # What fits stays: half of each pass comes from the disk, in whatever order it is read.
-        assert store.total - first <= 1.1 * sum(map(len, files.values())) / 2
+        # What fits stays: about half of each pass comes from the disk, in whatever order it is
+        # read; a few files more or less by what is fetched side by side.
+        assert store.total - first <= 0.65 * sum(map(len, files.values()))
         first = store.total
     base = Path((await status(client, "narrow", node.name)).path).parent
     held = sum(one.stat().st_blocks * 512 for one in base.rglob("[0-9]*") if one.is_file())

@@ -65,6 +65,8 @@ async def theirs(server: ApiServer) -> AsyncIterator[Client]:
         node_monitor_period="1s",
         node_eviction_rate=100,
         secondary_node_eviction_rate=100,
+        # Else it evicts nothing from a small cluster once it finds most of its nodes lost.
+        large_cluster_size_threshold=1,
     ).start()
     try:
         async with server.client() as client:
