@@ -1,7 +1,7 @@
 """The TensorBoard of a job that says where its events go: it comes with the job's first start.
 
 *Example:* a job ``llm`` with ``spec.tensorboard: pvc://results/llm`` gets the Tensorboard
-``llm-tensorboard``, which ends with the job and sleeps while nobody looks at it.
+``llm-tensorboard``, which ends with the job and sleeps while its page is not open.
 """
 
 from __future__ import annotations

@@ -179,11 +179,11 @@ def test_an_output_beside_the_files_of_an_image_is_copied() -> None:
 
 
 def test_an_output_in_a_volume_of_the_step_is_read_there() -> None:
-    outputs = {"parameters": [{"name": "o", "valueFrom": {"path": "/work/o"}}]}
-    mounts = [{"name": "w", "mountPath": "/work"}]
+    outputs = {"parameters": [{"name": "o", "valueFrom": {"path": "/made/o"}}]}
+    mounts = [{"name": "w", "mountPath": "/made"}]
     made = pod({"container": {"command": ["true"], "volumeMounts": mounts}, "outputs": outputs})
     assert made["shared"] == []
-    assert made["outputs"][0]["path"] == "/work/o"
+    assert made["outputs"][0]["path"] == "/made/o"
 
 
 def test_locks_patches_and_claims_are_handed_on() -> None:

@@ -38,7 +38,7 @@ class Permissions:
     namespaced: Mapping[str, Rules] = field(default_factory=dict)
     """By namespace; ``OWN`` is the one that it runs in on a cluster."""
     embedded: Rules = ()
-    """Beyond that on an embedded server, where nobody installs anything beforehand."""
+    """Beyond that on an embedded server, where nothing is installed beforehand."""
     serves: bool = False
     """Whether it serves metrics."""
 

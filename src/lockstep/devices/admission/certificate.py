@@ -78,7 +78,7 @@ async def pair(client: Client, namespace: str) -> Pair:
 
 
 async def keep_trusted(client: Client, certificate: bytes) -> None:
-    """Have the configuration name the certificate until cancelled, whoever applies it anew."""
+    """Have the configuration name the certificate until cancelled, also when it is applied anew."""
     wanted = base64.b64encode(certificate).decode()
     while True:
         try:

@@ -8,12 +8,9 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
-import grpc
-
 from lockstep.api import names
 from lockstep.api.core import PODS, Pod
 from lockstep.devices.core import allocation
-from lockstep.devices.core.allocation import Held
 from lockstep.devices.kubelet import podresources
 from lockstep.devices.kubelet.claims import CDI, Claims
 from lockstep.devices.kubelet.plugin import Plugin
@@ -76,7 +73,7 @@ class HandingOut:
         self, available: Collection[str], must: Sequence[str], size: int
     ) -> list[str]:
         cards = self._watch.inventory.cards
-        held = await self._held()
+        held = await podresources.held_if_told(self._kubelet, names.GPU)
         pods = self._pods()
         available = set(available) - self._taken().keys() | set(must)
         return allocation.preferred(available, must, size, pods=pods, held=held, cards=cards)
@@ -98,19 +95,13 @@ class HandingOut:
             await asyncio.sleep(0.2)  # as below
             await shares.settle(self._recorder)
 
-    async def _held(self) -> Held:
-        try:
-            return await podresources.held(self._kubelet, names.GPU)
-        except grpc.aio.AioRpcError as error:
-            log.debug("kubelet does not tell who holds what: %s", error)
-            return {}
-
     async def _holders(self) -> dict[str, str]:
         """Return by card the pod that has it, or a share of it, through a device plugin."""
         shared = self.shares.in_use() if self.shares is not None else {}
+        held = await podresources.held_if_told(self._kubelet, names.GPU)
         return shared | {
             identity: f"{namespace}/{pod}"
-            for (namespace, pod), containers in (await self._held()).items()
+            for (namespace, pod), containers in held.items()
             for ids in containers.values()
             for identity in ids
         }
@@ -122,7 +113,8 @@ class HandingOut:
             self.plugin.allocated.clear()
             await asyncio.sleep(0.2)  # kubelet tells of a grant a moment after it asked for it
             cards = self._watch.inventory.cards
-            for one in allocation.corrections(self._pods(), await self._held(), cards):
+            held = await podresources.held_if_told(self._kubelet, names.GPU)
+            for one in allocation.corrections(self._pods(), held, cards):
                 await self._correct(one)
 
     async def _correct(self, one: allocation.Correction) -> None:

@@ -10,14 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import grpc
-
 from lockstep.api import names
 from lockstep.api.core import CONFIG_MAPS, PODS, ConfigMap, Pod
 from lockstep.compat import nic_plugins
 from lockstep.compat.nic_plugins import NicResource
 from lockstep.devices.core import allocation
-from lockstep.devices.core.allocation import Held
 from lockstep.devices.core.grants import NICS
 from lockstep.devices.core.model import Card, Inventory
 from lockstep.devices.kubelet import podresources
@@ -173,7 +170,7 @@ class NicPart:
     ) -> list[str]:
         """Return what the scheduler chose, else the NICs beside the GPUs of the same container."""
         cards = self._offered(resource.name)
-        held = await self._held(resource.name)
+        held = await podresources.held_if_told(self._kubelet, resource.name)
         pods = list(self._pods())
         chosen = allocation.chosen_for(
             available, must, size, pods=pods, held=held, cards=cards, kind=NICS
@@ -189,13 +186,6 @@ class NicPart:
     def _offered(self, resource: str) -> list[Card]:
         return [card for card in self._nics.offers.cards if card.resource == resource]
 
-    async def _held(self, resource: str) -> Held:
-        try:
-            return await podresources.held(self._kubelet, resource)
-        except grpc.aio.AioRpcError as error:
-            log.debug("kubelet does not tell who holds what: %s", error)
-            return {}
-
     async def _check(self) -> None:
         """Keep the records of pods true to what kubelet gave them of our own resource."""
         while True:
@@ -205,7 +195,7 @@ class NicPart:
             await asyncio.sleep(0.2)  # kubelet tells of a grant a moment after it asked for it
             if not (cards := self._offered(OWN.name)):
                 continue
-            held = await self._held(OWN.name)
+            held = await podresources.held_if_told(self._kubelet, OWN.name)
             for one in allocation.corrections(self._pods(), held, cards, NICS):
                 by_index = {card.index: card.model for card in cards}
                 called = [by_index[int(index)] for index in one.now.split(",")]

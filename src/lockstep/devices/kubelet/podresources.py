@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import grpc
 
 from lockstep.devices.core.allocation import Held
 from lockstep.devices.kubelet.wire import podresources_pb2 as wire
+
+log = logging.getLogger(__name__)
 
 TIMEOUT = 5.0
 
@@ -62,3 +65,12 @@ async def held(kubelet: Path, resource: str) -> Held:
         if any(containers.values()):
             found[pod.namespace, pod.name] = containers
     return found
+
+
+async def held_if_told(kubelet: Path, resource: str) -> Held:
+    """Return the same; nothing while kubelet does not answer, as it is asked again soon."""
+    try:
+        return await held(kubelet, resource)
+    except grpc.aio.AioRpcError as error:
+        log.debug("kubelet does not tell who holds %s: %s", resource, error)
+        return {}

@@ -14,14 +14,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-import grpc
 import msgspec
 
 from lockstep.api import names
 from lockstep.api.core import Pod
 from lockstep.compat.shares.variables import variables
 from lockstep.devices.core import slots
-from lockstep.devices.core.allocation import Held
 from lockstep.devices.core.holders import OVER
 from lockstep.devices.core.model import Card
 from lockstep.devices.core.slots import Waiting
@@ -115,7 +113,7 @@ class SharePlugin(Plugin):
 
     async def settle(self, recorder: Recorder) -> None:
         """Hold what was supposed against what kubelet says, and drop what is over."""
-        held = await self._held(names.GPU_CARDS)
+        held = await podresources.held_if_told(self._kubelet_directory, names.GPU_CARDS)
         pods = {pod.metadata.uid: pod for pod in self._pods()}
         by_name = {(p.metadata.namespace, p.metadata.name): p for p in pods.values()}
         for name, containers in held.items():
@@ -155,19 +153,13 @@ class SharePlugin(Plugin):
 
     async def _whole(self) -> dict[str, str]:
         """Return by card the pod that has it as a whole."""
+        held = await podresources.held_if_told(self._kubelet_directory, names.GPU)
         return {
             identity: f"pod {namespace}/{pod}"
-            for (namespace, pod), containers in (await self._held(names.GPU)).items()
+            for (namespace, pod), containers in held.items()
             for ids in containers.values()
             for identity in ids
         }
-
-    async def _held(self, resource: str) -> Held:
-        try:
-            return await podresources.held(self._kubelet_directory, resource)
-        except grpc.aio.AioRpcError as error:
-            log.debug("kubelet does not tell who holds shares: %s", error)
-            return {}
 
     def _hold(
         self,

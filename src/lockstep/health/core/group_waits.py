@@ -107,7 +107,7 @@ def heard_of(seen: Mapping[int, RankSeen]) -> frozenset[int]:
 
 
 def _is_world(group: str, groups: Groups, all_: frozenset[int]) -> bool:
-    """Say whether a group whose members nobody names is that of all ranks: the widest is."""
+    """Say whether a group that names no members is that of all ranks: the widest is."""
     return len(all_) == max(len(one) for one in groups.of.values()) and group in (
         "",
         "0",

@@ -44,7 +44,7 @@ class Nics:
 
     @property
     def cards(self) -> list[Card]:
-        """Return the NICs of now as cards, for whoever shuts those that are not granted."""
+        """Return the NICs of now as cards; the node shuts those that are not granted."""
         return self._offers().cards
 
     def _offers(self) -> Offers:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from lockstep.api.pipeline import Graph, Task, Template
 from lockstep.pipelines.core.values import expressions, tasks_in
@@ -70,7 +71,7 @@ def cycle(found: Plan) -> list[str]:
     return walked[walked.index(at) :]
 
 
-def kind_of(template: Template) -> str:
+def kind_of(template: Template) -> Literal["Pod", "Object", "Graph", "Suspend", "Values"]:
     """Return what runs a template: Pod, Object, Graph, Suspend or Values."""
     if template.graph is not None:
         return "Graph"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -28,7 +29,7 @@ Keyed = Callable[[Any, Node], str]
 Lookup = Callable[[str, Node], Kept | None]
 
 
-class Steps:
+class Steps(ABC):
     """The steps of one run, whatever graph they stand in."""
 
     root: Node
@@ -114,7 +115,7 @@ class Steps:
     def _node(
         self, id_: str, task: Task, template: Template, parent: Node | None, now: float
     ) -> Node:
-        kind: NodeKind = "Loop" if task.loop is not None else kind_of(template)  # type: ignore[assignment]
+        kind: NodeKind = "Loop" if task.loop is not None else kind_of(template)
         node = Node(id_, task, template, kind, parent)
         self.nodes[id_] = node
         self.changed.add(id_)
@@ -356,13 +357,13 @@ class Steps:
             if not node.over:
                 self._launch(node, now)
 
+    @abstractmethod
     def _launch(self, node: Node, now: float) -> None:
         """Start *node*, whose inputs are known."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _tell(self, node: Node, now: float) -> None:
         """Let what *node* is part of go on."""
-        raise NotImplementedError
 
 
 def is_true(text: str, variables: Mapping[str, Any]) -> bool:
