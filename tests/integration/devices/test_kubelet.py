@@ -144,9 +144,11 @@ class Place:
 
     def output(self, name: str) -> str:
         """Return what the pod's container wrote, once it wrote its last line."""
+        # A pod of this name that went before may have left its logs.
+        uid = self.cluster.request("GET", f"{PODS}/{name}").json["metadata"]["uid"]
 
         def look() -> str | None:
-            for file in (self.kubelet.data / "logs").glob(f"default_{name}_*/main/*.log"):
+            for file in (self.kubelet.data / "logs").glob(f"default_{name}_{uid}/main/*.log"):
                 text = file.read_text()
                 if " F end" in text:
                     return re.sub(r"(?m)^\S+ stdout F ", "", text)

@@ -14,7 +14,7 @@ from lockstep.api.node_pool import NODE_POOLS
 from lockstep.api.training import TRAINING_JOBS
 from lockstep.nodes.simulated.pools import parse_pool
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 EXAMPLE = Path(__file__).parents[3] / "examples" / "pools" / "spot.yaml"
 
 
